@@ -1,0 +1,74 @@
+"""The class that a plugin implements: capabilities, lowering passes in order, emission, assembly, execution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.device import Device
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.target import TargetInfo
+
+if TYPE_CHECKING:
+    from tilefw.api.ir import ModuleOp, ModulePass
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """The launch keywords that shape code, resolved against the target's defaults; `extra` holds target options.
+
+    `facts` are what the launch knows of the arguments beyond their types ("disjoint", …).
+    """
+
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = True
+    debug: bool = False
+    facts: frozenset[str] = frozenset()
+    keep_levels: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Backend(ABC):
+    """One target's compiler and executors. Construction is cheap; heavy imports belong inside the methods."""
+
+    def __init__(self, target: TargetInfo) -> None:
+        self.target = target
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What is served, natively or by expansion."""
+        return self.target.capabilities
+
+    @abstractmethod
+    def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
+        """The lowering passes from simplified tile IR to what `emit` takes, in order."""
+
+    @abstractmethod
+    def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        """Lowered IR to an artifact."""
+
+    def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
+        """Add `binary` and `resources`, where an assembler is at hand; the artifact unchanged where none is."""
+        return artifact
+
+    def parse(self, data: str | bytes, name: str) -> Artifact:
+        """Machine code that tilefw did not make, as an artifact; `name` is the file's, for messages."""
+        raise UnsupportedError(f"{self.target.name} does not load machine code from files", code="TFW0701")
+
+    def simulator(self) -> Device:
+        """A fresh simulator of the chip."""
+        raise UnsupportedError(f"{self.target.name} has no simulator", code="TFW0601")
+
+    def device(self) -> Device:
+        """The chip itself, where a driver is at hand."""
+        raise UnsupportedError(f"{self.target.name} has no hardware executor", code="TFW0602")
+
+    def toolchain_digest(self) -> str:
+        """What outside tools' versions change the output: part of the cache key."""
+        return ""

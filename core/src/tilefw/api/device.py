@@ -1,0 +1,125 @@
+"""The runtime ABI: one protocol for simulators and hardware, and what a launch gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.errors import Place
+
+# The checks of a simulator. DEFAULT_CHECKS are on unless the user says otherwise; `bank_conflicts` only counts.
+CHECKS = (
+    "bounds", "alignment", "initialisation", "races", "pending", "hazards", "barriers", "leftovers", "bank_conflicts",
+)
+DEFAULT_CHECKS = frozenset({"bounds", "alignment", "initialisation", "pending", "hazards", "barriers", "leftovers"})
+ALL_CHECKS = frozenset(CHECKS)
+DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (lanes) of the launch
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault that a check saw, reported once a site: `count` says how often it happened there.
+
+    `instruction` is the machine instruction as text, `code_place` where it stands in the machine code, `source` the
+    user's own line when the code carries line information. `other` describes the second side of a race.
+    """
+
+    check: str
+    code: str
+    message: str
+    instruction: str = ""
+    code_place: Place | None = None
+    source: Place | None = None
+    workgroup: tuple[int, int, int] | None = None
+    wave: int | None = None
+    lane: int | None = None
+    address: int | None = None
+    count: int = 1
+    note: str | None = None
+    other: str | None = None
+    severity: Literal["error", "warning"] = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """A pointer argument: a device allocation's handle and a byte offset into it. Handle 0 is the null pointer."""
+
+    handle: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar argument: a Python number and its element type's name (`int32`, `fp32`)."""
+
+    value: int | float
+    dtype: str
+
+
+Argument = BufferView | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOptions:
+    """How to execute: which checks, how many instructions at most, whose matrix numerics, and which adversarial order.
+
+    `seed` 0 is the plain order; any other permutes the order of workgroups and waves and the completion of
+    asynchronous work, reproducibly.
+    """
+
+    block: tuple[int, int, int] | None = None
+    dynamic_shared: int | None = None
+    checks: frozenset[str] = DEFAULT_CHECKS
+    budget: int = DEFAULT_BUDGET
+    numerics: Literal["ieee", "hw"] = "ieee"
+    seed: int = 0
+    trace: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """What one launch did: findings of checks, counters by name, and seconds spent in the executor."""
+
+    findings: tuple[Finding, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity == "error")
+
+
+class Device(Protocol):
+    """A place where artifacts run: a simulator, the reference interpreter, or the chip.
+
+    Handles are opaque positive integers. `load` may raise CodeError; `launch` raises LaunchError when the arguments
+    do not fit the entry, and returns findings rather than raising them. Everything is complete on return unless the
+    device says `asynchronous`.
+    """
+
+    name: str
+    executor: Literal["sim", "hw", "ref"]
+
+    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """A new allocation of `nbytes`; its bytes are uninitialised. `element` names the dtype, for reports."""
+        ...
+
+    def free(self, handle: int) -> None: ...
+
+    def write(self, handle: int, data: Any, offset: int = 0) -> None:
+        """Copy `data` (anything with the buffer protocol, C-contiguous) in at `offset` bytes; marks it initialised."""
+        ...
+
+    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes: ...
+
+    def load(self, artifact: Artifact) -> Any:
+        """Prepare an artifact; what comes back is passed to `launch`."""
+        ...
+
+    def launch(
+        self, module: Any, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+    ) -> LaunchReport: ...
+
+    def memory_info(self) -> Mapping[str, int]: ...

@@ -1,0 +1,55 @@
+"""The hooks that a plugin may implement, with pluggy. Each returns plain data; none does work.
+
+`TILEFW_API` is what this core serves. A plugin writes the version it was written against as a literal of the same
+name; it is accepted when the major is equal and its minor is not above ours (while major is 0, the minor is the major).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pluggy
+
+from tilefw.api.target import TargetInfo
+
+TILEFW_API = (0, 1)
+ENTRY_POINT_GROUP = "tilefw.backends"
+
+hookspec = pluggy.HookspecMarker("tilefw")
+hookimpl = pluggy.HookimplMarker("tilefw")
+
+
+@hookspec
+def tilefw_targets() -> Sequence[TargetInfo]:  # type: ignore[empty-body]
+    """The targets of this plugin."""
+
+
+@hookspec
+def tilefw_passes() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Passes for `tilefw opt`: name to `"module:Class"`."""
+
+
+@hookspec
+def tilefw_dialects() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Dialects for parsing: name to `"module:attribute"`."""
+
+
+@hookspec
+def tilefw_register_kernels() -> Mapping[str, str]:  # type: ignore[empty-body]
+    """Library kernels: name to `"module:attribute"` of a KernelSpec."""
+
+
+@hookspec
+def tilefw_conformance() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """What the suite must know: `{"expectations": "package:file.yaml", "cases": ["package:folder"]}`."""
+
+
+@hookspec
+def tilefw_before_pass(target: str, pass_name: str, index: int, module: Any) -> None:
+    """Observe a module before a pass."""
+
+
+@hookspec
+def tilefw_after_pass(target: str, pass_name: str, index: int, module: Any, seconds: float) -> None:
+    """Observe a module after a pass."""

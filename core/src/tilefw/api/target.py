@@ -1,0 +1,38 @@
+"""What a plugin says of a chip without running any of its code: plain data, cheap to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInfo:
+    """One target, as `tilefw_targets` returns it.
+
+    `name` starts with the plugin's entry-point name and a hyphen (`nvidia-sm80`); `backend` is `"module:Class"`,
+    imported when the target is first used. `provides` is a subset of PROVIDES. `wants` names the launch facts that
+    the backend can use (see FACTS). `options` maps the launch keywords that this target understands, beyond
+    Triton's, to a line of documentation. `limits` are the chip's numbers, each named with its unit
+    (`shared_bytes`, `threads_per_workgroup`); `default_options` holds this target's values of launch keywords.
+    """
+
+    name: str
+    vendor: str
+    chip: str
+    summary: str
+    backend: str
+    provides: frozenset[str]
+    capabilities: frozenset[str] = frozenset()
+    aliases: tuple[str, ...] = ()
+    wants: frozenset[str] = frozenset({"divisible_by_16", "equal_to_1"})
+    options: Mapping[str, str] = field(default_factory=dict)
+    default_options: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+PROVIDES = ("lower", "emit", "assemble", "simulate", "device")
+
+# Facts about arguments that enter at launch and are part of the cache key.
+FACTS = ("divisible_by_16", "equal_to_1", "under_2_gib", "disjoint", "scalars", "grid", "extents")

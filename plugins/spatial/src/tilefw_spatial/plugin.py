@@ -1,0 +1,12 @@
+"""Hooks of the spatial plugin. It registers no target yet: the statically scheduled machine and its compiler are still to be written."""
+
+from collections.abc import Sequence
+
+from tilefw.api import TargetInfo, hookimpl
+
+TILEFW_API = (0, 1)
+
+
+@hookimpl
+def tilefw_targets() -> Sequence[TargetInfo]:
+    return ()
