@@ -3,6 +3,8 @@
 `tilefw.api.ir` (tile dialect, passes), `tilefw.api.simt`, `tilefw.api.machine`, `tilefw.api.sim`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.device import (
@@ -32,12 +34,24 @@ from tilefw.api.errors import (
     UnsupportedError,
     UsageError,
 )
-from tilefw.api.hooks import TILEFW_API, hookimpl
 from tilefw.api.target import TargetInfo
+from tilefw.api.version import TILEFW_API
+
+if TYPE_CHECKING:
+    from tilefw.api.hooks import hookimpl
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "BufferView", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device", "Entry", "Finding", "IRError",
-    "InternalError", "KernelError", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place", "PluginError", "Resources",
-    "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype", "hookimpl",
+    "BufferView", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device", "Entry", "Finding",
+    "IRError", "InternalError", "KernelError", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
+    "PluginError", "Resources", "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype", "hookimpl",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # pluggy costs more to import than all the rest of this module, and only plugins' hook modules need it.
+    if name == "hookimpl":
+        from tilefw.api.hooks import hookimpl
+
+        return hookimpl
+    raise AttributeError(f"module 'tilefw.api' has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Literal
 
 
@@ -12,6 +13,8 @@ class Parameter:
     """One parameter of an entry, in order; offset, size and alignment are in bytes of the argument block.
 
     `hidden` names what the runtime passes by itself ("null_pointer", "scratch", …); it is None for the user's own.
+    `readonly` says whether the kernel is known never to store through the pointer (True) or to hold a store that may
+    (False); None where nobody looked, as in foreign machine code.
     """
 
     name: str
@@ -20,7 +23,7 @@ class Parameter:
     offset: int
     size: int
     alignment: int
-    readonly: bool = False
+    readonly: bool | None = None
     hidden: str | None = None
 
 
@@ -74,3 +77,15 @@ class Artifact:
             if entry.name == name:
                 return entry
         raise KeyError(f"{name!r}; entries: {', '.join(e.name for e in self.entries)}")
+
+    @property
+    def abi(self) -> dict[str, tuple[Parameter, ...]]:
+        """How each entry is called: its parameters in order, hidden ones too."""
+        return {entry.name: entry.parameters for entry in self.entries}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a self-contained file that `tilefw.load` reads back; raises OSError."""
+        from tilefw.api.artifact_file import encode
+
+        with open(path, "wb") as file:
+            file.write(encode(self))

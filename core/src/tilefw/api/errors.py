@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,11 @@ class CodeError(KernelError):
     """Machine code, an artifact or a launch file that is malformed or foreign."""
 
 
+@dataclass(eq=False)
 class CheckError(KernelError):
-    """A check of a simulator found a fault in the running kernel; carries every finding in `findings`."""
+    """A check of a simulator found a fault in the running kernel; carries every `api.Finding` in `findings`."""
 
-    findings: tuple[object, ...] = ()
+    findings: tuple[Any, ...] = field(default=(), repr=False)
 
 
 class UsageError(KernelError):
@@ -116,14 +118,15 @@ def render(error: KernelError) -> str:
     """The error as text: `error[CODE]: message`, then place, source line with carets, call chain, note and help."""
     lines = [f"error[{error.code}]: {error.message}"]
     if error.place is not None:
-        lines += _render_place(error.place)
+        lines += render_place(error.place)
     for label, text in (("note", error.note), ("help", error.help)):
         if text:
             lines.append(f"  = {label}: " + text.replace("\n", "\n    "))
     return "\n".join(lines)
 
 
-def _render_place(place: Place) -> list[str]:
+def render_place(place: Place) -> list[str]:
+    """The lines that show a place: file and position, the source line with carets, and the calls that led there."""
     gutter = len(str(place.line))
     lines = [f"{' ' * gutter}--> {place}" + (f" in {place.function}" if place.function else "")]
     if place.text:

@@ -1,8 +1,4 @@
-"""The hooks that a plugin may implement, with pluggy. Each returns plain data; none does work.
-
-`TILEFW_API` is what this core serves. A plugin writes the version it was written against as a literal of the same
-name; it is accepted when the major is equal and its minor is not above ours (while major is 0, the minor is the major).
-"""
+"""The hooks that a plugin may implement, with pluggy. Each returns plain data; none does work."""
 
 from __future__ import annotations
 
@@ -12,9 +8,6 @@ from typing import Any
 import pluggy
 
 from tilefw.api.target import TargetInfo
-
-TILEFW_API = (0, 1)
-ENTRY_POINT_GROUP = "tilefw.backends"
 
 hookspec = pluggy.HookspecMarker("tilefw")
 hookimpl = pluggy.HookimplMarker("tilefw")
