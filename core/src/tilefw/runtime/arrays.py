@@ -1,0 +1,236 @@
+"""Any array as bytes in host memory: element type, shape, strides, and the storage that owns it.
+
+NumPy, PyTorch CPU tensors, `__array_interface__`, the buffer protocol, DLPack, ml_dtypes element types. An array's bounds are
+those of its storage: a kernel may walk from a view to all that the view's owner holds, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.dtypes import DTYPES, DType, dtype
+from tilefw.api.errors import LaunchError
+
+
+@dataclass(frozen=True, slots=True)
+class HostArray:
+    """A pointer argument in host memory.
+
+    `address` is that of the element [0, …, 0]; `[start, start + nbytes)` is the owning storage; `strides` are in bytes.
+    `keep` holds what must live as long as the memory is used.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    start: int
+    nbytes: int
+    readonly: bool
+    keep: Any
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the storage's start to the first element: what a device's own placement keeps, so alignment facts come from it."""
+        return self.address - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class TypedArray:
+    """An array whose element type is not what its own library says: `fp8e4b15` kept as `uint8`, for instance."""
+
+    array: Any
+    dtype: DType
+
+
+def reinterpret(array: Any, element: str) -> TypedArray:
+    """The same memory read as `element`, of equal width (Triton's `triton.reinterpret`); raises LaunchError TFW0331."""
+    host = host_array(array)
+    wanted = _dtype_named(element)
+    if wanted.storage_bits != host.dtype.storage_bits:
+        raise LaunchError(
+            f"an array of {host.dtype} cannot be read as {wanted}: {host.dtype.storage_bits} and {wanted.storage_bits} bits",
+            code="TFW0331",
+        )
+    return TypedArray(array, wanted)
+
+
+def is_array(value: Any) -> bool:
+    """Whether `value` is something that `host_array` takes or refuses as an array; numbers and None are not."""
+    if isinstance(value, TypedArray | np.ndarray):
+        return True
+    kind = type(value)
+    return any(hasattr(kind, name) or hasattr(value, name) for name in _PROTOCOLS) or isinstance(
+        value, bytes | bytearray | memoryview
+    ) or _has_buffer(value)
+
+
+def host_array(value: Any, what: str = "the argument") -> HostArray:
+    """`value` as memory of the host; raises LaunchError when it is none, lives elsewhere, or has elements that no kernel knows."""
+    if isinstance(value, TypedArray):
+        host = host_array(value.array, what)
+        return HostArray(value.dtype, host.shape, host.strides, host.address, host.start, host.nbytes, host.readonly, host.keep)
+    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "untyped_storage"):
+        return _from_torch(value, what)
+    return _from_numpy(_as_numpy(value, what), what)
+
+
+_PROTOCOLS = ("__array_interface__", "__dlpack__", "__cuda_array_interface__")
+
+
+def _has_buffer(value: Any) -> bool:
+    if isinstance(value, np.generic):  # a scalar, though it has a buffer
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _as_numpy(value: Any, what: str) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
+        return np.asarray(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise LaunchError(
+            f"{what} lives in the memory of a device, and this executor runs on the host",
+            code="TFW0333", help="copy it to the host first, or launch with executor='hw'",
+        )
+    if _has_buffer(value):
+        return _from_buffer(value, what)
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value, what)
+    raise LaunchError(
+        f"{what} is a {type(value).__name__}, which is no array", code="TFW0330",
+        note="an array has DLPack, the buffer protocol or __array_interface__: NumPy, PyTorch, JAX, array.array, …",
+    )
+
+
+def _from_buffer(value: Any, what: str) -> np.ndarray:
+    view = memoryview(value)
+    try:
+        return np.asarray(view)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise LaunchError(f"the buffer of {what} cannot be read: {error}", code="TFW0330", note=f"its format is {view.format!r}") from None
+
+
+def _from_dlpack(value: Any, what: str) -> np.ndarray:
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if hasattr(value, "__array__"):
+            # A copy: NumPy's DLPack has no bfloat16, for one. It is marked so that no result is lost in it.
+            copied = np.array(value)
+            copied.flags.writeable = False
+            return copied
+        raise LaunchError(f"{what} cannot be had through DLPack: {error}", code="TFW0330") from None
+
+
+def _from_numpy(array: np.ndarray, what: str) -> HostArray:
+    element = _element(array.dtype, what)
+    start, nbytes, keep = _storage(array)
+    readonly = not array.flags.writeable
+    return HostArray(element, array.shape, array.strides, _pointer(array), start, nbytes, readonly, (array, keep))
+
+
+def _pointer(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _element(kind: np.dtype, what: str) -> DType:
+    if kind.byteorder == ">" or (kind.byteorder == "=" and not np.little_endian):
+        raise LaunchError(f"{what} is big-endian", code="TFW0332", help="array.astype(array.dtype.newbyteorder('<'))")
+    try:
+        return dtype(kind.name)
+    except KeyError:
+        raise LaunchError(
+            f"{what} has elements of type {kind}, which kernels do not have", code="TFW0332",
+            note="element types: " + ", ".join(d.numpy for d in DTYPES.values() if d.numpy),
+        ) from None
+
+
+def _storage(array: np.ndarray) -> tuple[int, int, Any]:
+    """Start, length and owner of the memory below a view: the outermost array, or the object whose buffer that is."""
+    owner: Any = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    low, high = np.lib.array_utils.byte_bounds(owner) if owner.size else (_pointer(owner), _pointer(owner))
+    if owner.base is not None and _has_buffer(owner.base):
+        whole = memoryview(owner.base)
+        if whole.nbytes and whole.contiguous:
+            outer = np.frombuffer(whole, np.uint8)
+            first = _pointer(outer)
+            if first <= low and high <= first + outer.nbytes:
+                low, high = first, first + outer.nbytes
+    return low, high - low, owner
+
+
+def _from_torch(tensor: Any, what: str) -> HostArray:
+    """A PyTorch tensor by its storage; the library itself is not imported."""
+    if tensor.device.type != "cpu":
+        raise LaunchError(
+            f"{what} is a tensor on {tensor.device}, and this executor runs on the host", code="TFW0333",
+            help="launch with `tensor.cpu()`, or with executor='hw'",
+        )
+    if str(tensor.layout) != "torch.strided" or tensor.is_conj() or tensor.is_neg():
+        raise LaunchError(f"{what} is a tensor without plain memory ({tensor.layout})", code="TFW0330", help="make it contiguous first")
+    name = str(tensor.dtype).removeprefix("torch.")
+    element = _dtype_named(name, what)
+    storage = tensor.untyped_storage()
+    strides = tuple(n * tensor.element_size() for n in tensor.stride())
+    return HostArray(element, tuple(tensor.shape), strides, tensor.data_ptr(), storage.data_ptr(), storage.nbytes(), False, (tensor, storage))
+
+
+def _dtype_named(name: str, what: str = "the array") -> DType:
+    try:
+        return dtype(name)
+    except KeyError:
+        raise LaunchError(f"{what}: there is no element type {name!r}", code="TFW0332", note="element types: " + ", ".join(DTYPES)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """One stretch of host memory that becomes one device allocation; `readonly` when every argument in it is."""
+
+    start: int
+    nbytes: int
+    readonly: bool
+    element: str
+    label: str
+
+    def view(self) -> np.ndarray:
+        """The bytes themselves, shared with their owner."""
+        if self.nbytes == 0:
+            return np.empty(0, np.uint8)
+        raw = (ctypes.c_ubyte * self.nbytes).from_address(self.start)
+        return np.frombuffer(raw, np.uint8)
+
+
+def storages(arrays: Sequence[tuple[str, HostArray]]) -> list[Storage]:
+    """The storages below named arrays, in the order of their addresses; those that overlap are one."""
+    merged: list[Storage] = []
+    for label, array in sorted(arrays, key=lambda pair: pair[1].start):
+        mine = Storage(array.start, array.nbytes, array.readonly, array.dtype.name, label)
+        if merged and _overlap(merged[-1], mine):
+            merged[-1] = _union(merged[-1], mine)
+        else:
+            merged.append(mine)
+    return merged
+
+
+def _overlap(low: Storage, high: Storage) -> bool:
+    return high.start < low.start + low.nbytes or (high.start == low.start and high.nbytes == low.nbytes)
+
+
+def _union(low: Storage, high: Storage) -> Storage:
+    end = max(low.start + low.nbytes, high.start + high.nbytes)
+    element = low.element if low.element == high.element else ""
+    label = low.label if high.label in low.label.split("/") else f"{low.label}/{high.label}"
+    return Storage(low.start, end - low.start, low.readonly and high.readonly, element, label)

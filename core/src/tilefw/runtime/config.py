@@ -1,0 +1,196 @@
+"""Which target, executor, checks and budget a call uses: argument, then `tilefw.target(…)`, then the environment, then the default.
+
+The environment is read at each use and never at import; what `target` and `set_target` say lives in a context variable,
+so that threads and tasks do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from tilefw.api.device import ALL_CHECKS, DEFAULT_BUDGET, DEFAULT_CHECKS
+from tilefw.api.errors import UsageError
+from tilefw.runtime.names import suggest
+
+DEFAULT_TARGET = "reference"
+EXECUTORS = ("sim", "hw", "auto")
+NUMERICS = ("ieee", "hw")
+
+Checks = str | Iterable[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user has said so far; None is "nothing said"."""
+
+    target: str | None = None
+    executor: str | None = None
+    checks: frozenset[str] | None = None
+    budget: int | None = None
+    numerics: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings of one call, each decided."""
+
+    target: str
+    executor: str
+    checks: frozenset[str]
+    budget: int
+    numerics: str
+    seed: int
+
+
+_NOTHING_SAID = Settings()
+_context: ContextVar[Settings] = ContextVar("tilefw_settings", default=_NOTHING_SAID)
+
+
+def settings(
+    target: str | None = None,
+    executor: str | None = None,
+    checks: Checks = None,
+    budget: int | None = None,
+    numerics: str | None = None,
+    seed: int | None = None,
+) -> Settings:
+    """Settings from a user's words; raises UsageError for a word that does not exist or a number out of range."""
+    return Settings(
+        target=None if target is None else _name(target),
+        executor=None if executor is None else _one_of(executor, EXECUTORS, "executor"),
+        checks=None if checks is None else parse_checks(checks),
+        budget=None if budget is None else _positive(budget, "budget"),
+        numerics=None if numerics is None else _one_of(numerics, NUMERICS, "numerics"),
+        seed=None if seed is None else _seed(seed),
+    )
+
+
+def resolve(said: Settings | None = None) -> Resolved:
+    """Every setting of a call: `said`, the context, the environment, the defaults, in this order."""
+    chosen = Settings(target=os.environ.get("TILEFW_TARGET") or None, executor=_environment_executor())
+    for layer in (_context.get(), said or Settings()):
+        chosen = _over(chosen, layer)
+    return Resolved(
+        target=chosen.target or DEFAULT_TARGET,
+        executor=chosen.executor or "sim",
+        checks=DEFAULT_CHECKS if chosen.checks is None else chosen.checks,
+        budget=chosen.budget or DEFAULT_BUDGET,
+        numerics=chosen.numerics or "ieee",
+        seed=chosen.seed or 0,
+    )
+
+
+@contextmanager
+def target(
+    name: str | None = None,
+    executor: str | None = None,
+    checks: Checks = None,
+    budget: int | None = None,
+    numerics: str | None = None,
+    seed: int | None = None,
+) -> Iterator[None]:
+    """Use these settings for the launches and compilations inside the `with` block; inner blocks win over outer ones."""
+    said = settings(name, executor, checks, budget, numerics, seed)
+    token = _context.set(_over(_context.get(), said))
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def set_target(
+    name: str | None,
+    executor: str | None = None,
+    checks: Checks = None,
+    budget: int | None = None,
+    numerics: str | None = None,
+    seed: int | None = None,
+) -> None:
+    """Use these settings from here on in this thread or task; `set_target(None)` forgets the target that was set."""
+    said = settings(name, executor, checks, budget, numerics, seed)
+    now = _context.get() if name is not None else replace(_context.get(), target=None)
+    _context.set(_over(now, said))
+
+
+def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
+    """`default`, `all`, `none`, or names of checks (a comma-separated string or an iterable); UsageError names the nearest."""
+    named = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "none": frozenset()}
+    if isinstance(checks, str):
+        if checks in named:
+            return named[checks]
+        checks = [word.strip() for word in checks.split(",") if word.strip()]
+    chosen = frozenset(checks)
+    for word in sorted(chosen, key=str):
+        if word not in ALL_CHECKS:
+            known = ALL_CHECKS | frozenset(named)
+            raise UsageError(f"there is no check '{word}'", code="TFW0901", help=suggest(str(word), known, what="checks"))
+    return chosen
+
+
+def cache_directory() -> Path | None:
+    """Where the disk cache lives (TILEFW_CACHE_DIR, else the user's cache folder); None with TILEFW_CACHE=0 or without a home."""
+    if os.environ.get("TILEFW_CACHE", "1").lower() in ("0", "off", "no", "false"):
+        return None
+    return state_directory()
+
+
+def state_directory() -> Path | None:
+    """The folder for what tilefw keeps between runs, whether the cache is on or off; None without a home."""
+    if named := os.environ.get("TILEFW_CACHE_DIR"):
+        return Path(named)
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "tilefw"
+    try:
+        return Path.home() / ".cache" / "tilefw"
+    except RuntimeError:
+        return None
+
+
+def disabled_plugins() -> frozenset[str]:
+    """The plugins that TILEFW_DISABLE_PLUGINS names; `*` stands for all."""
+    return frozenset(word.strip() for word in os.environ.get("TILEFW_DISABLE_PLUGINS", "").split(",") if word.strip())
+
+
+def strict_plugins() -> bool:
+    """Whether a plugin that does not load is fatal (TILEFW_STRICT_PLUGINS=1, for CI)."""
+    return os.environ.get("TILEFW_STRICT_PLUGINS", "").lower() in ("1", "on", "yes", "true")
+
+
+def _over(below: Settings, above: Settings) -> Settings:
+    said = {f.name: value for f in fields(Settings) if (value := getattr(above, f.name)) is not None}
+    return replace(below, **said)
+
+
+def _environment_executor() -> str | None:
+    word = os.environ.get("TILEFW_EXECUTOR")
+    return _one_of(word, EXECUTORS, "executor (from TILEFW_EXECUTOR)") if word else None
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"a target is named by a string, not {value!r}", code="TFW0902")
+    return value
+
+
+def _one_of(value: object, known: tuple[str, ...], what: str) -> str:
+    if value not in known:
+        raise UsageError(f"there is no {what} {value!r}", code="TFW0902", help=suggest(str(value), known, what=what))
+    return str(value)
+
+
+def _positive(value: object, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{what} is a positive whole number, not {value!r}", code="TFW0902")
+    return value
+
+
+def _seed(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"seed is a whole number, 0 or more, not {value!r}", code="TFW0902")
+    return value

@@ -1,0 +1,78 @@
+"""Launch keywords: the closed set that shapes code, checked and overlaid on a target's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tilefw.api.backend import CompileOptions
+from tilefw.api.errors import LaunchError
+from tilefw.api.target import TargetInfo
+from tilefw.runtime.names import suggest
+
+# Keywords of a launch that choose where and how to execute, not what code is made.
+EXECUTION_KEYWORDS = ("target", "executor", "checks", "budget", "numerics", "seed")
+
+
+def _power_of_two(value: Any) -> str | None:
+    if not _is_int(value) or value < 1 or value & (value - 1):
+        return "a power of two"
+    return None
+
+
+def _count(value: Any) -> str | None:
+    return None if _is_int(value) and value >= 1 else "a positive whole number"
+
+
+def _count_or_none(value: Any) -> str | None:
+    return None if value is None else _count(value) and "a positive whole number or None"
+
+
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "True or False"
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# Keyword of Triton's that every target understands -> what is wrong with a value (None when nothing).
+COMPILE_KEYWORDS: Mapping[str, Callable[[Any], str | None]] = {
+    "num_warps": _power_of_two,
+    "num_stages": _count,
+    "num_ctas": _power_of_two,
+    "maxnreg": _count_or_none,
+    "enable_fp_fusion": _flag,
+    "debug": _flag,
+}
+
+
+def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Launch keywords as (those that choose the execution, all others)."""
+    execution = {name: value for name, value in keywords.items() if name in EXECUTION_KEYWORDS}
+    return execution, {name: value for name, value in keywords.items() if name not in EXECUTION_KEYWORDS}
+
+
+def resolve(
+    keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), keep_levels: bool = False
+) -> CompileOptions:
+    """The options of one compilation; raises LaunchError TFW0320 for an unknown keyword, TFW0321 for a value out of range."""
+    for name, value in keywords.items():
+        if name in COMPILE_KEYWORDS:
+            wanted = COMPILE_KEYWORDS[name](value)
+            if wanted is not None:
+                raise LaunchError(f"{name} is {wanted}, not {value!r}", code="TFW0321")
+        elif name not in info.options:
+            raise LaunchError(
+                f"target '{info.name}' knows no launch keyword '{name}'", code="TFW0320",
+                help=suggest(name, known_keywords(info), what="launch keywords"),
+            )
+    chosen = {**info.default_options, **keywords}
+    core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
+    extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
+    return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, extra=extra)
+
+
+def known_keywords(info: TargetInfo) -> list[str]:
+    """Every keyword that a launch on this target takes besides the kernel's own parameters."""
+    return sorted({*COMPILE_KEYWORDS, *EXECUTION_KEYWORDS, *info.options})

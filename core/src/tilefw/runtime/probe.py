@@ -1,0 +1,132 @@
+"""What every installed plugin says, asked in child processes with a time limit, so that none can hang or kill us.
+
+An answer that is `ok` is kept on disk, by distribution version and the hook module's file; every other is asked anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tilefw.api.version import TILEFW_API
+from tilefw.runtime import config
+from tilefw.runtime.entry_points import Candidate, VersionNotStated, candidates, source_file
+from tilefw.runtime.plugin import Plugin, from_json, load, to_json
+from tilefw.runtime.target_check import BadTarget
+
+SECONDS = 10.0
+ANSWER_LIMIT = 16 << 20  # bytes
+
+
+def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float = SECONDS) -> list[Plugin]:
+    """Every candidate's plugin, in order; the children run side by side and share one time limit."""
+    known: dict[int, Plugin] = {}
+    children: dict[int, subprocess.Popen[bytes]] = {}
+    for index, candidate in enumerate(asked):
+        if candidate.shadowed_by or candidate.name in disabled or "*" in disabled:
+            known[index] = load(candidate, disabled)
+        elif (kept := _kept(candidate)) is not None:
+            known[index] = kept
+        else:
+            children[index] = _start(candidate)
+    deadline = time.monotonic() + seconds
+    try:
+        for index, child in children.items():
+            known[index] = _answer(asked[index], child, deadline, seconds)
+            if known[index].status == "ok":
+                _keep(asked[index], known[index])
+    finally:
+        for child in children.values():
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
+    return [known[index] for index in range(len(asked))]
+
+
+def _start(candidate: Candidate) -> subprocess.Popen[bytes]:
+    # -P keeps the current folder off the path; our own path goes along, so that the child finds what we would find.
+    path = os.pathsep.join(p for p in sys.path if p)
+    command = [sys.executable, "-P", "-m", "tilefw.runtime.probe", candidate.name]
+    return subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+
+
+def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: float, seconds: float) -> Plugin:
+    failed = Plugin(candidate.name, candidate.distribution, candidate.version, candidate.module, "crashed", code="TFW0508")
+    try:
+        out, _ = child.communicate(timeout=max(0.05, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        return replace(failed, status="hung", error=f"it did not answer within {seconds:g} s")
+    if child.returncode != 0:
+        return replace(failed, error=_ending(child.returncode))
+    try:
+        return from_json(json.loads(out[:ANSWER_LIMIT]))
+    except (ValueError, KeyError, TypeError, BadTarget, RecursionError):
+        return replace(failed, error="what it answered cannot be read")
+
+
+def _ending(code: int) -> str:
+    return f"its process was ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
+
+
+def _kept(candidate: Candidate) -> Plugin | None:
+    path = _path(candidate)
+    try:
+        if path is None or path.stat().st_size > ANSWER_LIMIT:
+            return None
+        plugin = from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, BadTarget, RecursionError):
+        return None
+    return plugin if plugin.name == candidate.name and plugin.status == "ok" else None
+
+
+def _keep(candidate: Candidate, plugin: Plugin) -> None:
+    path = _path(candidate)
+    if path is None:
+        return
+    # A folder that cannot be written only costs the next listing its time.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(to_json(plugin)))
+        draft.replace(path)
+
+
+def _path(candidate: Candidate) -> Path | None:
+    folder = config.cache_directory()
+    if folder is None:
+        return None
+    try:
+        source = source_file(candidate.module)
+        # In a checkout files change while the version stays: those beside the hook module are where targets are described.
+        beside = sorted((e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(Path(source).parent) if e.is_file())
+    except (OSError, VersionNotStated):
+        return None
+    plugin = (candidate.name, candidate.module, candidate.distribution, candidate.version, source)
+    facts = (plugin, beside, TILEFW_API, sys.version_info[:3])
+    return folder / "plugins" / (hashlib.sha256(repr(facts).encode()).hexdigest() + ".json")
+
+
+def main(name: str) -> None:
+    """The child's part: load one plugin and print it; what the plugin itself prints goes nowhere."""
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    chosen = next(c for c in candidates() if c.name == name and c.shadowed_by is None)
+    answer.write(json.dumps(to_json(load(chosen, frozenset()))))
+    answer.flush()
+    os._exit(0)  # threads and exit handlers of a plugin cannot hold us up
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
