@@ -1,1 +1,119 @@
-""
+"""`import tilefw.language as tl`: what kernel authors write. Names and behaviour are those of Triton 3.9's language.
+
+Every function here is documented where it is defined and has its meaning in the front end; names of Triton that are not
+served yet are refused by name (`absent.py`). Types that Triton lacks: `int4`, `uint4`, `float6e2m3`, `float6e3m2`, `float4e2m1`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from tilefw.language import extra, math
+from tilefw.language.absent import FUNCTIONS as _ABSENT
+from tilefw.language.constants import constexpr
+from tilefw.language.control import condition, range, static_range
+from tilefw.language.creation import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
+from tilefw.language.debug import device_assert, static_assert, static_print
+from tilefw.language.dtypes import (
+    TRITON_MAX_TENSOR_NUMEL,
+    bfloat16,
+    block_type,
+    const,
+    dtype,
+    float4e2m1,
+    float6e2m3,
+    float6e3m2,
+    float8e4b8,
+    float8e4b15,
+    float8e4nv,
+    float8e5,
+    float8e5b16,
+    float16,
+    float32,
+    float64,
+    int1,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    pi32_t,
+    pointer_type,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+)
+from tilefw.language.hints import assume, expect_zero, max_constancy, max_contiguous, multiple_of
+from tilefw.language.markers import NotYet
+from tilefw.language.math import (
+    PropagateNan,
+    abs,
+    add,
+    cdiv,
+    ceil,
+    clamp,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log2,
+    maximum,
+    minimum,
+    mul,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    sqrt_rn,
+    sub,
+    swizzle2d,
+    umulhi,
+    where,
+)
+from tilefw.language.memory import debug_barrier, load, store
+from tilefw.language.shape import (
+    broadcast,
+    broadcast_to,
+    cast,
+    expand_dims,
+    permute,
+    ravel,
+    reshape,
+    squeeze,
+    trans,
+    unsqueeze,
+    view,
+)
+from tilefw.language.tensor import tensor
+
+# Tuples and slices of a kernel are Python's own.
+tuple = builtins.tuple
+slice = builtins.slice
+
+__all__ = [
+    "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "abs", "add", "arange", "assume", "bfloat16", "block_type", "broadcast",
+    "broadcast_to", "cast", "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "cos", "debug_barrier",
+    "device_assert", "div_rn", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "float16",
+    "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5",
+    "float8e5b16", "floor", "fma", "full", "int1", "int16", "int32", "int4", "int64", "int8", "load", "log", "log2", "math",
+    "max_constancy", "max_contiguous", "maximum", "minimum", "mul", "multiple_of", "num_programs", "permute", "pi32_t",
+    "pointer_type", "program_id", "range", "ravel", "reshape", "rsqrt", "sigmoid", "sin", "slice", "sqrt", "sqrt_rn",
+    "squeeze", "static_assert", "static_print", "static_range", "store", "sub", "swizzle2d", "tensor", "to_tensor", "trans",
+    "tuple", "uint16", "uint32", "uint4", "uint64", "uint8", "umulhi", "unsqueeze", "view", "void", "where", "zeros",
+    "zeros_like",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        return NotYet(name)
+    raise AttributeError(f"tilefw.language has no name {name!r}")

@@ -1,0 +1,61 @@
+"""How a function of the language is marked: it has a signature and a docstring here, and its meaning in the front end.
+
+A builtin's body is never run. Inside a kernel the front end finds the function by its `__tilefw_builtin__` name; outside
+of one, calling it says so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar, cast
+
+from tilefw.api.errors import CompileError, UnsupportedError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def builtin(function: F) -> F:
+    """Mark a function of the language; its name for the front end is the function's own."""
+    return _named(function, function.__name__)
+
+
+def library(function: F) -> F:
+    """Mark a function of `tl.extra.libdevice`, whose names collide with those of `tl` but whose type rules differ."""
+    return _named(function, f"libdevice.{function.__name__}")
+
+
+def _named(function: F, name: str) -> F:
+    @functools.wraps(function)
+    def outside(*args: Any, **keywords: Any) -> NoReturn:
+        raise CompileError(
+            f"tl.{name} has a meaning only inside a kernel",
+            "TFW0113",
+            help="call it from a function decorated with @tilefw.jit",
+        )
+
+    outside.__tilefw_builtin__ = name  # type: ignore[attr-defined]
+    return cast(F, outside)
+
+
+class NotYet:
+    """A name of `triton.language` that tilefw does not serve yet; naming it works, using it is refused by that name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def refusal(self) -> UnsupportedError:
+        return UnsupportedError(f"tl.{self.name} is not there yet", "TFW0103", note="it is part of Triton 3.9's language")
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise self.refusal()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self.refusal()
+
+    def __repr__(self) -> str:
+        return f"<tl.{self.name}: not there yet>"
