@@ -1,0 +1,1 @@
+"""Launch data and NumPy expressions of the kernels; nothing here needs Triton."""
