@@ -1,0 +1,69 @@
+"""tilefw compiles tile kernels to the machine code of any registered chip and runs them on strict simulators.
+
+Nothing is imported here: each public name loads its module when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tilefw.api.artifact import Artifact
+    from tilefw.api.errors import (
+        CheckError,
+        CodeError,
+        CompileError,
+        InternalError,
+        IRError,
+        KernelError,
+        LaunchError,
+        PluginError,
+        UnsupportedError,
+        UsageError,
+    )
+    from tilefw.runtime.arrays import reinterpret
+    from tilefw.runtime.compiler import compile
+    from tilefw.runtime.config import set_target, target
+    from tilefw.runtime.jit import Config, autotune, cdiv, heuristics, jit, next_power_of_2
+    from tilefw.runtime.launch import LaunchResult
+    from tilefw.runtime.listings import plugins, targets
+    from tilefw.runtime.module import load
+    from tilefw.runtime.reference import reference
+
+# Public name -> the module that has it.
+_HOMES = {
+    "Artifact": "tilefw.api.artifact",
+    **dict.fromkeys(
+        ("CheckError", "CodeError", "CompileError", "IRError", "InternalError", "KernelError", "LaunchError", "PluginError",
+         "UnsupportedError", "UsageError"),
+        "tilefw.api.errors",
+    ),
+    **dict.fromkeys(("Config", "autotune", "cdiv", "heuristics", "jit", "next_power_of_2"), "tilefw.runtime.jit"),
+    "LaunchResult": "tilefw.runtime.launch",
+    "compile": "tilefw.runtime.compiler",
+    "load": "tilefw.runtime.module",
+    "plugins": "tilefw.runtime.listings",
+    "reference": "tilefw.runtime.reference",
+    "reinterpret": "tilefw.runtime.arrays",
+    "set_target": "tilefw.runtime.config",
+    "target": "tilefw.runtime.config",
+    "targets": "tilefw.runtime.listings",
+}
+
+__all__ = [
+    "Artifact", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError", "LaunchError",
+    "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile", "heuristics", "jit", "load",
+    "next_power_of_2", "plugins", "reference", "reinterpret", "set_target", "target", "targets",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tilefw' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -36,7 +36,7 @@ class HostArray:
 
     @property
     def offset(self) -> int:
-        """Bytes from the storage's start to the first element: what a device's own placement keeps, so alignment facts come from it."""
+        """Bytes from the storage's start to the first element: what a device's own placement keeps, so it decides alignment."""
         return self.address - self.start
 
 
@@ -118,7 +118,8 @@ def _from_buffer(value: Any, what: str) -> np.ndarray:
     try:
         return np.asarray(view)
     except (ValueError, TypeError, NotImplementedError) as error:
-        raise LaunchError(f"the buffer of {what} cannot be read: {error}", code="TFW0330", note=f"its format is {view.format!r}") from None
+        message = f"the buffer of {what} cannot be read: {error}"
+        raise LaunchError(message, code="TFW0330", note=f"its format is {view.format!r}") from None
 
 
 def _from_dlpack(value: Any, what: str) -> np.ndarray:
@@ -145,7 +146,7 @@ def _pointer(array: np.ndarray) -> int:
 
 
 def _element(kind: np.dtype, what: str) -> DType:
-    if kind.byteorder == ">" or (kind.byteorder == "=" and not np.little_endian):
+    if kind.byteorder == ">":
         raise LaunchError(f"{what} is big-endian", code="TFW0332", help="array.astype(array.dtype.newbyteorder('<'))")
     try:
         return dtype(kind.name)
@@ -161,7 +162,7 @@ def _storage(array: np.ndarray) -> tuple[int, int, Any]:
     owner: Any = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    low, high = np.lib.array_utils.byte_bounds(owner) if owner.size else (_pointer(owner), _pointer(owner))
+    low, high = _byte_bounds(owner)
     if owner.base is not None and _has_buffer(owner.base):
         whole = memoryview(owner.base)
         if whole.nbytes and whole.contiguous:
@@ -172,6 +173,16 @@ def _storage(array: np.ndarray) -> tuple[int, int, Any]:
     return low, high - low, owner
 
 
+def _byte_bounds(array: np.ndarray) -> tuple[int, int]:
+    low = high = _pointer(array)
+    if array.size == 0:
+        return low, high
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        low += min(0, (extent - 1) * stride)
+        high += max(0, (extent - 1) * stride)
+    return low, high + array.itemsize
+
+
 def _from_torch(tensor: Any, what: str) -> HostArray:
     """A PyTorch tensor by its storage; the library itself is not imported."""
     if tensor.device.type != "cpu":
@@ -180,19 +191,22 @@ def _from_torch(tensor: Any, what: str) -> HostArray:
             help="launch with `tensor.cpu()`, or with executor='hw'",
         )
     if str(tensor.layout) != "torch.strided" or tensor.is_conj() or tensor.is_neg():
-        raise LaunchError(f"{what} is a tensor without plain memory ({tensor.layout})", code="TFW0330", help="make it contiguous first")
+        message = f"{what} is a tensor without plain memory ({tensor.layout})"
+        raise LaunchError(message, code="TFW0330", help="make it contiguous first")
     name = str(tensor.dtype).removeprefix("torch.")
     element = _dtype_named(name, what)
     storage = tensor.untyped_storage()
     strides = tuple(n * tensor.element_size() for n in tensor.stride())
-    return HostArray(element, tuple(tensor.shape), strides, tensor.data_ptr(), storage.data_ptr(), storage.nbytes(), False, (tensor, storage))
+    start, nbytes = storage.data_ptr(), storage.nbytes()
+    return HostArray(element, tuple(tensor.shape), strides, tensor.data_ptr(), start, nbytes, False, (tensor, storage))
 
 
 def _dtype_named(name: str, what: str = "the array") -> DType:
     try:
         return dtype(name)
     except KeyError:
-        raise LaunchError(f"{what}: there is no element type {name!r}", code="TFW0332", note="element types: " + ", ".join(DTYPES)) from None
+        message = f"{what}: there is no element type {name!r}"
+        raise LaunchError(message, code="TFW0332", note="element types: " + ", ".join(DTYPES)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,11 +133,14 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
     return chosen
 
 
+def cache_enabled() -> bool:
+    """Whether compiled artifacts are kept at all, in memory or on disk; TILEFW_CACHE=0 compiles every time."""
+    return os.environ.get("TILEFW_CACHE", "1").lower() not in ("0", "off", "no", "false")
+
+
 def cache_directory() -> Path | None:
     """Where the disk cache lives (TILEFW_CACHE_DIR, else the user's cache folder); None with TILEFW_CACHE=0 or without a home."""
-    if os.environ.get("TILEFW_CACHE", "1").lower() in ("0", "off", "no", "false"):
-        return None
-    return state_directory()
+    return state_directory() if cache_enabled() else None
 
 
 def state_directory() -> Path | None:

@@ -1,0 +1,139 @@
+"""Arguments of a launch against the parameters of an entry: count, kind, range; grids; what the runtime passes by itself."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from tilefw.api.artifact import Entry, Parameter
+from tilefw.api.device import Scalar
+from tilefw.api.dtypes import DType, dtype
+from tilefw.api.errors import LaunchError
+from tilefw.runtime.arrays import HostArray, host_array, is_array
+from tilefw.runtime.executor import Bound
+
+GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts them
+
+
+def bind(entry: Entry, args: Sequence[Any]) -> list[Bound]:
+    """Arguments in the order of the entry's parameters; raises LaunchError TFW0322…0326.
+
+    `args` either names every parameter, hidden ones too, or only the user's own; then hidden pointers are null.
+    """
+    visible = [p for p in entry.parameters if p.hidden is None]
+    if len(args) == len(entry.parameters):
+        return [_bind_one(entry, p, a) for p, a in zip(entry.parameters, args, strict=True)]
+    if len(args) != len(visible):
+        raise LaunchError(
+            f"kernel {entry.name} takes {_count(len(entry.parameters), 'argument')}, not {len(args)}",
+            code="TFW0322", note="its parameters are:\n" + describe(entry),
+        )
+    given = iter(args)
+    return [_bind_one(entry, p, next(given)) if p.hidden is None else _hidden(entry, p) for p in entry.parameters]
+
+
+def describe(entry: Entry) -> str:
+    """The entry's parameters, one a line."""
+    lines = []
+    for index, p in enumerate(entry.parameters):
+        kind = f"pointer to {p.dtype}" if p.kind == "pointer" else p.dtype
+        lines.append(f"{index}: {p.name}: {kind}" + (f" (hidden: {p.hidden})" if p.hidden else ""))
+    return "\n".join(lines)
+
+
+def grid_of(value: Any) -> tuple[int, int, int]:
+    """One to three extents as three; raises LaunchError TFW0323. An extent of 0 launches nothing."""
+    extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if not 1 <= len(extents) <= 3:
+        raise LaunchError(f"a grid has one to three extents, not {len(extents)}", code="TFW0323")
+    return _three(extents, "a grid's extents", "TFW0323", 0)
+
+
+def block_of(value: Any) -> tuple[int, int, int] | None:
+    """A workgroup's extents as three, or None; raises LaunchError TFW0323."""
+    if value is None:
+        return None
+    extents = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if not 1 <= len(extents) <= 3:
+        raise LaunchError(f"a block has one to three extents, not {len(extents)}", code="TFW0323")
+    return _three(extents, "a block's extents", "TFW0323", 1)
+
+
+def _three(extents: tuple[Any, ...], what: str, code: str, least: int) -> tuple[int, int, int]:
+    whole = []
+    for extent in extents:
+        try:
+            number = operator.index(extent)
+        except TypeError:
+            raise LaunchError(f"{what} are whole numbers, not {extent!r}", code=code) from None
+        if not least <= number <= GRID_LIMIT:
+            raise LaunchError(f"{what} are from {least} to {GRID_LIMIT}, not {number}", code=code)
+        whole.append(number)
+    x, y, z = (*whole, 1, 1)[:3]
+    return x, y, z
+
+
+def _hidden(entry: Entry, parameter: Parameter) -> Bound:
+    if parameter.hidden == "null_pointer":
+        return None
+    raise LaunchError(
+        f"kernel {entry.name} has a hidden parameter {parameter.name} ({parameter.hidden}) that this runtime cannot fill",
+        code="TFW0326", help="name every parameter, hidden ones too",
+    )
+
+
+def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
+    what = f"argument '{parameter.name}' of {entry.name}"
+    if isinstance(value, HostArray):
+        return value
+    if parameter.kind == "pointer":
+        return _pointer(what, value)
+    if isinstance(value, Scalar):
+        return _typed(what, parameter, value)
+    if is_array(value) or value is None:
+        # Machine code tells pointers from integers only by use: an 8-byte integer may be either.
+        if dtype(parameter.dtype).is_int and parameter.size == 8:
+            return _pointer(what, value)
+        raise LaunchError(f"{what} is a {parameter.dtype}, not {'a null pointer' if value is None else 'an array'}", code="TFW0324")
+    return Scalar(scalar(what, value, dtype(parameter.dtype)), parameter.dtype)
+
+
+def _pointer(what: str, value: Any) -> Bound:
+    if value is None:
+        return None
+    if isinstance(value, Scalar) or not is_array(value):
+        message = f"{what} is a pointer, and takes an array, not {value!r}"
+        raise LaunchError(message, code="TFW0324", help="None is the null pointer")
+    return host_array(value, what)
+
+
+def _typed(what: str, parameter: Parameter, value: Scalar) -> Scalar:
+    kind = dtype(value.dtype)
+    if kind.storage_bits != parameter.size * 8:
+        raise LaunchError(f"{what} has {parameter.size} bytes, not the {kind.storage_bits // 8} of {kind}", code="TFW0324")
+    return Scalar(scalar(what, value.value, kind), value.dtype)
+
+
+def scalar(what: str, value: Any, kind: DType) -> int | float:
+    """A Python number that fits `kind`; raises LaunchError TFW0324 for another type, TFW0325 out of range.
+
+    Integers may be given in the signed or the unsigned range of their width: machine code tells them apart only by use.
+    """
+    if kind.is_float:
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise LaunchError(f"{what} is a {kind}, not {value!r}", code="TFW0324") from None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise LaunchError(f"{what} is a {kind}, not {value!r}", code="TFW0324") from None
+    if not -(1 << kind.bits - 1) <= number < 1 << kind.bits:
+        raise LaunchError(f"{what}: {number} does not fit {kind}", code="TFW0325")
+    number &= (1 << kind.bits) - 1
+    return number - (1 << kind.bits) if kind.is_signed and number >> (kind.bits - 1) else number
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")

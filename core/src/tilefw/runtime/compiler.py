@@ -1,0 +1,254 @@
+"""From a kernel to an artifact: front end, tile passes, the target's pipeline, emission, assembly; or found in a cache."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.artifact_file import decode, encode
+from tilefw.api.backend import CompileOptions
+from tilefw.api.errors import CodeError, CompileError, InternalError, KernelError, LaunchError
+from tilefw.runtime import config, options, reproducer
+from tilefw.runtime.cache import digest, disk_cache
+from tilefw.runtime.fingerprint import fingerprint
+from tilefw.runtime.loader import Target, find, registry
+
+if TYPE_CHECKING:
+    from tilefw.api.ir import ModuleOp, ModulePass
+
+MEMORY_LIMIT = 512  # artifacts of one target kept in memory; the oldest goes first
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where tile IR comes from. `key` says all that decides it, or is None where that cannot be said (never cached)."""
+
+    name: str
+    key: str | None
+    build: Callable[[], ModuleOp]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An artifact, seconds by stage, and where it was found: `memory`, `disk`, or `` when it was made now."""
+
+    artifact: Artifact
+    times: Mapping[str, float]
+    found: str = ""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a caller wants to see of the passes: each pass's name, seconds and, when `dump` is set, the module after it."""
+
+    dump: Callable[[str, ModuleOp], None] | None = None
+    passes: list[tuple[str, float]] = field(default_factory=list)
+
+
+def compile(
+    kernel: Any,
+    target: str | None = None,
+    signature: Mapping[str, str] | None = None,
+    constexprs: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Artifact:
+    """Machine code of a jit function, without arrays or a device.
+
+    `signature` gives each run-time parameter its type in Triton's way (`*fp32`, `i32:16`, `fp32`); pointers are taken to
+    be 16-byte aligned unless they say otherwise (`*fp32:1`). `keywords` are launch keywords that shape code (`num_warps`, …)
+    and the target's own options. Raises CompileError, UsageError, PluginError.
+    """
+    chosen = find(config.resolve(config.settings(target)).target)
+    request = options.resolve(keywords, chosen.info, keep_levels=True)
+    source = from_jit(kernel, ahead_of_time(signature or {}), constexprs or {})
+    return compile_source(source, chosen, request, assemble=True).artifact
+
+
+def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:
+    """A jit function with its specialisation."""
+    if not hasattr(kernel, "cache_key_source"):
+        raise CompileError(
+            f"{kernel!r} is no jit function", code="TFW0620", help="decorate the kernel with @tilefw.jit"
+        )
+
+    def build() -> ModuleOp:
+        from tilefw.frontend import build_module
+
+        return build_module(kernel, dict(signature), dict(constexprs))
+
+    try:
+        key = digest(kernel.cache_key_source(), tuple(signature.items()), tuple((n, stable(v)) for n, v in constexprs.items()))
+    except Unstable:
+        key = None
+    return Source(getattr(kernel, "__name__", "kernel"), key, build)
+
+
+def from_text(text: str, name: str) -> Source:
+    """Tile IR text."""
+
+    def build() -> ModuleOp:
+        from tilefw.api.ir import parse
+
+        return parse(text, name)
+
+    return Source(name, digest("text", text), build)
+
+
+def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
+    """A signature as a user states it, as the front end reads it: pointers are aligned (`:16`) unless they end in `:1`."""
+    stated: dict[str, str] = {}
+    for name, kind in signature.items():
+        if not isinstance(kind, str):
+            raise CompileError(f"the type of parameter '{name}' is a string such as '*fp32' or 'i32', not {kind!r}", code="TFW0621")
+        pointer = kind.startswith("*")
+        plain, _, hint = kind.partition(":")
+        stated[name] = kind if not pointer else plain if hint == "1" else f"{plain}:{hint or '16'}"
+    return stated
+
+
+class Unstable(Exception):
+    """A compile-time value whose text does not tell it from another one."""
+
+
+def stable(value: Any) -> object:
+    """What a compile-time value is, in a form whose `repr` is the same in every process; raises Unstable."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return type(value).__qualname__, value
+    if isinstance(value, tuple | list):
+        return type(value).__qualname__, tuple(stable(v) for v in value)
+    if hasattr(value, "cache_key_source"):
+        return "jit", value.cache_key_source()
+    if hasattr(value, "value") and type(value).__name__ == "constexpr":
+        return "constexpr", stable(value.value)
+    text = repr(value)
+    if " at 0x" in text or type(value).__module__ in ("builtins", "__main__"):
+        raise Unstable
+    return type(value).__module__, type(value).__qualname__, text
+
+
+def compile_source(
+    source: Source, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None
+) -> Compiled:
+    """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs."""
+    times: dict[str, float] = {}
+    with _stage("cache", times):
+        key = _key(source, target, request, assemble)
+        found = _find(key, target) if watch is None else None
+    if found is not None:
+        return Compiled(found[0], times, found[1])
+    artifact = _make(source, target, request, assemble, watch or Watch(), times)
+    if key is not None:
+        _keep(key, target, artifact)
+    return Compiled(artifact, times)
+
+
+def _key(source: Source, target: Target, request: CompileOptions, assemble: bool) -> str | None:
+    """Everything that can change the artifact; None when the source's own key is not known."""
+    if source.key is None:
+        return None
+    info = target.info
+    said = {**{n: getattr(request, n) for n in CompileOptions.__dataclass_fields__}, "facts": sorted(request.facts)}
+    try:
+        said["extra"] = [(name, stable(value)) for name, value in sorted(request.extra.items())]
+    except Unstable:
+        return None
+    facts = (info.name, info.backend, sorted(info.capabilities), sorted(info.limits.items()))
+    tools = _guard("toolchain_digest", target, source.name, target.backend.toolchain_digest) if assemble else ""
+    return digest(source.key, source.name, facts, sorted(said.items()), assemble, tools, fingerprint(target.plugin))
+
+
+def _find(key: str | None, target: Target) -> tuple[Artifact, str] | None:
+    """An artifact kept in memory or on disk. TILEFW_CACHE=0 turns both off: compile every time."""
+    if key is None or not config.cache_enabled():
+        return None
+    if (kept := target.memory.get(key)) is not None:
+        return kept, "memory"
+    disk = disk_cache()
+    data = None if disk is None else disk.get(key)
+    if data is None:
+        return None
+    try:
+        artifact = decode(data, "cache entry")
+    except CodeError:
+        return None
+    _remember(key, target, artifact)
+    return artifact, "disk"
+
+
+def _keep(key: str, target: Target, artifact: Artifact) -> None:
+    if config.cache_enabled():
+        _remember(key, target, artifact)
+    if (disk := disk_cache()) is not None:
+        disk.put(key, encode(artifact))
+
+
+def _remember(key: str, target: Target, artifact: Artifact) -> None:
+    with target.lock:
+        while len(target.memory) >= MEMORY_LIMIT:
+            del target.memory[next(iter(target.memory))]
+        target.memory[key] = artifact
+
+
+def _make(
+    source: Source, target: Target, request: CompileOptions, assemble: bool, watch: Watch, times: dict[str, float]
+) -> Artifact:
+    backend = target.backend
+    with _stage("front end", times):
+        module = _guard("the front end", target, source.name, source.build)
+    levels: dict[str, str] = {}
+    with _stage("passes", times):
+        from tilefw.passes.pipeline import default_passes
+
+        run_passes(module, default_passes(), target, source.name, watch)
+        if request.keep_levels:
+            levels["tile"] = str(module)
+    with _stage("lowering", times):
+        passes = _guard("pipeline", target, source.name, lambda: list(backend.pipeline(request)), module)
+        run_passes(module, passes, target, source.name, watch, levels if request.keep_levels else None)
+    with _stage("emit", times):
+        artifact = _guard("emit", target, source.name, lambda: backend.emit(module, request), module)
+    if assemble:
+        with _stage("assemble", times):
+            artifact = _guard("assemble", target, source.name, lambda: backend.assemble(artifact, request), module)
+    return replace(artifact, levels={**levels, **artifact.levels}) if levels else artifact
+
+
+def run_passes(
+    module: ModuleOp, passes: list[ModulePass], target: Target, name: str, watch: Watch, levels: dict[str, str] | None = None
+) -> None:
+    """Run passes with the watchers of the caller and of plugins; `levels` gathers the text at the end of each IR level."""
+    raise LaunchError("wired with the pass manager")
+
+
+def _guard(doing: str, target: Target, name: str, work: Callable[[], Any], module: ModuleOp | None = None) -> Any:
+    """`work()`; whatever it raises that is no KernelError is a bug, and becomes an InternalError with a reproducer."""
+    try:
+        return work()
+    except (KernelError, InternalError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        facts = {"target": target.name, "kernel": name, "plugin": target.plugin.distribution if target.plugin else "core"}
+        reproducer.internal(f"{doing} of {name} for {target.name}", error, facts, _text(module))
+
+
+def _text(module: ModuleOp | None) -> str:
+    try:
+        return "" if module is None else str(module)
+    except Exception as error:  # a module that is too broken to print must not hide the first error
+        return f"// the module cannot be printed: {error!r}\n"
+
+
+@contextmanager
+def _stage(name: str, times: dict[str, float]) -> Iterator[None]:
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[name] = times.get(name, 0.0) + time.perf_counter() - start
+
+
+__all__ = ["Compiled", "Source", "Watch", "compile", "compile_source", "from_jit", "from_text", "registry", "run_passes"]

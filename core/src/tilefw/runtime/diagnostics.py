@@ -1,0 +1,75 @@
+"""What the checks of an executor found, as text for people and as plain JSON values."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilefw.api.device import Finding
+from tilefw.api.errors import CheckError, Place, render_place
+
+SHOWN = 8  # findings printed in full; the rest are counted
+
+
+def check_error(findings: Sequence[Finding]) -> CheckError:
+    """The error for a launch whose checks found faults; its message is the first finding's, its note shows all."""
+    errors = [f for f in findings if f.severity == "error"]
+    first = errors[0]
+    place = first.source or first.code_place
+    return CheckError(
+        f"{first.check}: {first.message}" + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
+        code=first.code, place=with_text(place), note="\n".join(_facts(first)) or None,
+        help=f"nothing was copied back; `tilefw explain {first.code}` tells more", findings=tuple(findings),
+    )
+
+
+def render_findings(findings: Sequence[Finding]) -> str:
+    """Each finding with its instruction, places and lanes; past the first few, a count."""
+    parts = [render_finding(f) for f in findings[:SHOWN]]
+    if len(findings) > SHOWN:
+        parts.append(f"… and {len(findings) - SHOWN} more findings")
+    return "\n".join(parts)
+
+
+def render_finding(finding: Finding) -> str:
+    """One finding: a headline as errors have it, then the place in the source or machine code, then the facts."""
+    lines = [f"{finding.severity}[{finding.code}]: {finding.check}: {finding.message}"]
+    place = with_text(finding.source or finding.code_place)
+    if place is not None:
+        lines += render_place(place)
+    return "\n".join(lines + [f"  = {fact}" for fact in _facts(finding)])
+
+
+def finding_to_json(finding: Finding) -> dict[str, Any]:
+    """Plain JSON values of a finding; places are `file:line:column`."""
+    raw = {name: getattr(finding, name) for name in Finding.__dataclass_fields__}
+    raw["code_place"] = None if finding.code_place is None else str(finding.code_place)
+    raw["source"] = None if finding.source is None else str(finding.source)
+    raw["workgroup"] = None if finding.workgroup is None else list(finding.workgroup)
+    return raw
+
+
+def with_text(place: Place | None) -> Place | None:
+    """The place with its line's text, where the file can be read."""
+    if place is None or place.text or place.line < 1:
+        return place
+    return replace(place, text=linecache.getline(place.file, place.line).rstrip("\n"))
+
+
+def _facts(finding: Finding) -> list[str]:
+    where = []
+    if finding.workgroup is not None:
+        where.append(f"workgroup {finding.workgroup}")
+    where += [f"{what} {number}" for what, number in (("wave", finding.wave), ("lane", finding.lane)) if number is not None]
+    facts = []
+    if finding.instruction:
+        place = f" at {finding.code_place}" if finding.code_place is not None else ""
+        facts.append(f"instruction: {finding.instruction.strip()}{place}")
+    if where:
+        facts.append("in " + ", ".join(where) + (f"; {finding.count} times in all" if finding.count > 1 else ""))
+    if finding.address is not None:
+        facts.append(f"address: {finding.address:#x}")
+    facts += [text for text in (finding.other and f"other side: {finding.other}", finding.note) if text]
+    return facts

@@ -1,0 +1,170 @@
+"""One launch over the device protocol: allocate, copy in, execute, then raise what the checks found or copy back what changed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.artifact import Artifact, Entry, Parameter
+from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.errors import InternalError, KernelError, LaunchError, UnsupportedError
+from tilefw.runtime import reproducer
+from tilefw.runtime.arrays import HostArray, Storage, storages
+from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.loader import Target
+
+MODULES_LIMIT = 128  # artifacts that stay loaded on one device; the oldest goes first
+
+Bound = HostArray | Scalar | None  # an argument ready for a launch; None is the null pointer
+
+
+class Executor:
+    """A device and the artifacts loaded on it; launches on one device wait for each other."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._lock = threading.Lock()
+        # By identity, holding the artifact so that the identity stays its own.
+        self._modules: dict[int, tuple[Artifact, Any]] = {}
+
+    def run(
+        self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
+        times: dict[str, float],
+    ) -> LaunchReport:
+        """Execute one launch; `times` gains the seconds of its steps. Raises CheckError when a check found an error."""
+        named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
+        stores = storages(named)
+        with self._lock, contextlib.ExitStack() as allocated:
+            with stage("load", times):
+                module = self._module(artifact)
+            with stage("copy in", times):
+                handles = [self._copy_in(storage, allocated) for storage in stores]
+            arguments = [_argument(a, stores, handles) for a in args]
+            with stage("execute", times):
+                report = self.device.launch(module, entry.name, grid, arguments, options)
+            if report.errors:
+                raise check_error(report.findings)
+            with stage("copy back", times):
+                for storage, handle in zip(stores, handles, strict=True):
+                    if _may_change(storage, entry.parameters, args):
+                        self._copy_back(storage, handle)
+        return report
+
+    def _module(self, artifact: Artifact) -> Any:
+        kept = self._modules.get(id(artifact))
+        if kept is None:
+            while len(self._modules) >= MODULES_LIMIT:
+                del self._modules[next(iter(self._modules))]
+            kept = self._modules[id(artifact)] = (artifact, self.device.load(artifact))
+        return kept[1]
+
+    def _copy_in(self, storage: Storage, allocated: contextlib.ExitStack) -> int:
+        handle = self.device.allocate(storage.nbytes, label=storage.label, readonly=storage.readonly, element=storage.element)
+        allocated.callback(self.device.free, handle)
+        if storage.nbytes:
+            self.device.write(handle, storage.view())
+        return handle
+
+    def _copy_back(self, storage: Storage, handle: int) -> None:
+        if not storage.nbytes:
+            return
+        now = np.frombuffer(self.device.read(handle, storage.nbytes), np.uint8)
+        before = storage.view()
+        changed = now != before
+        if not changed.any():
+            return
+        if storage.readonly:
+            raise LaunchError(
+                f"the kernel stored to the array of argument '{storage.label}', which is read-only; nothing was written to it",
+                code="TFW0334", help="pass an array that may be written, or a copy",
+            )
+        np.copyto(before, now, where=changed)
+
+
+def executor_for(target: Target, kind: str) -> Executor:
+    """The target's simulator (`sim`), its chip (`hw`), or the chip where there is one (`auto`); made once a process."""
+    if kind == "auto":
+        return _automatic(target)
+    with target.lock:
+        if kind not in target.executors:
+            make = target.backend.device if kind == "hw" else target.backend.simulator
+            target.executors[kind] = Executor(_made(make, target, kind))
+        return target.executors[kind]
+
+
+def _automatic(target: Target) -> Executor:
+    if "device" in target.info.provides:
+        with contextlib.suppress(UnsupportedError):  # no driver or no chip here: that is what `auto` is for
+            return executor_for(target, "hw")
+    return executor_for(target, "sim")
+
+
+def _made(make: Any, target: Target, kind: str) -> Device:
+    try:
+        return make()
+    except (KernelError, InternalError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        reproducer.internal(f"making the {kind} executor of {target.name}", error, {"target": target.name})
+
+
+def run(
+    target: Target, kind: str, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound],
+    options: LaunchOptions, times: dict[str, float],
+) -> LaunchReport:
+    """One launch on the target's executor. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
+    executor = executor_for(target, kind)
+    try:
+        return executor.run(artifact, entry, grid, args, options, times)
+    except (KernelError, InternalError):
+        raise
+    except BaseException as error:
+        target.executors.clear()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        shown = [_shown(a) for a in args]
+        facts = {"target": target.name, "entry": entry.name, "grid": grid, "arguments": shown, "options": options}
+        reproducer.internal(f"executing {entry.name} on {target.name}", error, facts, artifact.text)
+
+
+def _shown(argument: Bound) -> str:
+    if isinstance(argument, HostArray):
+        return f"{argument.dtype}{list(argument.shape)} strides {argument.strides} at {argument.offset} of {argument.nbytes} bytes"
+    return str(argument)
+
+
+def _argument(argument: Bound, stores: Sequence[Storage], handles: Sequence[int]) -> Argument:
+    if argument is None:
+        return BufferView(0)
+    if isinstance(argument, Scalar):
+        return argument
+    index = _index_of(argument, stores)
+    return BufferView(handles[index], argument.address - stores[index].start)
+
+
+def _index_of(array: HostArray, stores: Sequence[Storage]) -> int:
+    return next(i for i, s in enumerate(stores) if s.start <= array.start and array.start + array.nbytes <= s.start + s.nbytes)
+
+
+def _may_change(storage: Storage, parameters: Sequence[Parameter], args: Sequence[Bound]) -> bool:
+    """Whether some parameter below which this storage lies is not known to be read only."""
+    return any(
+        isinstance(a, HostArray) and p.readonly is not True and storage.start <= a.start < storage.start + max(storage.nbytes, 1)
+        for p, a in zip(parameters, args, strict=True)
+    )
+
+
+@contextmanager
+def stage(name: str, times: dict[str, float]) -> Iterator[None]:
+    """Add the seconds of the `with` block to `times[name]`."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        times[name] = times.get(name, 0.0) + time.perf_counter() - start

@@ -1,0 +1,110 @@
+"""A launch of a jit function: settings and options, the artifact from a cache or the compiler, execution, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from tilefw.api.artifact import Artifact, Entry
+from tilefw.api.device import Finding, LaunchOptions, LaunchReport
+from tilefw.runtime import compiler, config, options
+from tilefw.runtime.arrays import host_array, is_array, storages
+from tilefw.runtime.binding import bind, grid_of
+from tilefw.runtime.diagnostics import render_findings
+from tilefw.runtime.executor import Bound, run
+from tilefw.runtime.loader import Target, find
+
+GIB_2 = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What one launch did. `times` holds seconds by stage; `found` says which cache had the artifact, if one had.
+
+    `diagnostics` are the findings that are warnings: an error raises CheckError instead.
+    """
+
+    kernel: str
+    target: str
+    executor: str
+    artifact: Artifact
+    grid: tuple[int, int, int]
+    diagnostics: tuple[Finding, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, float] = field(default_factory=dict)
+    found: str = ""
+
+    def __str__(self) -> str:
+        source = f"from the {self.found} cache" if self.found else "compiled now"
+        seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in self.times.items() if value >= 0.00005)
+        lines = [
+            f"{self.kernel} on {self.target} ({self.executor}), grid {'x'.join(map(str, self.grid))}, {source}",
+            f"  milliseconds: {seconds}" if seconds else "",
+            "  " + ", ".join(f"{name} {value:,}" for name, value in self.counters.items()) if self.counters else "",
+            render_findings(self.diagnostics),
+        ]
+        return "\n".join(line for line in lines if line)
+
+
+def launch(
+    fn: Any,
+    signature: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    values: Mapping[str, Any],
+    grid: Any,
+    keywords: Mapping[str, Any],
+) -> LaunchResult:
+    """Run `fn` over `grid` programs, writing the arrays in place.
+
+    `values` holds the run-time arguments by name, in order. Raises LaunchError for arguments or keywords that do not fit,
+    CompileError for the kernel, CheckError when a check found a fault (then nothing is copied back).
+    """
+    execution, shaping = options.split(keywords)
+    resolved = config.resolve(config.settings(**execution))
+    target = find(resolved.target)
+    extents = grid_of(grid)
+    facts = _facts(target, values)
+    source = compiler.from_jit(fn, signature, constexprs)
+    request = options.resolve(shaping, target.info, facts=facts)
+    compiled = compiler.compile_source(source, target, request, assemble=resolved.executor != "sim")
+    entry = compiled.artifact.entry()
+    args = bind(entry, _passed(signature, values))
+    return execute(target, resolved, compiled, entry, extents, args, source.name)
+
+
+def execute(
+    target: Target, resolved: config.Resolved, compiled: compiler.Compiled, entry: Entry, grid: tuple[int, int, int],
+    args: list[Bound], kernel: str, block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None,
+) -> LaunchResult:
+    """Run bound arguments on the executor that the settings name; a grid with an extent of 0 runs nothing, as in Triton."""
+    launch_options = LaunchOptions(
+        block=block, dynamic_shared=dynamic_shared, checks=resolved.checks, budget=resolved.budget,
+        numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed,
+    )
+    times = dict(compiled.times)
+    report = LaunchReport()
+    if all(grid):
+        report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, times)
+    return LaunchResult(
+        kernel, target.name, resolved.executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found
+    )
+
+
+def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> list[Any]:
+    """The values that the compiled kernel takes, in order: what the signature folds (`:1`, None) is no parameter of it."""
+    return [values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None]
+
+
+def _facts(target: Target, values: Mapping[str, Any]) -> frozenset[str]:
+    """The facts about arguments that the target wants and that hold here, beyond those in the signature."""
+    wanted = target.info.wants & {"disjoint", "under_2_gib"}
+    if not wanted:
+        return frozenset()
+    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
+    holds = set()
+    if len(storages(arrays)) == len(arrays):
+        holds.add("disjoint")
+    if all(array.nbytes < GIB_2 for _, array in arrays):
+        holds.add("under_2_gib")
+    return frozenset(holds & wanted)

@@ -1,0 +1,41 @@
+"""The registered targets and the installed plugins as data: what `tilefw targets` and `tilefw plugins` print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilefw.api.target import PROVIDES, TargetInfo
+from tilefw.runtime.loader import REFERENCE, registry
+from tilefw.runtime.plugin import Plugin
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTarget:
+    """A target as a listing shows it; `status` is `ok`, or `shadowed` when an earlier one has its name."""
+
+    info: TargetInfo
+    plugin: str
+    status: str
+
+    @property
+    def provides(self) -> tuple[str, ...]:
+        """What it provides, in the order in which a kernel meets it."""
+        return tuple(word for word in PROVIDES if word in self.info.provides)
+
+
+def plugins() -> list[Plugin]:
+    """Every installed plugin with its status; each is asked in a child process with a time limit."""
+    return registry().plugins()
+
+
+def targets(known: Sequence[Plugin] | None = None) -> list[ListedTarget]:
+    """Every target of every usable plugin, and `reference`, which needs none."""
+    listed = [ListedTarget(REFERENCE, "tilefw-core", "ok")]
+    taken = {REFERENCE.name}
+    for plugin in plugins() if known is None else known:
+        for info in plugin.targets:
+            names = {info.name, *info.aliases}
+            listed.append(ListedTarget(info, plugin.name, "shadowed" if names & taken else "ok"))
+            taken |= names
+    return listed

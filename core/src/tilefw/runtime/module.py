@@ -1,0 +1,128 @@
+"""Machine code from anywhere as a module: `tilefw.load(path_or_bytes, target)["name"].launch(grid, args)`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from tilefw.api.artifact import Artifact, Entry
+from tilefw.api.artifact_file import decode, is_artifact
+from tilefw.api.errors import CodeError, InternalError, KernelError, LaunchError
+from tilefw.runtime import config, reproducer
+from tilefw.runtime.binding import bind, block_of, grid_of
+from tilefw.runtime.compiler import Compiled
+from tilefw.runtime.launch import LaunchResult, execute
+from tilefw.runtime.loader import Target, find
+from tilefw.runtime.names import suggest
+
+FILE_LIMIT = 256 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """One entry of a module, ready to be launched."""
+
+    module: Module
+    entry: Entry
+
+    def launch(
+        self, grid: Any, args: Sequence[Any], *, block: Any = None, dynamic_shared: int | None = None, executor: str | None = None,
+        checks: config.Checks = None, budget: int | None = None, numerics: str | None = None, seed: int | None = None,
+    ) -> LaunchResult:
+        """Execute over `grid` workgroups; arrays are written in place, None is a null pointer.
+
+        `args` names every parameter in order; hidden ones that are null pointers may be left out. `block` is needed when
+        the machine code does not say it. Raises LaunchError, and CheckError when a check found a fault.
+        """
+        resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed))
+        if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
+            raise LaunchError(f"dynamic_shared is a number of bytes, not {dynamic_shared!r}", code="TFW0325")
+        compiled = Compiled(self.module.artifact, {})
+        bound = bind(self.entry, args)
+        target, name = self.module.target, self.entry.name
+        return execute(target, resolved, compiled, self.entry, grid_of(grid), bound, name, block_of(block), dynamic_shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Machine code with its entries by name."""
+
+    artifact: Artifact
+    target: Target
+
+    def __getitem__(self, name: str) -> LoadedKernel:
+        """The entry called `name`; raises LaunchError TFW0327 with the nearest one."""
+        for entry in self.artifact.entries:
+            if entry.name == name:
+                return LoadedKernel(self, entry)
+        helped = suggest(name, list(self), what="entries")
+        raise LaunchError(f"the module has no entry '{name}'", code="TFW0327", help=helped)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(entry.name for entry in self.artifact.entries)
+
+    def __len__(self) -> int:
+        return len(self.artifact.entries)
+
+    def only(self, name: str | None = None) -> LoadedKernel:
+        """The entry called `name`, or the only one there is; raises LaunchError TFW0327."""
+        if name is not None:
+            return self[name]
+        if len(self) != 1:
+            found = ", ".join(self) or "none"
+            raise LaunchError(f"the module has {len(self)} entries, so one must be named", code="TFW0327", note=f"entries: {found}")
+        return self[next(iter(self))]
+
+
+def load(source: str | PathLike[str] | bytes, target: str | None = None, name: str | None = None) -> Module:
+    """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads (PTX, …).
+
+    Without `target`, a saved artifact says its own, and other code belongs to the current target. `name` stands for the
+    file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code.
+    """
+    data, shown = _read(source)
+    shown = name or shown
+    if is_artifact(data):
+        return _saved(decode(data, shown), target, shown)
+    chosen = find(config.resolve(config.settings(target)).target)
+    try:
+        artifact = chosen.backend.parse(data, shown)
+    except (KernelError, InternalError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        text = data.decode("utf-8", "backslashreplace")
+        reproducer.internal(f"reading {shown} for {chosen.name}", error, {"target": chosen.name}, text)
+    return Module(artifact, chosen)
+
+
+def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:
+    chosen = find(target or artifact.target)
+    if chosen.name != artifact.target:
+        message = f"{shown} is machine code for {artifact.target}, not for {chosen.name}"
+        raise CodeError(message, code="TFW0781", help=f"load it with target='{artifact.target}'")
+    return Module(artifact, chosen)
+
+
+def _read(source: str | PathLike[str] | bytes) -> tuple[bytes, str]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "<bytes>"
+    path = os.fspath(source)
+    return read_bounded(path, FILE_LIMIT, "a machine-code file"), path
+
+
+def read_bounded(path: str, limit: int, what: str) -> bytes:
+    """A regular file's bytes; raises CodeError TFW0930 when it cannot be read or is larger than `limit`."""
+    try:
+        if not os.path.isfile(path):
+            raise OSError("there is no such file" if not os.path.exists(path) else "it is not a regular file")
+        size = os.path.getsize(path)
+        if size > limit:
+            raise OSError(f"it has {size} bytes, more than the {limit} of {what}")
+        with open(path, "rb") as file:
+            return file.read(limit)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CodeError(f"{path} cannot be read: {reason}", code="TFW0930") from None
