@@ -57,12 +57,21 @@ class Problem:
     covered: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another launch of a case's code: other sizes, same specialisation."""
+
+    grid: tuple[int, ...]
+    problem: Callable[[np.random.Generator], Problem]
+
+
 @dataclass(frozen=True)
 class Case:
     """One kernel compiled one way.
 
     `signature` gives the runtime parameters' types as Triton spells them (`*fp16:16`, `i32`); the other parameters
     are in `constexprs`. `problem` makes launch data from a random generator. `fast` cases run in every test run.
+    `variants` are further launches of the same code, at sizes where other instructions touch the edges of buffers.
     """
 
     name: str
@@ -74,6 +83,7 @@ class Case:
     num_warps: int = 4
     num_stages: int = 3
     fast: bool = True
+    variants: tuple[Variant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +99,10 @@ class Mismatch:
     bound: float
 
     def __str__(self) -> str:
-        return (f"{self.output}{list(self.index)} = {self.actual}, expected {self.expected} within {self.bound:.3g} "
-                f"({self.wrong} of {self.total} elements are off)")
+        return (
+            f"{self.output}{list(self.index)} = {self.actual}, expected {self.expected} within {self.bound:.3g} "
+            f"({self.wrong} of {self.total} elements are off)"
+        )
 
 
 def mismatches(problem: Problem, outputs: Mapping[str, np.ndarray]) -> list[Mismatch]:
@@ -115,7 +127,9 @@ def _compare(name: str, expected: Bounded | np.ndarray, actual: np.ndarray, cove
     if not off.any():
         return None
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), off.shape))
-    return Mismatch(name, int(off.sum()), off.size, worst, actual[worst], value[worst], float(np.broadcast_to(bound, off.shape)[worst]))
+    return Mismatch(
+        name, int(off.sum()), off.size, worst, actual[worst], value[worst], float(np.broadcast_to(bound, off.shape)[worst])
+    )
 
 
 def _raw(array: np.ndarray) -> np.ndarray:

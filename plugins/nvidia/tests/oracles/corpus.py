@@ -84,11 +84,12 @@ def load(names: Iterable[str] | None = None, seed: int = 0) -> Iterator[Item]:
             yield item(case, seed)
 
 
-def item(case: Case, seed: int = 0) -> Item:
+def item(case: Case, seed: int = 0, variant: int = 0) -> Item:
+    """The case's PTX with launch data from `seed`: its own launch (variant 0), or its `variant`-th other one."""
     ptx, facts = _compiled(case)
-    grid = (*case.grid, 1, 1)[:3]
-    launch = Launch(grid, (32 * facts["num_warps"], 1, 1), facts["shared"])
-    return Item(case.name, ptx, facts["entry"], launch, case, case.problem(np.random.default_rng(seed)))
+    chosen = case if variant == 0 else case.variants[variant - 1]
+    launch = Launch((*chosen.grid, 1, 1)[:3], (32 * facts["num_warps"], 1, 1), facts["shared"])
+    return Item(case.name, ptx, facts["entry"], launch, case, chosen.problem(np.random.default_rng(seed)))
 
 
 @functools.cache
@@ -115,7 +116,16 @@ def _triton_here() -> bool:
 def _path(case: Case) -> Path:
     group = case.kernel.partition(".")[0]
     source = (Path(__file__).parent / "kernels" / f"{group}.py").read_text()
-    parts = [TRITON_VERSION, TARGET, source, case.kernel, dict(case.signature), dict(case.constexprs), case.num_warps, case.num_stages]
+    parts = [
+        TRITON_VERSION,
+        TARGET,
+        source,
+        case.kernel,
+        dict(case.signature),
+        dict(case.constexprs),
+        case.num_warps,
+        case.num_stages,
+    ]
     return folder() / f"{case.name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.json"
 
 
@@ -153,9 +163,17 @@ def _compile(case: Case) -> dict:
         if hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
     constexprs = {name: triton.language.dtype(value) if name == "ACCUMULATOR" else value for name, value in case.constexprs.items()}
-    made = triton.compile(ASTSource(kernel, signature, constexprs, hints), target=GPUTarget(*TARGET),
-                          options={"num_warps": case.num_warps, "num_stages": case.num_stages})
-    return {"ptx": made.asm["ptx"], "entry": made.metadata.name, "shared": made.metadata.shared, "num_warps": made.metadata.num_warps}
+    made = triton.compile(
+        ASTSource(kernel, signature, constexprs, hints),
+        target=GPUTarget(*TARGET),
+        options={"num_warps": case.num_warps, "num_stages": case.num_stages},
+    )
+    return {
+        "ptx": made.asm["ptx"],
+        "entry": made.metadata.name,
+        "shared": made.metadata.shared,
+        "num_warps": made.metadata.num_warps,
+    }
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from oracles import bounded as B
+from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem
 
 Make = Callable[[np.random.Generator], Problem]
@@ -30,85 +30,143 @@ def _padded(array: np.ndarray, extra: int) -> tuple[np.ndarray, np.ndarray]:
     return wide, np.broadcast_to(np.arange(wide.shape[1]) < array.shape[1], wide.shape)
 
 
-def _product(a: np.ndarray, b: np.ndarray, tf32: bool) -> B.Bounded | np.ndarray:
+def _product(a: np.ndarray, b: np.ndarray, tf32: bool) -> bd.Bounded | np.ndarray:
     if np.issubdtype(a.dtype, np.integer):
         return a.astype(np.int32) @ b.astype(np.int32)
-    exact = B.dot(a, b)
+    exact = bd.dot(a, b)
     if not tf32:
         return exact
     size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
-    return B.Bounded(exact.value, exact.error + 2.01 * _tf32(a)[1] * size)
+    return bd.Bounded(exact.value, exact.error + 2.01 * _tf32(a)[1] * size)
 
 
 def _matmul(m: int, n: int, k: int, dtype: object, result: object, tf32: bool = False, pad: int = 0) -> Make:
     """Strides are a row's length plus `pad`."""
+
     def problem(rng: np.random.Generator) -> Problem:
         a, b = _random(rng, dtype, m, k), _random(rng, dtype, k, n)
         c = _product(a, b, tf32)
-        if isinstance(c, B.Bounded):
-            c = B.stored(c, result)
+        if isinstance(c, bd.Bounded):
+            c = bd.stored(c, result)
         (wide_a, in_a), (wide_b, in_b) = _padded(a, pad), _padded(b, pad)
-        return Problem({"a_ptr": Input(wide_a, in_a), "b_ptr": Input(wide_b, in_b), "c_ptr": Output((m, n), result),
-                        "M": Number(m, "i32"), "N": Number(n, "i32"), "K": Number(k, "i32"), "stride_a": Number(k + pad, "i32"),
-                        "stride_b": Number(n + pad, "i32"), "stride_c": Number(n, "i32")}, {"c_ptr": c})
+        return Problem(
+            {
+                "a_ptr": Input(wide_a, in_a),
+                "b_ptr": Input(wide_b, in_b),
+                "c_ptr": Output((m, n), result),
+                "M": Number(m, "i32"),
+                "N": Number(n, "i32"),
+                "K": Number(k, "i32"),
+                "stride_a": Number(k + pad, "i32"),
+                "stride_b": Number(n + pad, "i32"),
+                "stride_c": Number(n, "i32"),
+            },
+            {"c_ptr": c},
+        )
+
     return problem
 
 
 def _transposed(rng: np.random.Generator, m: int = 96, n: int = 64, k: int = 128) -> Problem:
     a, b = _random(rng, np.float16, m, k), _random(rng, np.float16, n, k)
-    c = B.stored(B.dot(a, b.T), np.float16)
-    return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((m, n), np.float16), "M": Number(m, "i32"),
-                    "N": Number(n, "i32"), "K": Number(k, "i32")}, {"c_ptr": B.Bounded(np.maximum(c.value, 0), c.error)})
+    c = bd.stored(bd.dot(a, b.T), np.float16)
+    return Problem(
+        {
+            "a_ptr": Input(a),
+            "b_ptr": Input(b),
+            "c_ptr": Output((m, n), np.float16),
+            "M": Number(m, "i32"),
+            "N": Number(n, "i32"),
+            "K": Number(k, "i32"),
+        },
+        {"c_ptr": bd.Bounded(np.maximum(c.value, 0), c.error)},
+    )
 
 
 def _batched(rng: np.random.Generator, batch: int = 3, m: int = 32, n: int = 64, k: int = 64) -> Problem:
     a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
-    return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((batch, m, n), np.float16), "M": Number(m, "i32"),
-                    "N": Number(n, "i32"), "K": Number(k, "i32")}, {"c_ptr": B.stored(B.dot(a, b), np.float16)})
+    return Problem(
+        {
+            "a_ptr": Input(a),
+            "b_ptr": Input(b),
+            "c_ptr": Output((batch, m, n), np.float16),
+            "M": Number(m, "i32"),
+            "N": Number(n, "i32"),
+            "K": Number(k, "i32"),
+        },
+        {"c_ptr": bd.stored(bd.dot(a, b), np.float16)},
+    )
 
 
 def _grouped(rng: np.random.Generator, n: int = 32, k: int = 64) -> Problem:
     starts = np.array([0, 40, 40, 57, 100], np.int32)
     groups, rows = len(starts) - 1, int(starts[-1])
     a, b = _random(rng, np.float16, rows, k), _random(rng, np.float16, groups, k, n)
-    parts = [B.dot(a[starts[g]:starts[g + 1]], b[g]) for g in range(groups)]
-    c = B.Bounded(np.concatenate([p.value for p in parts]), np.concatenate([p.error for p in parts]))
-    return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((rows, n), np.float16), "starts_ptr": Input(starts),
-                    "groups": Number(groups, "i32"), "N": Number(n, "i32"), "K": Number(k, "i32")}, {"c_ptr": B.stored(c, np.float16)})
+    parts = [bd.dot(a[starts[g] : starts[g + 1]], b[g]) for g in range(groups)]
+    c = bd.Bounded(np.concatenate([p.value for p in parts]), np.concatenate([p.error for p in parts]))
+    return Problem(
+        {
+            "a_ptr": Input(a),
+            "b_ptr": Input(b),
+            "c_ptr": Output((rows, n), np.float16),
+            "starts_ptr": Input(starts),
+            "groups": Number(groups, "i32"),
+            "N": Number(n, "i32"),
+            "K": Number(k, "i32"),
+        },
+        {"c_ptr": bd.stored(c, np.float16)},
+    )
 
 
 def _dot_3d(rng: np.random.Generator, batch: int = 4, m: int = 16, n: int = 32, k: int = 32) -> Problem:
     a, b = _random(rng, np.float16, batch, m, k), _random(rng, np.float16, batch, k, n)
-    return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((batch, m, n), np.float32)}, {"c_ptr": B.dot(a, b)})
+    return Problem({"a_ptr": Input(a), "b_ptr": Input(b), "c_ptr": Output((batch, m, n), np.float32)}, {"c_ptr": bd.dot(a, b)})
 
 
 def _attention(heads: int, length: int, head: int, causal: bool, dtype: object) -> Make:
     """The bound: scores in float32, weights rounded to the element type before the second product, a final division."""
+
     def problem(rng: np.random.Generator) -> Problem:
         q, k, v = (_random(rng, dtype, heads, length, head) for _ in range(3))
         scale = head**-0.5
-        score = B.dot(q, k.swapaxes(1, 2)) * scale
+        score = bd.dot(q, k.swapaxes(1, 2)) * scale
         seen = np.tril(np.ones((length, length), bool)) if causal else np.ones((length, length), bool)
-        score = B.Bounded(np.where(seen, score.value, -np.inf), np.where(seen, score.error, 0.0))
+        score = bd.Bounded(np.where(seen, score.value, -np.inf), np.where(seen, score.error, 0.0))
         top = score.max(2, keepdims=True)
-        gap = B.Bounded(score.value - top.value, np.where(seen, score.error + top.error + 4 * B.F32 * np.abs(top.value), 0.0))
+        gap = bd.Bounded(score.value - top.value, np.where(seen, score.error + top.error + 4 * bd.F32 * np.abs(top.value), 0.0))
         value = np.exp(gap.value)
         # Each of the running maximum's steps rescales what was summed: its factor rounds once more per block of keys.
-        weight = B.Bounded(value, value * (np.expm1(np.minimum(gap.error, 1)) + 32 * B.F32))
+        weight = bd.Bounded(value, value * (np.expm1(np.minimum(gap.error, 1)) + 32 * bd.F32))
         mass = weight.sum(2, keepdims=True)
-        narrow = B.stored(weight, dtype)
+        narrow = bd.stored(weight, dtype)
         size = np.abs(v.astype(np.float64))
-        total = B.Bounded(narrow.value @ v.astype(np.float64),
-                          narrow.error @ size + (length + 2) * 4 * B.F32 * (narrow.value @ size))
-        return Problem({"q_ptr": Input(q), "k_ptr": Input(k), "v_ptr": Input(v), "out_ptr": Output(q.shape, dtype),
-                        "length": Number(length, "i32"), "scale": Number(scale, "fp32")}, {"out_ptr": B.stored(total / mass, dtype)})
+        total = bd.Bounded(
+            narrow.value @ v.astype(np.float64), narrow.error @ size + (length + 2) * 4 * bd.F32 * (narrow.value @ size)
+        )
+        return Problem(
+            {
+                "q_ptr": Input(q),
+                "k_ptr": Input(k),
+                "v_ptr": Input(v),
+                "out_ptr": Output(q.shape, dtype),
+                "length": Number(length, "i32"),
+                "scale": Number(scale, "fp32"),
+            },
+            {"out_ptr": bd.stored(total / mass, dtype)},
+        )
+
     return problem
 
 
 def _signature(element: str, result: str, hint: str = ":16") -> dict[str, str]:
     """`hint` on N, K and the strides is what lets Triton copy 16 bytes at a time, and so pipeline with `cp.async`."""
-    return {"a_ptr": f"*{element}:16", "b_ptr": f"*{element}:16", "c_ptr": f"*{result}:16", "M": "i32",
-            **{name: "i32" + hint for name in ("N", "K", "stride_a", "stride_b", "stride_c")}}
+    return {
+        "a_ptr": f"*{element}:16",
+        "b_ptr": f"*{element}:16",
+        "c_ptr": f"*{result}:16",
+        "M": "i32",
+        **{name: "i32" + hint for name in ("N", "K", "stride_a", "stride_b", "stride_c")},
+    }
 
 
 def _tile(m: int, n: int, k: int, accumulator: str = "fp32", precision: str = "ieee") -> dict[str, object]:
@@ -125,32 +183,113 @@ SMALL = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 32}
 
 CASES = [
     Case("matmul_f16", M, H16, _tile(32, 32, 32), (2, 2), _matmul(50, 48, 96, F16, F16, pad=16)),
-    *(Case(f"matmul_f16_stages{stages}", M, H16, _tile(32, 64, 32), (2, 1), _matmul(64, 64, 160, F16, F16), num_stages=stages,
-           fast=stages == 4) for stages in (1, 2, 4)),
+    *(
+        Case(
+            f"matmul_f16_stages{stages}",
+            M,
+            H16,
+            _tile(32, 64, 32),
+            (2, 1),
+            _matmul(64, 64, 160, F16, F16),
+            num_stages=stages,
+            fast=stages == 4,
+        )
+        for stages in (1, 2, 4)
+    ),
     Case("matmul_f16_8_warps", M, H16, _tile(128, 64, 64), (1, 1), _matmul(120, 64, 128, F16, F16), num_warps=8, fast=False),
     Case("matmul_f16_1_warp", M, H16, _tile(16, 32, 16), (2, 1), _matmul(31, 32, 64, F16, F16), num_warps=1),
-    Case("matmul_f16_unaligned", M, _signature("fp16", "fp32", hint=""), _tile(32, 32, 32), (1, 2), _matmul(30, 37, 41, F16, F32, pad=2)),
+    Case(
+        "matmul_f16_unaligned",
+        M,
+        _signature("fp16", "fp32", hint=""),
+        _tile(32, 32, 32),
+        (1, 2),
+        _matmul(30, 37, 41, F16, F32, pad=2),
+    ),
     Case("matmul_bf16", M, _signature("bf16", "bf16"), _tile(32, 64, 32), (1, 1), _matmul(32, 64, 96, BF16, BF16)),
-    Case("matmul_tf32", M, _signature("fp32", "fp32"), _tile(32, 32, 32, precision="tf32"), (1, 1), _matmul(32, 32, 64, F32, F32, tf32=True)),
-    Case("matmul_tf32x3", M, _signature("fp32", "fp32"), _tile(32, 32, 32, precision="tf32x3"), (1, 1), _matmul(32, 32, 64, F32, F32),
-         fast=False),
+    Case(
+        "matmul_tf32",
+        M,
+        _signature("fp32", "fp32"),
+        _tile(32, 32, 32, precision="tf32"),
+        (1, 1),
+        _matmul(32, 32, 64, F32, F32, tf32=True),
+    ),
+    Case(
+        "matmul_tf32x3",
+        M,
+        _signature("fp32", "fp32"),
+        _tile(32, 32, 32, precision="tf32x3"),
+        (1, 1),
+        _matmul(32, 32, 64, F32, F32),
+        fast=False,
+    ),
     Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False),
     Case("matmul_i8", M, _signature("i8", "i32"), _tile(32, 32, 64, "int32"), (1, 1), _matmul(32, 32, 128, np.int8, np.int32)),
-    Case("matmul_transposed", "matrix.matmul_transposed",
-         {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp16:16", "M": "i32:16", "N": "i32:16", "K": "i32:16"}, SMALL, (6,),
-         _transposed),
-    Case("batched_matmul", "matrix.batched_matmul",
-         {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp16:16", "M": "i32:16", "N": "i32:16", "K": "i32:16"}, SMALL, (1, 2, 3),
-         _batched),
-    Case("grouped_matmul", "matrix.grouped_matmul",
-         {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp16:16", "starts_ptr": "*i32:16", "groups": "i32", "N": "i32:16",
-          "K": "i32:16"}, {"TILE_M": 16, "TILE_N": 32, "TILE_K": 32}, (2, 1), _grouped),
-    Case("dot_3d", "matrix.dot_3d", {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp32:16"},
-         {"BATCH": 4, "M": 16, "N": 32, "K": 32}, (1,), _dot_3d),
-    Case("attention", "matrix.attention", QKV, {"HEAD": 32, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": False}, (2, 2),
-         _attention(2, 61, 32, False, F16)),
-    Case("attention_causal", "matrix.attention", QKV, {"HEAD": 64, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": True}, (3, 1),
-         _attention(1, 96, 64, True, F16)),
-    Case("attention_bf16_2_stages", "matrix.attention", QKV_BF16, {"HEAD": 32, "TILE_Q": 64, "TILE_K": 32, "CAUSAL": True}, (2, 1),
-         _attention(1, 100, 32, True, BF16), num_stages=2, fast=False),
+    Case(
+        "matmul_transposed",
+        "matrix.matmul_transposed",
+        {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp16:16", "M": "i32:16", "N": "i32:16", "K": "i32:16"},
+        SMALL,
+        (6,),
+        _transposed,
+    ),
+    Case(
+        "batched_matmul",
+        "matrix.batched_matmul",
+        {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp16:16", "M": "i32:16", "N": "i32:16", "K": "i32:16"},
+        SMALL,
+        (1, 2, 3),
+        _batched,
+    ),
+    Case(
+        "grouped_matmul",
+        "matrix.grouped_matmul",
+        {
+            "a_ptr": "*fp16:16",
+            "b_ptr": "*fp16:16",
+            "c_ptr": "*fp16:16",
+            "starts_ptr": "*i32:16",
+            "groups": "i32",
+            "N": "i32:16",
+            "K": "i32:16",
+        },
+        {"TILE_M": 16, "TILE_N": 32, "TILE_K": 32},
+        (2, 1),
+        _grouped,
+    ),
+    Case(
+        "dot_3d",
+        "matrix.dot_3d",
+        {"a_ptr": "*fp16:16", "b_ptr": "*fp16:16", "c_ptr": "*fp32:16"},
+        {"BATCH": 4, "M": 16, "N": 32, "K": 32},
+        (1,),
+        _dot_3d,
+    ),
+    Case(
+        "attention",
+        "matrix.attention",
+        QKV,
+        {"HEAD": 32, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": False},
+        (2, 2),
+        _attention(2, 61, 32, False, F16),
+    ),
+    Case(
+        "attention_causal",
+        "matrix.attention",
+        QKV,
+        {"HEAD": 64, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": True},
+        (3, 1),
+        _attention(1, 96, 64, True, F16),
+    ),
+    Case(
+        "attention_bf16_2_stages",
+        "matrix.attention",
+        QKV_BF16,
+        {"HEAD": 32, "TILE_Q": 64, "TILE_K": 32, "CAUSAL": True},
+        (2, 1),
+        _attention(1, 100, 32, True, BF16),
+        num_stages=2,
+        fast=False,
+    ),
 ]

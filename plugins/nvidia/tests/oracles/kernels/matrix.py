@@ -1,13 +1,27 @@
 """Matrix products in Triton's language: every type of sm_80's `mma.sync` that the language reaches."""
+# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-           TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
-           ACCUMULATOR: tl.constexpr, PRECISION: tl.constexpr):
+def matmul(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_a,
+    stride_b,
+    stride_c,
+    TILE_M: tl.constexpr,
+    TILE_N: tl.constexpr,
+    TILE_K: tl.constexpr,
+    ACCUMULATOR: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
     """C = A B, ragged in every dimension; one program a tile of C."""
     row = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
     column = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
@@ -27,8 +41,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
 
 
 @triton.jit
-def matmul_transposed(a_ptr, b_ptr, c_ptr, M, N, K,
-                      TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr):
+def matmul_transposed(a_ptr, b_ptr, c_ptr, M, N, K, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr):
     """C = relu(A B^T) with B stored by rows of N; unmasked, in groups of two rows of tiles for reuse of B."""
     tiles_m = M // TILE_M
     tiles_n = N // TILE_N
@@ -63,8 +76,7 @@ def batched_matmul(a_ptr, b_ptr, c_ptr, M, N, K, TILE_M: tl.constexpr, TILE_N: t
 
 
 @triton.jit
-def grouped_matmul(a_ptr, b_ptr, c_ptr, starts_ptr, groups, N, K,
-                   TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr):
+def grouped_matmul(a_ptr, b_ptr, c_ptr, starts_ptr, groups, N, K, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr):
     """Rows of A in ragged groups, each with its own B; the programs walk a group's tiles in strides of the grid."""
     inner = tl.arange(0, TILE_K)
     column = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
@@ -93,8 +105,18 @@ def dot_3d(a_ptr, b_ptr, c_ptr, BATCH: tl.constexpr, M: tl.constexpr, N: tl.cons
 
 
 @triton.jit
-def attention(q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
-              HEAD: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr, CAUSAL: tl.constexpr):
+def attention(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    length,
+    scale,
+    HEAD: tl.constexpr,
+    TILE_Q: tl.constexpr,
+    TILE_K: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     """Softmax(Q K^T scale) V with a running maximum and sum; one program a tile of queries of one head."""
     base = tl.program_id(1) * length * HEAD
     query = tl.program_id(0) * TILE_Q + tl.arange(0, TILE_Q)
@@ -123,5 +145,6 @@ def attention(q_ptr, k_ptr, v_ptr, out_ptr, length, scale,
         total = tl.dot(weight.to(v.dtype), v, total * shrink[:, None])
         top = higher
     total = total / mass[:, None]
-    tl.store(out_ptr + base + query[:, None] * HEAD + lane[None, :], total.to(out_ptr.dtype.element_ty),
-             mask=query[:, None] < length)
+    tl.store(
+        out_ptr + base + query[:, None] * HEAD + lane[None, :], total.to(out_ptr.dtype.element_ty), mask=query[:, None] < length
+    )

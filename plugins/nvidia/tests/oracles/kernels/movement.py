@@ -1,4 +1,5 @@
 """Kernels that move data or share it: transposes, gathers, atomics, locks."""
+# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
 
 import triton
 import triton.language as tl
@@ -8,10 +9,10 @@ import triton.language as tl
 def transpose(x_ptr, out_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    x = tl.load(x_ptr + row[:, None] * columns + column[None, :],
-                mask=(row[:, None] < rows) & (column[None, :] < columns), other=0.0)
-    tl.store(out_ptr + column[:, None] * rows + row[None, :], tl.trans(x),
-             mask=(column[:, None] < columns) & (row[None, :] < rows))
+    x = tl.load(
+        x_ptr + row[:, None] * columns + column[None, :], mask=(row[:, None] < rows) & (column[None, :] < columns), other=0.0
+    )
+    tl.store(out_ptr + column[:, None] * rows + row[None, :], tl.trans(x), mask=(column[:, None] < columns) & (row[None, :] < rows))
 
 
 @triton.jit

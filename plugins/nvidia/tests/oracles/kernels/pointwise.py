@@ -1,4 +1,5 @@
 """Elementwise kernels in Triton's language: one output element for each input element, or a fixed handful."""
+# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
 
 import triton
 import triton.language as tl
@@ -103,11 +104,15 @@ def inline_assembly(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     inside = offsets < n
     x = tl.load(x_ptr + offsets, mask=inside, other=0)
     y = tl.load(y_ptr + offsets, mask=inside, other=0)
-    rotated = tl.inline_asm_elementwise(
-        "shf.l.wrap.b32 $0, $1, $1, 7;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+    rotated = tl.inline_asm_elementwise("shf.l.wrap.b32 $0, $1, $1, 7;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
     mixed = tl.inline_asm_elementwise(
         "{ .reg .b32 low; prmt.b32 low, $1, $2, 0x5410; xor.b32 $0, low, $1; }",
-        "=r,r,r", [rotated, y], dtype=tl.int32, is_pure=True, pack=1)
+        "=r,r,r",
+        [rotated, y],
+        dtype=tl.int32,
+        is_pure=True,
+        pack=1,
+    )
     tl.store(out_ptr + offsets, mixed, mask=inside)
 
 

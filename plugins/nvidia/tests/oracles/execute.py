@@ -1,0 +1,79 @@
+"""Runs an item of the corpus, or a changed copy of its PTX, on tilefw's simulator through the Device protocol."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import dataclass
+
+import numpy as np
+from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, LaunchOptions, LaunchReport, Scalar
+
+from oracles.case import InOut, Input, Number, Output
+from oracles.corpus import Item
+
+TARGET = "nvidia-sm80"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Buffers after the launch by parameter name, and the simulator's report."""
+
+    outputs: dict[str, np.ndarray]
+    report: LaunchReport
+
+
+@functools.cache
+def backend(target: str = TARGET) -> Backend:
+    """The plugin's backend, found the way core finds it: by its hook's plain data."""
+    from tilefw_nvidia import plugin
+
+    info = next(info for info in plugin.tilefw_targets() if info.name == target)
+    module, _, name = info.backend.partition(":")
+    return getattr(importlib.import_module(module), name)(info)
+
+
+def parse(ptx: str, name: str) -> Artifact:
+    return backend().parse(ptx, f"{name}.ptx")
+
+
+def run(item: Item, artifact: Artifact | None = None, **options: object) -> Outcome:
+    """Launch `artifact` (the item's own PTX when None) on the item's data, in a fresh simulator, all checks on.
+
+    `options` override those of the launch (`seed`, `budget`, `numerics`, `checks`).
+    """
+    artifact = artifact or parse(item.ptx, item.name)
+    device = backend().simulator()
+    handles: dict[str, tuple[int, np.ndarray]] = {}
+    arguments: list[BufferView | Scalar] = []
+    for name, argument in item.inputs.items():
+        if isinstance(argument, Number):
+            arguments.append(Scalar(argument.value, argument.dtype))
+            continue
+        array = np.empty(argument.shape, argument.dtype) if isinstance(argument, Output) else np.ascontiguousarray(argument.array)
+        handle = device.allocate(array.nbytes, label=name)
+        if isinstance(argument, InOut):
+            device.write(handle, array.view(np.uint8).data)
+        elif isinstance(argument, Input):
+            _write(device, handle, array, argument.written)
+        handles[name] = (handle, array)
+        arguments.append(BufferView(handle))
+    arguments += [BufferView(0)] * item.launch.hidden
+    merged = {"block": item.launch.block, "dynamic_shared": item.launch.dynamic_shared, "checks": ALL_CHECKS, **options}
+    report = device.launch(device.load(artifact), item.entry, item.launch.grid, arguments, LaunchOptions(**merged))
+    outputs = {
+        name: np.frombuffer(device.read(handle, array.nbytes), np.uint8).view(array.dtype).reshape(array.shape)
+        for name, (handle, array) in handles.items()
+    }
+    return Outcome(outputs, report)
+
+
+def _write(device: object, handle: int, array: np.ndarray, written: np.ndarray | None) -> None:
+    """Copy the array in; only the runs of elements that are written, where some are not."""
+    if written is None:
+        device.write(handle, array.view(np.uint8).data)
+        return
+    flat, mask = array.reshape(-1), np.ascontiguousarray(written).reshape(-1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    for start, end in edges.reshape(-1, 2):
+        device.write(handle, flat[start:end].view(np.uint8).data, offset=int(start) * array.itemsize)

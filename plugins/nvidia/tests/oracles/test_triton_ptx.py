@@ -1,0 +1,115 @@
+"""Triton's own sm_80 PTX runs right and clean on the simulator, with all checks, unchanged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oracles import corpus, execute
+from oracles.case import Case, InOut, Input, Number, Output
+from oracles.corpus import Item
+
+CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.slow) for case in corpus.cases()]
+
+
+def item_of(case: Case, seed: int = 0) -> Item:
+    try:
+        return corpus.item(case, seed)
+    except corpus.TritonAbsentError as absent:
+        pytest.skip(str(absent))
+
+
+def named(name: str) -> Item:
+    return item_of(next(case for case in corpus.cases() if case.name == name))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_runs_right_and_clean(case: Case) -> None:
+    item = item_of(case)
+    outcome = execute.run(item)
+    assert outcome.report.findings == ()
+    assert item.check(outcome.outputs) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_any_order_of_waves_and_copies_gives_the_same(case: Case, seed: int) -> None:
+    item = item_of(case, seed)
+    outcome = execute.run(item, seed=seed)
+    assert outcome.report.findings == ()
+    assert item.check(outcome.outputs) == []
+
+
+@pytest.mark.parametrize("name", ["matmul_f16", "matmul_tf32", "matmul_i8"])
+def test_hardware_numerics_stay_within_the_bounds(name: str) -> None:
+    item = named(name)
+    assert item.check(execute.run(item, numerics="hw").outputs) == []
+
+
+def test_a_wrong_result_is_seen() -> None:
+    """The comparison itself: one ulp, one element and a NaN are all mismatches."""
+    item = named("vector_add")
+    right = np.array(item.expected["out_ptr"])
+    for wrong in (np.nextafter(right[17], np.float32(9)), np.nan):
+        changed = right.copy()
+        changed[17] = wrong
+        found = item.check({"out_ptr": changed})
+        assert [m.index for m in found] == [(17,)]
+
+
+def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
+    """`tilefw simulate FILE.ptx --launch LAUNCH.yaml`, with Triton's two hidden pointers spelled out."""
+    item = named("softmax")
+    (tmp_path / "softmax.ptx").write_text(item.ptx)
+    (tmp_path / "launch.yaml").write_text(launch_file(item, tmp_path))
+    command = [
+        sys.executable,
+        "-m",
+        "tilefw",
+        "simulate",
+        "softmax.ptx",
+        "--target",
+        execute.TARGET,
+        "--launch",
+        "launch.yaml",
+        "--out",
+        "out.npz",
+        "--checks",
+        "all",
+        "--json",
+    ]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["findings"] == []
+    with np.load(tmp_path / "out.npz") as outputs:
+        assert item.check(dict(outputs)) == []
+
+
+def launch_file(item: Item, folder: Path) -> str:
+    """The item's launch as `tilefw simulate` reads it; uninitialised inputs are given as zeros."""
+    lines = [
+        f"kernel: {item.entry}",
+        f"grid: {list(item.launch.grid)}",
+        f"block: {list(item.launch.block)}",
+        f"dynamic_shared: {item.launch.dynamic_shared}",
+        "args:",
+    ]
+    for name, argument in item.inputs.items():
+        match argument:
+            case Number():
+                lines.append(f"  - {{value: {argument.value}, dtype: {argument.dtype}}}")
+            case Output():
+                lines.append(
+                    f"  - {{out: {name}, shape: {list(argument.shape)}, dtype: {np.dtype(argument.dtype).name}, fill: nan}}"
+                )
+            case Input() | InOut():
+                np.save(folder / f"{name}.npy", argument.array)
+                kind = "in" if isinstance(argument, Input) else "inout"
+                lines.append(f"  - {{{kind}: {name}.npy, name: {name}}}")
+    return "\n".join(lines + ["  - {pointer: 0}"] * item.launch.hidden) + "\n"
