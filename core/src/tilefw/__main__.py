@@ -1,0 +1,7 @@
+"""`python -m tilefw` is `tilefw`."""
+
+import sys
+
+from tilefw.cli.main import main
+
+sys.exit(main())

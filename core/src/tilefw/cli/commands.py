@@ -1,0 +1,26 @@
+"""The table of commands: verb, module, summary. `tilefw --help` and completion read nothing else."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "targets": ("tilefw.cli.targets", "the registered targets and what each provides"),
+    "plugins": ("tilefw.cli.plugins", "the installed plugins with their status"),
+    "kernels": ("tilefw.cli.kernels", "the kernel library: names, parameters, what each computes"),
+    "run": ("tilefw.cli.run", "compile, run and check a library kernel, or run a Python script on a target"),
+    "compile": ("tilefw.cli.compile", "compile a kernel and stop at a level"),
+    "opt": ("tilefw.cli.opt", "run passes over IR text"),
+    "simulate": ("tilefw.cli.simulate", "execute machine code from anywhere on a target's simulator"),
+    "conformance": ("tilefw.cli.conformance", "run the conformance suite on a target"),
+    "doctor": ("tilefw.cli.doctor", "what is installed and usable here"),
+    "explain": ("tilefw.cli.explain", "an error code in full"),
+}
+
+# Verbs of the design that are still to be written, each with what it will do.
+ABSENT: dict[str, str] = {
+    "asm": "text to binary, for targets whose encoding we own",
+    "disasm": "binary to text, for targets whose encoding we own",
+    "new-backend": "a working plugin project in a folder",
+    "bench": "measure against peers",
+    "trace": "a timeline in Perfetto's format",
+    "report": "pictures and pages",
+}

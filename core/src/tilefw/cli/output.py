@@ -1,0 +1,37 @@
+"""Results on stdout as JSON, files that a user names, warnings on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from tilefw.api.errors import UsageError
+
+
+def print_json(schema: str, fields: dict[str, Any]) -> None:
+    """One JSON object with its `schema` first; numbers that JSON has not are strings."""
+    print(json.dumps({"schema": f"tilefw.{schema}/1", **_plain(fields)}, indent=2, default=str))
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file that the user named; raises UsageError TFW0913."""
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0913") from None
+
+
+def warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value
