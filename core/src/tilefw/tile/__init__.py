@@ -1,1 +1,1 @@
-""
+"""The tile dialect: types, the elementwise table, ops, verifier, reference interpreter."""

@@ -1,0 +1,59 @@
+"""The IR facade: all of xDSL and of tile IR that a plugin's lowering needs. Core alone imports xDSL itself."""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder, ImplicitBuilder
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FileLineColLoc,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    VectorType,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern, op_type_rewrite_pattern
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from tilefw.tile import elementwise, types
+from tilefw.tile.dialect import Tile, context
+from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
+from tilefw.tile.ops import (
+    AddPtrOp,
+    BarrierOp,
+    BroadcastOp,
+    ConstantOp,
+    ExpandDimsOp,
+    IotaOp,
+    LoadBlockOp,
+    LoadOp,
+    NumProgramsOp,
+    ProgramIdOp,
+    ReshapeOp,
+    SplatOp,
+    StoreBlockOp,
+    StoreOp,
+    TransOp,
+)
+from tilefw.tile.types import Fp8E4B15Type, PtrType
+
+__all__ = [
+    "AddPtrOp", "ArrayAttr", "Attribute", "BarrierOp", "Block", "BlockArgument", "BroadcastOp", "Builder", "ConditionOp",
+    "ConstantOp", "Context", "DenseArrayBase", "Dialect", "ElementwiseOp", "ExpandDimsOp", "FileLineColLoc", "FloatAttr", "ForOp",
+    "Fp8E4B15Type", "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp",
+    "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
+    "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter", "Row",
+    "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType",
+    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "op_type_rewrite_pattern", "types",
+]
