@@ -1,0 +1,22 @@
+"""The meta distribution's dependencies: the folders beside this file in a checkout, pinned versions in an sdist."""
+
+from pathlib import Path
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+MEMBERS = {
+    "tilefw-core": "core",
+    "tilefw-nvidia": "plugins/nvidia",
+    "tilefw-amd": "plugins/amd",
+    "tilefw-spatial": "plugins/spatial",
+    "tilefw-conformance": "conformance",
+}
+
+
+class Members(MetadataHookInterface):
+    def update(self, metadata: dict) -> None:
+        root = Path(self.root)
+        checkout = not (root / "PKG-INFO").exists()
+        metadata["dependencies"] = [
+            f"{name} @ {(root / folder).as_uri()}" if checkout else f"{name}=={metadata['version']}" for name, folder in MEMBERS.items()
+        ]
