@@ -1,0 +1,45 @@
+"""The launches that simulation is timed on: kernels of the test corpus at the sizes of docs/architecture.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from oracles import corpus
+from oracles.case import Case
+from oracles.cases import matrix, pointwise, reduction
+
+MILLION = 1 << 20
+GOALS = {"vector_add_1m": 0.2, "softmax_1024": 0.25, "matmul_512": 1.0, "attention_4_512_64": 1.0}
+
+
+def _case(name: str) -> Case:
+    return next(case for case in corpus.cases() if case.name == name)
+
+
+def case(name: str) -> Case:
+    """The workload called `name`, a key of GOALS."""
+    if name == "vector_add_1m":
+        return replace(_case("vector_add_wide"), name=name, grid=(1024,), problem=partial(pointwise._vector_add, n=MILLION))
+    if name == "softmax_1024":
+        return replace(_case("softmax_aligned"), name=name, grid=(1024,), problem=reduction._softmax(1024, 1024, 1024), num_warps=4)
+    if name == "matmul_512":
+        tile = matrix._tile(64, 64, 32)
+        return replace(
+            _case("matmul_f16"),
+            name=name,
+            grid=(8, 8),
+            constexprs=tile,
+            problem=matrix._matmul(512, 512, 512, np.float16, np.float16),
+        )
+    if name == "attention_4_512_64":
+        tile = {"HEAD": 64, "TILE_Q": 128, "TILE_K": 64, "CAUSAL": False}
+        return replace(
+            _case("attention_causal"),
+            name=name,
+            grid=(4, 4),
+            constexprs=tile,
+            problem=matrix._attention(4, 512, 64, False, np.float16),
+        )
+    raise KeyError(name)
