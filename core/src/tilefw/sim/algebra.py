@@ -1,0 +1,457 @@
+"""The lane algebra: the primitives in which every instruction's meaning is written, and their exact semantics.
+
+A `Value` is one bit pattern per lane, of 1 (a predicate), 8, 16, 32, 64 or 128 bits; it carries its width and no type:
+signedness and float format stand in the primitive. Operands of one primitive have one width unless said otherwise.
+Meanings treat values as opaque: they neither look into them nor branch on them nor use Python operators.
+
+Forms: `numpy_algebra` executes (the definition), `shadow` executes with bits of poison beside the value,
+`recording` writes down what was asked (documentation, tests, later code generation). `primitive(rule)` gives each
+method's result widths for the recording form: a rule maps the call's (operands, keywords) to a width or a tuple.
+
+Float formats (`fmt`) are names of tile IR: "f16" "bf16" "f32" "f64" "tf32" (f32 bits, low 13 zero) "f8E5M2" "f8E4M3FN"
+"f8E5M2FNUZ" "f8E4M3FNUZ" "f6E3M2FN" "f6E2M3FN" "f4E2M1FN" "f8E8M0FNU". Rounding modes: "rn" nearest even, "rz" toward
+zero, "rm" down, "rp" up, "rna" nearest, ties away. `ftz` flushes subnormal inputs and results to zero with their sign. `saturate`
+True clamps a result to [0, 1], NaN to 0. NaN results are quiet; their payload and sign are unspecified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from tilefw.sim.fragments import Accumulation, BitMap, Fragment
+
+Value = Any
+Rounding = Literal["rn", "rz", "rm", "rp", "rna"]
+Space = Literal["global", "shared", "local", "param", "const", "generic"]
+Order = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "seq_cst"]
+Scope = Literal["wave", "workgroup", "cluster", "device", "system"]
+AtomicOp = Literal[
+    "add", "and", "or", "xor", "exchange", "compare_exchange", "min_s", "min_u", "max_s", "max_u", "inc", "dec",
+    "fadd", "fmin", "fmax",
+]
+FloatClass = Literal["finite", "infinite", "number", "notanumber", "normal", "subnormal"]
+Approximate = Literal["rcp", "rsqrt", "sqrt", "exp2", "log2", "sin", "cos", "tanh"]
+WaveOp = Literal["add", "and", "or", "xor", "min_s", "min_u", "max_s", "max_u"]
+Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge", "num", "nan"]
+
+
+def primitive(widths: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark an abstract method as a primitive; `widths` gets what the method gets, with each value replaced by its width."""
+
+    def mark(method: Callable[..., Any]) -> Callable[..., Any]:
+        method.widths = widths  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def _same(a: int, *_: Any, **__: Any) -> int:
+    return a
+
+
+def _predicate(*_: Any, **__: Any) -> int:
+    return 1
+
+
+def _float_width(fmt: str) -> int:
+    widths = {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}
+    return widths.get(fmt, 8)
+
+
+def _none(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _word(*_: Any, **__: Any) -> int:
+    return 32
+
+
+class Algebra:
+    """Every primitive. Attributes that are plain numbers, fixed for a launch: `wave_size`."""
+
+    wave_size: int
+
+    # --- constants and widths -------------------------------------------------------------------------------------
+
+    @primitive(lambda value, bits: bits)
+    def const(self, value: int, bits: int) -> Value:
+        """The same pattern in every lane; `value` is taken modulo 2**bits. With bits 1: a predicate."""
+
+    @primitive(lambda bits: bits)
+    def undefined(self, bits: int) -> Value:
+        """A value that the architecture does not define: poison for the initialisation check, zero otherwise."""
+
+    @primitive(lambda a, bits: bits)
+    def zero_extend(self, a: Value, bits: int) -> Value:
+        """To a larger (or equal) width; a predicate becomes 0 or 1."""
+
+    @primitive(lambda a, bits: bits)
+    def sign_extend(self, a: Value, bits: int) -> Value:
+        """To a larger (or equal) width, two's complement; a predicate becomes 0 or all ones."""
+
+    @primitive(lambda a, bits: bits)
+    def truncate(self, a: Value, bits: int) -> Value:
+        """The low `bits` bits (8, 16, 32, 64; 1 takes the lowest bit as a predicate)."""
+
+    @primitive(lambda parts: sum(parts))
+    def join(self, parts: Sequence[Value]) -> Value:
+        """Parts of one width side by side, the first lowest; together 16, 32, 64 or 128 bits."""
+
+    @primitive(lambda a, bits: (bits,) * (a // bits))
+    def split(self, a: Value, bits: int) -> tuple[Value, ...]:
+        """The inverse of `join`: parts of `bits` bits, lowest first."""
+
+    # --- integers -------------------------------------------------------------------------------------------------
+
+    @primitive(_same)
+    def add(self, a: Value, b: Value) -> Value:
+        """Sum modulo 2**width."""
+
+    @primitive(_same)
+    def sub(self, a: Value, b: Value) -> Value:
+        """Difference modulo 2**width."""
+
+    @primitive(_same)
+    def mul(self, a: Value, b: Value) -> Value:
+        """The low half of the product."""
+
+    @primitive(_same)
+    def neg(self, a: Value) -> Value:
+        """Two's complement."""
+
+    @primitive(lambda a, b, signed: 2 * a)
+    def mul_wide(self, a: Value, b: Value, signed: bool) -> Value:
+        """The whole product, twice as wide (8 to 16, 16 to 32, 32 to 64)."""
+
+    @primitive(lambda a, b, signed: a)
+    def mul_high(self, a: Value, b: Value, signed: bool) -> Value:
+        """The high half of the product (16, 32 and 64 bits)."""
+
+    @primitive(lambda a, b, signed: a)
+    def div(self, a: Value, b: Value, signed: bool) -> Value:
+        """Quotient, truncating. Division by zero gives all ones; smallest / -1 gives smallest."""
+
+    @primitive(lambda a, b, signed: a)
+    def rem(self, a: Value, b: Value, signed: bool) -> Value:
+        """Remainder with the sign of `a`. By zero: `a`; smallest rem -1: 0."""
+
+    @primitive(lambda a, b, signed: a)
+    def min(self, a: Value, b: Value, signed: bool) -> Value:
+        """The smaller."""
+
+    @primitive(lambda a, b, signed: a)
+    def max(self, a: Value, b: Value, signed: bool) -> Value:
+        """The larger."""
+
+    @primitive(_same)
+    def abs(self, a: Value) -> Value:
+        """Absolute value of a signed number; of the smallest, itself."""
+
+    @primitive(lambda a, b, carry: (a, 1))
+    def add_carry(self, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+        """(a + b + carry modulo 2**width, carry out); carries are predicates."""
+
+    @primitive(lambda a, b, borrow: (a, 1))
+    def sub_borrow(self, a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
+        """(a - b - borrow modulo 2**width, borrow out); borrows are predicates."""
+
+    @primitive(lambda a, b, signed: a)
+    def add_saturate(self, a: Value, b: Value, signed: bool) -> Value:
+        """Sum clamped to the range of the width."""
+
+    @primitive(lambda a, b, signed: a)
+    def sub_saturate(self, a: Value, b: Value, signed: bool) -> Value:
+        """Difference clamped to the range of the width."""
+
+    # --- bits (predicates too, where the width is 1) --------------------------------------------------------------
+
+    @primitive(_same)
+    def and_(self, a: Value, b: Value) -> Value:
+        """Bitwise and."""
+
+    @primitive(_same)
+    def or_(self, a: Value, b: Value) -> Value:
+        """Bitwise or."""
+
+    @primitive(_same)
+    def xor(self, a: Value, b: Value) -> Value:
+        """Bitwise exclusive or."""
+
+    @primitive(_same)
+    def not_(self, a: Value) -> Value:
+        """Bitwise complement."""
+
+    @primitive(lambda a, b, c, table: a)
+    def lookup3(self, a: Value, b: Value, c: Value, table: int) -> Value:
+        """Bit i of the result is bit (a_i*4 + b_i*2 + c_i) of the 8-bit `table` (a Python int)."""
+
+    @primitive(_same)
+    def shl(self, a: Value, amount: Value) -> Value:
+        """Shift left by an unsigned 32-bit amount; width or more gives 0."""
+
+    @primitive(lambda a, amount, signed: a)
+    def shr(self, a: Value, amount: Value, signed: bool) -> Value:
+        """Shift right by an unsigned 32-bit amount; width or more gives 0, or the sign everywhere."""
+
+    @primitive(_word)
+    def popcount(self, a: Value) -> Value:
+        """Number of ones of a 32- or 64-bit value, as 32 bits."""
+
+    @primitive(_word)
+    def leading_zeros(self, a: Value) -> Value:
+        """Zeros above the highest one (the width for 0) of a 32- or 64-bit value, as 32 bits."""
+
+    @primitive(_same)
+    def reverse_bits(self, a: Value) -> Value:
+        """Bit i to bit width-1-i (32 and 64 bits)."""
+
+    @primitive(lambda a, b, selector: 32)
+    def permute_bytes(self, a: Value, b: Value, selector: Value) -> Value:
+        """Byte i of the 32-bit result is byte `s & 7` of the eight bytes {b, a} (a lowest), s being the i-th nibble of the 32-bit
+        selector; with `s & 8` the sign bit of that byte fills all 8 bits."""
+
+    # --- comparison and choice ------------------------------------------------------------------------------------
+
+    @primitive(_predicate)
+    def compare(self, a: Value, b: Value, op: Literal["eq", "ne", "lt", "le", "gt", "ge"], signed: bool) -> Value:
+        """Integer comparison, a predicate."""
+
+    @primitive(lambda p, a, b: a)
+    def select(self, p: Value, a: Value, b: Value) -> Value:
+        """`a` where the predicate holds, else `b`."""
+
+    # --- floats ---------------------------------------------------------------------------------------------------
+
+    @primitive(_same)
+    def fadd(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
+        """Sum, rounded once (f16, bf16, f32, f64)."""
+
+    @primitive(_same)
+    def fsub(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
+        """Difference, rounded once."""
+
+    @primitive(_same)
+    def fmul(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
+        """Product, rounded once."""
+
+    @primitive(_same)
+    def ffma(
+        self, a: Value, b: Value, c: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False
+    ) -> Value:
+        """a*b + c, rounded once (f16, bf16, f32, f64)."""
+
+    @primitive(_same)
+    def fdiv(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False) -> Value:
+        """Quotient, rounded once (f32, f64; f16 and bf16 with "rn")."""
+
+    @primitive(_same)
+    def fsqrt(self, a: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False) -> Value:
+        """Square root, rounded once (f32, f64; f16 and bf16 with "rn")."""
+
+    @primitive(_same)
+    def fneg(self, a: Value, fmt: str, ftz: bool = False) -> Value:
+        """The sign flipped, of a NaN too."""
+
+    @primitive(_same)
+    def fabs(self, a: Value, fmt: str, ftz: bool = False) -> Value:
+        """The sign cleared, of a NaN too."""
+
+    @primitive(_same)
+    def fmin(self, a: Value, b: Value, fmt: str, nan: bool = False, ftz: bool = False) -> Value:
+        """minimumNumber (the number wins over NaN; -0 < +0), or with `nan` minimum (NaN wins)."""
+
+    @primitive(_same)
+    def fmax(self, a: Value, b: Value, fmt: str, nan: bool = False, ftz: bool = False) -> Value:
+        """maximumNumber, or with `nan` maximum."""
+
+    @primitive(_predicate)
+    def fcompare(self, a: Value, b: Value, op: Comparison, fmt: str, unordered: bool = False, ftz: bool = False) -> Value:
+        """Ordered comparison (false on NaN, "ne" too); with `unordered` true on NaN. "num": neither is NaN; "nan": one is."""
+
+    @primitive(_predicate)
+    def fclass(self, a: Value, kind: FloatClass, fmt: str) -> Value:
+        """Whether the float is of the class (zero is finite, and neither normal nor subnormal)."""
+
+    @primitive(_same)
+    def fapprox(self, a: Value, function: Approximate, fmt: str, ftz: bool = False) -> Value:
+        """A chip's approximate function, for which the simulator gives the best result it has: within 1 ulp of the true
+        one (f16, bf16, f32, f64), with the usual values at 0, infinities and NaN."""
+
+    @primitive(_same)
+    def fround(self, a: Value, fmt: str, rounding: Rounding, ftz: bool = False) -> Value:
+        """To an integral value in the same format, by rounding mode ("rm" is floor, "rz" truncation)."""
+
+    @primitive(lambda a, source, to, *_, **__: _float_width(to))
+    def fconvert(
+        self, a: Value, source: str, to: str, rounding: Rounding = "rn", ftz: bool = False,
+        saturate: Literal["", "unit", "finite"] = "", relu: bool = False,
+    ) -> Value:
+        """Between float formats, rounded once. `saturate` "unit" clamps to [0, 1], "finite" overflow and infinities to the largest
+        finite value; else overflow follows the mode to infinity, or NaN in a format without infinities. A NaN stays
+        NaN. `relu` turns negative results into +0; NaN stays NaN. `ftz` flushes f32 subnormals on either side.
+        Formats narrower than 8 bits stand in the low bits of 8."""
+
+    @primitive(lambda a, fmt, bits, *_, **__: bits)
+    def float_to_int(self, a: Value, fmt: str, bits: int, signed: bool, rounding: Rounding = "rz", ftz: bool = False) -> Value:
+        """To an integer of 8, 16, 32 or 64 bits, clamped to its range; NaN gives 0."""
+
+    @primitive(lambda a, signed, fmt, *_, **__: _float_width(fmt))
+    def int_to_float(self, a: Value, signed: bool, fmt: str, rounding: Rounding = "rn") -> Value:
+        """From an integer of any width, rounded once (f16, bf16, f32, f64)."""
+
+    # --- across the lanes of a wave ---------------------------------------------------------------------------------
+
+    @primitive(lambda a, lane: a)
+    def read_lane(self, a: Value, lane: Value) -> Value:
+        """What lane number `lane` (32 bits, modulo the wave size) of the same wave holds in `a`; from a lane that is not
+        active in this step the result is undefined (poison)."""
+
+    @primitive(lambda p: (32, 32))
+    def ballot(self, p: Value) -> tuple[Value, Value]:
+        """Bit l of (low word, high word): lane l is active and its predicate holds. Waves of 32 have high word 0."""
+
+    @primitive(lambda: (32, 32))
+    def active(self) -> tuple[Value, Value]:
+        """`ballot` of true: which lanes of the wave execute this step."""
+
+    @primitive(_same)
+    def wave_reduce(self, a: Value, op: WaveOp, members: Value) -> Value:
+        """Reduction of 32-bit values over the active lanes of the wave that are in the 32-bit mask `members`."""
+
+    @primitive(lambda a, members: 32)
+    def match(self, a: Value, members: Value) -> Value:
+        """Mask of the active lanes in `members` whose `a` equals this lane's (waves of 32)."""
+
+    @primitive(lambda values, bits, mapping: tuple(values[0] for _ in range(1 << mapping.output_register_bits)))
+    def rearrange(self, values: Sequence[Value], bits: int, mapping: BitMap) -> tuple[Value, ...]:
+        """Move elements of `bits` bits between lanes, registers and places in a register by a fixed map of index bits
+        (see `fragments.BitMap`). All lanes take part."""
+
+    # --- where we are -------------------------------------------------------------------------------------------------
+
+    @primitive(_word)
+    def lane_id(self) -> Value:
+        """Number of the lane in its wave."""
+
+    @primitive(_word)
+    def wave_id(self) -> Value:
+        """Number of the wave in its workgroup."""
+
+    @primitive(_word)
+    def thread_id(self, axis: int) -> Value:
+        """Index of the thread in its workgroup; axis 0 runs fastest over lanes."""
+
+    @primitive(_word)
+    def workgroup_id(self, axis: int) -> Value:
+        """Index of the workgroup in the grid."""
+
+    @primitive(_word)
+    def workgroup_size(self, axis: int) -> Value:
+        """Threads of a workgroup along an axis."""
+
+    @primitive(_word)
+    def grid_size(self, axis: int) -> Value:
+        """Workgroups of the grid along an axis."""
+
+    @primitive(_word)
+    def shared_size(self, dynamic: bool) -> Value:
+        """Bytes of shared memory of the workgroup: the dynamic part, or all."""
+
+    @primitive(lambda: 64)
+    def clock(self) -> Value:
+        """A counter that never goes back (instructions executed so far); no measure of time."""
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+    # Addresses have 32 or 64 bits. Only active lanes (guard included) access.
+
+    @primitive(lambda space, address, bits, count=1, **_: (bits,) * count)
+    def load(
+        self, space: Space, address: Value, bits: int, count: int = 1, *,
+        order: Order = "weak", scope: Scope = "workgroup", lanes: int | None = None,
+    ) -> tuple[Value, ...]:
+        """`count` consecutive elements of `bits` bits (8 to 128) from a little-endian address aligned to bits*count/8.
+        With `lanes`, only the first so many lanes of each wave access, and the others get undefined values. Always a tuple.
+        Has no effect that a second call in the same step would repeat."""
+
+    @primitive(_none)
+    def store(
+        self, space: Space, address: Value, values: Sequence[Value], *,
+        order: Order = "weak", scope: Scope = "workgroup",
+    ) -> None:
+        """Write the values, all of one width, to consecutive places; aligned to all of them together. Where lanes of one wave hit
+        one address, the highest lane wins."""
+
+    @primitive(lambda space, address, op, operands, *_, **__: operands[0])
+    def atomic(
+        self, space: Space, address: Value, op: AtomicOp, operands: Sequence[Value], fmt: str = "", *,
+        order: Order = "relaxed", scope: Scope = "device",
+    ) -> Value:
+        """Read, modify, write as one; gives the old value. Width is that of the operands (16, 32, 64; 128 for exchange and
+        compare_exchange). "compare_exchange" takes (expected, new); "inc" is old >= b ? 0 : old+1, "dec" is
+        old == 0 or old > b ? b : old-1; "fadd", "fmin", "fmax" take a format, or a packed one ("f16x2", "bf16x2"). Lanes go
+        one after the other, in an order that the seed permutes."""
+
+    @primitive(_none)
+    def fence(self, order: Order = "acq_rel", scope: Scope = "device") -> None:
+        """Orders this thread's accesses before and after it, as the race check sees them."""
+
+    @primitive(lambda address, space: 64)
+    def to_generic(self, address: Value, space: Space) -> Value:
+        """The generic address (64 bits) of an address within a space."""
+
+    @primitive(lambda address, space, bits=64: bits)
+    def from_generic(self, address: Value, space: Space, bits: int = 64) -> Value:
+        """The address within the space, of `bits` bits, of a generic address."""
+
+    @primitive(_predicate)
+    def is_space(self, address: Value, space: Space) -> Value:
+        """Whether a generic address lies in the space."""
+
+    # --- asynchronous copies, in groups counted per thread --------------------------------------------------------------
+
+    @primitive(_none)
+    def copy_async(
+        self, destination_space: Space, destination: Value, source_space: Space, source: Value, size: int,
+        source_size: Value | None = None,
+    ) -> None:
+        """Start copying `size` bytes (a Python int, 4, 8 or 16; both sides aligned to it); with `source_size` (32 bits) only
+        that many bytes are read, the rest becomes zero. The bytes arrive at a moment unknown before a wait covers them."""
+
+    @primitive(_none)
+    def commit_group(self) -> None:
+        """The thread's copies since its last commit become its newest group."""
+
+    @primitive(_none)
+    def wait_group(self, pending: int) -> None:
+        """Until at most the `pending` newest groups of the thread are unfinished (0: all committed ones)."""
+
+    @primitive(_none)
+    def wait_all(self) -> None:
+        """Until all copies of the thread are finished, committed or not."""
+
+    # --- matrices ---------------------------------------------------------------------------------------------------------
+
+    @primitive(lambda a, b, c, *_, **__: c)
+    def matrix_multiply(
+        self, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], a_map: Fragment, b_map: Fragment, c_map: Fragment,
+        accumulation: Accumulation, d_map: Fragment | None = None,
+    ) -> tuple[Value, ...]:
+        """D = A x B + C over the lanes of each wave, all of which take part. A is m x k, B is k x n, C and D are m x n; each is
+        spread over registers and lanes as its `fragments.Fragment` says, element format included. Products are
+        exact; `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map`
+        or wider, in no particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to
+        `c_map`."""
+
+    # --- faults -----------------------------------------------------------------------------------------------------------
+
+    @primitive(_none)
+    def trap(self, message: str) -> None:
+        """Stop the launch with an error at the active lanes, if any."""
+
+    @primitive(_none)
+    def require(self, p: Value, message: str) -> None:
+        """Stop the launch with `message` unless the predicate holds in all active lanes (an illegal operand value)."""
+
+
+PRIMITIVES = tuple(name for name, method in vars(Algebra).items() if hasattr(method, "widths"))

@@ -1,0 +1,67 @@
+"""Where a small matrix lives in a wave: maps between index bits of (place in register, register, lane) and (row, column).
+
+Matrix instructions of all vendors spread their operands by permuting index bits, so a map is a list of bit names, the
+lowest first: "e0" is the lowest bit of the element's place within its register, "r0" of the register's number, "l0" of
+the lane's. Cited by each instruction set with its own figures; here is only the algebra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A matrix of 2**len(rows) by 2**len(columns) elements of format `fmt` over the registers of a wave.
+
+    `rows[i]` names the index bit that is bit i of the row number, `columns` likewise; each bit of (element, register, lane)
+    stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end.
+    `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "s32" "b1".
+
+    The f16 A operand of m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16"): lane = 4*(row % 8) + (column % 8) // 2,
+    register bit 0 chooses rows 8..15, bit 1 columns 8..15:
+    Fragment("f16", rows=("l2", "l3", "l4", "r0"), columns=("e0", "l0", "l1", "r1")).
+    """
+
+    fmt: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    register_bits: int = 32
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 1 << len(self.rows), 1 << len(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class BitMap:
+    """Output index bit to input index bit: `{"l0": "r0", …}` as pairs; an output bit takes its value from the input bit named.
+
+    Input bits that no output bit takes are 0. Example: PTX ISA "ldmatrix", `.m8n8.x4` after each lane loaded one row of four
+    words: BitMap.of(l0="r0", l1="r1", l2="l0", l3="l1", l4="l2", r0="l3", r1="l4").
+    """
+
+    bits: tuple[tuple[str, str], ...]
+
+    @staticmethod
+    def of(**bits: str) -> BitMap:
+        return BitMap(tuple(sorted(bits.items())))
+
+    @property
+    def output_register_bits(self) -> int:
+        return sum(1 for output, _ in self.bits if output[0] == "r")
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """How a matrix unit sums, for `numerics="hw"`: `block` products and the running sum are aligned to the largest exponent among
+    them, cut to `fraction_bits` bits below it by `alignment_rounding`, added exactly, and rounded once to `result` (see MMA-Sim,
+    arXiv 2511.10909). `block` 0: all of k at once. `saturate` clamps integer sums to 32 bits."""
+
+    result: Literal["f16", "f32", "f64", "s32"]
+    block: int = 0
+    fraction_bits: int = 0
+    alignment_rounding: Literal["rz", "rn"] = "rz"
+    result_rounding: Literal["rz", "rn"] = "rz"
+    saturate: bool = False
