@@ -1,1 +1,27 @@
-""
+"""Python source to tile IR. `build_module` is the whole of it; nothing heavy is imported before it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tilefw.runtime.jit import JITFunction
+
+
+def build_module(
+    kernel: JITFunction, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
+) -> ModuleOp:
+    """The tile IR of `kernel` for one signature: a module with one public `func.func` of the kernel's name.
+
+    `signature` gives every run-time parameter its type in Triton's spelling: `*fp32` or `*fp32:16` (pointer, to an address
+    divisible by 16), `i32`, `i32:16`, `u8`, `fp32`; `i32:1` is the constant 1 and no parameter of the function. Pointers
+    carry no fact but the one written. Parameters absent from it are in `constexprs` (None arguments too) or have defaults.
+    Raises CompileError with the place in the user's source. `context` is accepted for callers that keep an xDSL context;
+    building needs none.
+    """
+    from tilefw.frontend.module import build
+
+    return build(kernel, signature, constexprs)

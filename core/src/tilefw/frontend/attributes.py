@@ -1,0 +1,84 @@
+"""`x.name` inside a kernel: facts and methods of tensors, of element types, of modules and of compile-time values."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import tilefw.language as tl
+from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins.shape import permute
+from tilefw.frontend.values import Value, describe
+from tilefw.language.absent import METHODS
+from tilefw.language.markers import NotYet
+
+_FACTS = ("dtype", "shape", "type", "numel")
+# Methods of a tensor that are functions of the language, called with the tensor first; `to` is `cast`.
+_METHODS = {
+    name: getattr(tl, name)
+    for name in (
+        "abs", "broadcast_to", "cast", "cdiv", "ceil", "cos", "erf", "exp", "exp2", "expand_dims", "floor", "log", "log2",
+        "permute", "ravel", "reshape", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "store", "trans", "view",
+    )
+} | {"to": tl.cast}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMethod:
+    """A function of the language with its first argument: `x.to`, `x.exp`."""
+
+    function: Any
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalMethod:
+    """`x.logical_and` and `x.logical_or`."""
+
+    word: str
+    value: Value
+
+
+def attribute(b: Builder, value: Any, name: str) -> Any:
+    """The value of `value.name`; raises CompileError for what is not there, with the nearest name."""
+    if isinstance(value, Value):
+        return _of_tensor(b, value, name)
+    if isinstance(value, NotYet):
+        raise value.refusal() if name != "__name__" else CompileError(f"{value!r} has no attribute", "TFW0117")
+    if name == "value" and not hasattr(value, "value"):
+        # A constexpr is its value here; code written for Triton may still say `.value`.
+        return value
+    try:
+        return getattr(value, name)
+    except AttributeError:
+        raise _missing(value, name) from None
+
+
+def _of_tensor(b: Builder, value: Value, name: str) -> Any:
+    if name in _FACTS:
+        return getattr(value, name)
+    if name == "T":
+        return permute(b, value, ((1, 0),))
+    if name in _METHODS:
+        return BoundMethod(_METHODS[name], value)
+    if name in ("logical_and", "logical_or"):
+        return LogicalMethod(name.removeprefix("logical_"), value)
+    if name in METHODS or name == "item":
+        raise UnsupportedError(
+            f"the method `.{name}` of tensors is not there yet", "TFW0103", note="it is part of Triton 3.9's language"
+        )
+    raise _missing(value, name)
+
+
+def _missing(value: Any, name: str) -> CompileError:
+    if isinstance(value, Value):
+        known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"a {describe(value)}"
+    elif isinstance(value, types.ModuleType):
+        known, words = [n for n in dir(value) if not n.startswith("_")], f"module `{value.__name__}`"
+    else:
+        known, words = [n for n in dir(value) if not n.startswith("_")], describe(value)
+    near = difflib.get_close_matches(name, known, 1)
+    return CompileError(f"{words} has no attribute `{name}`", "TFW0117", help=f"did you mean `{near[0]}`?" if near else None)

@@ -1,0 +1,174 @@
+"""Makes the ops of tile IR at the current place and gives each its source location: the only file here that names op classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import UNKNOWN_LOC, Attribute
+from xdsl.ir import Block, Operation, SSAValue
+
+import tilefw.language as tl
+from tilefw.frontend.values import Value, lowered, tile_type
+from tilefw.tile import elementwise, ops
+from tilefw.tile.base import dense_i64
+
+
+class Builder:
+    """Appends ops to the end of `block`, stamped with `location`; `debug` says whether this is a debug build."""
+
+    __slots__ = ("argument_hints", "block", "debug", "location")
+
+    def __init__(self, block: Block, debug: bool = False) -> None:
+        self.block = block
+        self.location: Attribute = UNKNOWN_LOC
+        self.debug = debug
+        # Hints on arguments of the kernel, which become attributes of its function's parameters.
+        self.argument_hints: dict[SSAValue, dict[str, Attribute]] = {}
+
+    def insert(self, op: Operation) -> Operation:
+        op.location = self.location  # type: ignore[assignment]
+        self.block.add_op(op)
+        return op
+
+    def value(self, op: Operation, type: tl.dtype) -> Value:
+        """Insert an op with one result, which has `type` in the language."""
+        return Value(self.insert(op).results[0], type)
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[Block]:
+        """Append to another block for a while."""
+        outer, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = outer
+
+    def row(self, name: str, *operands: Value, type: tl.dtype | None = None) -> Value:
+        """An op of the elementwise table whose result has the type of its last operand, or `type`."""
+        op = elementwise.build(name, *[operand.ssa for operand in operands])
+        return self.value(op, operands[-1].type if type is None else type)
+
+    def compare(self, name: str, left: Value, right: Value) -> Value:
+        return self.row(name, left, right, type=left.type.with_element_ty(tl.int1))
+
+    def cast(self, name: str, value: Value, element: tl.dtype, rounding: Any = None) -> Value:
+        """A cast row to `element`, keeping the shape."""
+        type = value.type.with_element_ty(element)
+        return self.value(elementwise.build(name, value.ssa, result=lowered(type), rounding=rounding), type)
+
+    def retyped(self, value: Value, element: tl.dtype) -> Value:
+        """The same SSA value under another type of the language that tile IR spells alike (int32 and uint32)."""
+        return Value(value.ssa, value.type.with_element_ty(element))
+
+    def constant(self, number: float | int | bool, element: tl.dtype, shape: tuple[int, ...] = ()) -> Value:
+        """A constant scalar or splat of an integer type or a float type of 16 bits or more."""
+        type = tile_type(element, shape)
+        number = encode_integer(int(number), element) if element.is_int() else nearest(float(number), element)
+        return self.value(ops.ConstantOp(number, lowered(type)), type)
+
+    def splat(self, value: Value, shape: tuple[int, ...]) -> Value:
+        type = tile_type(value.dtype, shape)
+        return self.value(ops.SplatOp(value.ssa, lowered(type)), type)
+
+    def broadcast(self, value: Value, shape: tuple[int, ...]) -> Value:
+        type = tile_type(value.dtype, shape)
+        return self.value(ops.BroadcastOp(value.ssa, lowered(type)), type)
+
+    def expand_dims(self, value: Value, axis: int) -> Value:
+        shape = (*value.shape[:axis], 1, *value.shape[axis:])
+        return self.value(ops.ExpandDimsOp(value.ssa, axis), tile_type(value.dtype, shape))
+
+    def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
+        type = tile_type(value.dtype, shape)
+        return self.value(ops.ReshapeOp(value.ssa, lowered(type)), type)
+
+    def transpose(self, value: Value, order: tuple[int, ...]) -> Value:
+        type = tile_type(value.dtype, tuple(value.shape[axis] for axis in order))
+        return self.value(ops.TransOp(value.ssa, order), type)
+
+    def iota(self, start: int, end: int) -> Value:
+        return self.value(ops.IotaOp(start, end), tile_type(tl.int32, (end - start,)))
+
+    def program_id(self, axis: int) -> Value:
+        return self.value(ops.ProgramIdOp(axis), tl.int32)
+
+    def num_programs(self, axis: int) -> Value:
+        return self.value(ops.NumProgramsOp(axis), tl.int32)
+
+    def add_pointer(self, pointer: Value, offset: Value) -> Value:
+        return self.value(ops.AddPtrOp(pointer.ssa, offset.ssa), pointer.type)
+
+    def load(self, pointer: Value, mask: Value | None, other: Value | None, cache: str, eviction: str, volatile: bool) -> Value:
+        op = ops.LoadOp(
+            pointer.ssa,
+            mask=mask and mask.ssa,
+            other=other and other.ssa,
+            cache=cache,
+            eviction=eviction,
+            volatile=volatile,
+        )
+        return self.value(op, pointer.type.with_element_ty(element_of(pointer)))
+
+    def store(self, pointer: Value, value: Value, mask: Value | None, cache: str, eviction: str) -> None:
+        self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=mask and mask.ssa, cache=cache, eviction=eviction))
+
+    def hint(self, value: Value, name: str, numbers: tuple[int, ...]) -> None:
+        """Note a fact on the op or kernel argument that made a value.
+
+        Only where the value was made in this very block: under a branch the fact may hold for that branch alone.
+        """
+        owner = value.ssa.owner
+        if owner is self.block:
+            self.argument_hints.setdefault(value.ssa, {})[name] = dense_i64(numbers)
+        elif isinstance(owner, Operation) and owner.parent is self.block:
+            owner.attributes[name] = dense_i64(numbers)
+
+    def barrier(self) -> None:
+        self.insert(ops.BarrierOp())
+
+    def branch(self, condition: Value, then: Block, otherwise: Block, results: Sequence[tuple[Value, Value]]) -> list[SSAValue]:
+        """An `scf.if` over two filled blocks; `results` pairs what each yields. Gives the values after it."""
+        for block, side in ((then, 0), (otherwise, 1)):
+            with self.inside(block):
+                self.insert(scf.YieldOp(*[pair[side].ssa for pair in results]))
+        op = scf.IfOp(condition.ssa, [lowered(pair[0].type) for pair in results], [then], [otherwise])
+        return list(self.insert(op).results)
+
+
+def element_of(pointer: Value) -> tl.dtype:
+    """What a pointer, or a tile of pointers, points to."""
+    assert isinstance(pointer.dtype, tl.pointer_type)
+    return pointer.dtype.element_ty
+
+
+def encode_integer(number: int, element: tl.dtype) -> int:
+    """The number modulo the width, in the signed range that IR prints; 0 or 1 for int1."""
+    if element.is_bool():
+        return int(bool(number))
+    bits = element.int_bitwidth
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+def nearest(number: float, element: tl.dtype) -> float:
+    """The value of a float type nearest to a number, ties to even; beyond the range infinity (IEEE 754-2019, 4.3.1)."""
+    if not math.isfinite(number) or number == 0.0 or element.is_fp64():
+        return number
+    bits, bias = element.fp_mantissa_width, element.exponent_bias
+    _, exponent = math.frexp(number)
+    step = max(exponent - 1, 1 - bias) - bits
+    rounded = math.ldexp(round(math.ldexp(number, -step)), step)
+    limit = math.ldexp(2.0 - 2.0**-bits, bias)
+    return math.copysign(math.inf, number) if abs(rounded) > limit else math.copysign(rounded, number)
+
+
+def power_of_two(extent: int) -> bool:
+    return extent > 0 and extent & (extent - 1) == 0
+
+
+def element_count(shape: Sequence[int]) -> int:
+    return math.prod(shape)

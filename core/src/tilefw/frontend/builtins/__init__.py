@@ -1,0 +1,10 @@
+"""What the functions of the language mean: `MEANINGS` maps a builtin's name to the function that builds its IR.
+
+A meaning takes the builder and then the builtin's own parameters, bound to values; its file has the name of the
+language file that documents it. `test_builtins.py` holds that the two agree.
+"""
+
+from tilefw.frontend.builtins import creation, hints, library, math, memory, shape
+from tilefw.frontend.builtins.registry import MEANINGS
+
+__all__ = ["MEANINGS", "creation", "hints", "library", "math", "memory", "shape"]

@@ -1,0 +1,54 @@
+"""multiple_of, max_contiguous, max_constancy, assume, expect_zero, device_assert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.casts import to_value
+from tilefw.frontend.semantics import not_constexpr
+from tilefw.frontend.values import Value, describe
+
+
+def _hint(name: str, attribute: str) -> None:
+    @meaning(name)
+    def apply(b: Builder, input: Any, values: Any) -> Value:
+        value = to_value(b, input)
+        extents = values if isinstance(values, tuple) else (values,)
+        for extent in extents:
+            if isinstance(extent, Value):
+                raise not_constexpr(f"a value of {name}")
+            if not isinstance(extent, int) or isinstance(extent, bool) or extent < 1:
+                raise CompileError(f"{name} takes positive ints, not {describe(extent)}", "TFW0212")
+        if len(extents) != max(1, len(value.shape)):
+            raise CompileError(
+                f"{name} got {len(extents)} values for a {describe(value)}", "TFW0212", note="one value an axis is needed"
+            )
+        b.hint(value, attribute, extents)
+        return value
+
+
+_hint("multiple_of", "tile.divisible")
+_hint("max_contiguous", "tile.contiguous")
+_hint("max_constancy", "tile.constant")
+
+
+@meaning("assume")
+def assume(b: Builder, cond: Any) -> None:
+    if not to_value(b, cond).dtype.is_bool():
+        raise CompileError(f"assume takes a condition (int1), not {describe(cond)}", "TFW0201")
+
+
+@meaning("expect_zero")
+def expect_zero(b: Builder, x: Any, mask: Any) -> Any:
+    to_value(b, mask)
+    return x
+
+
+@meaning("device_assert")
+def device_assert(b: Builder, cond: Any, msg: Any, mask: Any) -> None:
+    if b.debug:
+        raise UnsupportedError("tl.device_assert is not there yet in debug builds", "TFW0103", help="leave out debug=True")
+    to_value(b, cond)

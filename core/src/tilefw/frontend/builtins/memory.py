@@ -1,0 +1,147 @@
+"""load, store, debug_barrier: shapes of pointer, mask and value, implicit casts, refusals."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import tilefw.language as tl
+from tilefw.api.errors import CompileError, UnsupportedError
+from tilefw.frontend.arithmetic import stretched
+from tilefw.frontend.builder import Builder, element_of
+from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.casts import cast, constant, to_value
+from tilefw.frontend.semantics import broadcast_shapes, not_constexpr, number_type
+from tilefw.frontend.values import Value, describe, is_number
+
+_LOAD_CACHE = ("", ".ca", ".cg", ".cs", ".cv")
+_STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
+_EVICTION = ("", "evict_first", "evict_last")
+
+
+@meaning("load")
+def load(
+    b: Builder,
+    pointer: Any,
+    mask: Any,
+    other: Any,
+    cache_modifier: Any,
+    eviction_policy: Any,
+    volatile: Any,
+    boundary_check: Any,
+    padding_option: Any,
+) -> Value:
+    _refuse_block_pointers(boundary_check, padding_option)
+    pointer = _pointer(pointer, "load")
+    cache = _one_of("cache_modifier", cache_modifier, _LOAD_CACHE)
+    eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
+    if isinstance(volatile, Value):
+        raise not_constexpr("volatile")
+    if other is not None and mask is None:
+        raise CompileError(
+            "`other` has no meaning without `mask`", "TFW0207", help="give a mask, or leave `other` out: every element is loaded"
+        )
+    shape = pointer.shape
+    for name, operand in (("mask", mask), ("other", other)):
+        if isinstance(operand, Value) and operand.is_tile:
+            shape = _joined(name, shape, operand)
+    pointer = stretched(b, pointer, shape)
+    mask = None if mask is None else _mask(b, mask, shape)
+    other = None if other is None else _fitted(b, other, element_of(pointer), shape)
+    return b.load(pointer, mask, other, cache, eviction, bool(volatile))
+
+
+@meaning("store")
+def store(
+    b: Builder, pointer: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any, boundary_check: Any
+) -> None:
+    _refuse_block_pointers(boundary_check, None)
+    pointer = _pointer(pointer, "store")
+    cache = _one_of("cache_modifier", cache_modifier, _STORE_CACHE)
+    eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
+    if pointer.dtype.is_const():
+        raise CompileError(
+            f"cannot store through a {pointer.dtype}",
+            "TFW0211",
+            note="the pointer is marked const: the kernel only reads through it",
+        )
+    shape = pointer.shape
+    for name, operand in (("value", value), ("mask", mask)):
+        if isinstance(operand, Value) and operand.is_tile:
+            shape = _joined(name, shape, operand)
+    if shape != pointer.shape:
+        raise CompileError(
+            f"a value or mask of shape {list(shape)} does not fit pointers of shape {list(pointer.shape)}",
+            "TFW0202",
+            note="values and masks broadcast to the pointers, pointers never to the values",
+        )
+    if not isinstance(value, Value) and not is_number(value):
+        raise CompileError(f"store needs a number or a tensor to store, not {describe(value)}", "TFW0201")
+    value = _fitted(b, value, element_of(pointer), shape)
+    b.store(pointer, value, None if mask is None else _mask(b, mask, shape), cache, eviction)
+
+
+@meaning("debug_barrier")
+def debug_barrier(b: Builder) -> None:
+    b.barrier()
+
+
+def _pointer(pointer: Any, function: str) -> Value:
+    if not isinstance(pointer, Value) or not pointer.dtype.is_ptr():
+        raise CompileError(
+            f"tl.{function} needs a pointer or a tile of pointers, not a {describe(pointer)}",
+            "TFW0206",
+            help="pointers are parameters that get an array; add offsets to one: `x_ptr + offsets`",
+        )
+    return pointer
+
+
+def _joined(name: str, shape: tuple[int, ...], operand: Value) -> tuple[int, ...]:
+    if not shape:
+        raise CompileError(
+            f"the pointer is a scalar, but `{name}` is a {describe(operand)}",
+            "TFW0207",
+            help="add a tile of offsets to the pointer",
+        )
+    return broadcast_shapes(shape, operand.shape)
+
+
+def _mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
+    is_mask = mask.dtype.is_bool() if isinstance(mask, Value) else isinstance(mask, bool)
+    if not is_mask:
+        raise CompileError(
+            f"a mask is int1 (the result of a comparison), not {describe(mask)}", "TFW0207", help="write `mask=(x != 0)`"
+        )
+    return constant(b, mask, tl.int1, shape) if isinstance(mask, bool) else stretched(b, to_value(b, mask), shape)
+
+
+def _fitted(b: Builder, value: Any, element: tl.dtype, shape: tuple[int, ...]) -> Value:
+    """A value in the element type and shape of the pointers; a number converts from its own type, as a cast would."""
+    if isinstance(value, Value):
+        return stretched(b, cast(b, value, element), shape)
+    if element.is_standard_floating() and is_number(value):
+        # The cast of a float32 constant, folded: 1.1 stored as float64 is the float32 nearest to 1.1, as in Triton.
+        return b.constant(_as_float32(value) if isinstance(value, float) else value, element, shape)
+    if element.is_int() and not element.is_bool() and isinstance(value, int):
+        return b.constant(value, element, shape)
+    own = number_type(value) if is_number(value) else to_value(b, value).dtype
+    return cast(b, constant(b, value, own, shape), element)
+
+
+def _as_float32(number: float) -> float:
+    return struct.unpack("f", struct.pack("f", number))[0] if number_type(number) == tl.float32 else number
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    value = "" if value is None else value
+    if isinstance(value, Value) or value not in allowed:
+        raise CompileError(f"{name} is one of {', '.join(map(repr, allowed))}, not {describe(value)}", "TFW0212")
+    return str(value)
+
+
+def _refuse_block_pointers(boundary_check: Any, padding_option: Any) -> None:
+    for name, value in (("boundary_check", boundary_check), ("padding_option", padding_option)):
+        if value:
+            raise UnsupportedError(
+                f"{name} is not there yet: it belongs to block pointers", "TFW0103", help="use a mask: `mask=offsets < n`"
+            )

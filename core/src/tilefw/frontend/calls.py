@@ -1,0 +1,196 @@
+"""Calls in a kernel: functions of the language, jit functions (inlined), compile-time functions, builtins of Python."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import tilefw.language as tl
+from tilefw.api.errors import CompileError
+from tilefw.frontend import arithmetic
+from tilefw.frontend.activation import Activation
+from tilefw.frontend.arguments import bind, parameters_of
+from tilefw.frontend.attributes import BoundMethod, LogicalMethod, attribute
+from tilefw.frontend.builtins import MEANINGS
+from tilefw.frontend.casts import to_value
+from tilefw.frontend.constructs import unsupported
+from tilefw.frontend.expressions import Expressions, evaluate
+from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
+from tilefw.frontend.values import Value, describe, is_number, leaves
+from tilefw.language.constants import unwrap
+from tilefw.language.markers import NotYet
+
+
+class Calls(Expressions):
+    """The visitor of calls."""
+
+    def call(self, node: ast.Call) -> Any:
+        function = unwrap(self.expression(node.func))
+        if function is tl.static_assert:
+            return self.static_assert(node)
+        args, keywords = self._arguments(node)
+        self.frame.at(node)
+        return self.invoke(node, function, args, keywords)
+
+    def _arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        args: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                args += self.starred(argument)
+            else:
+                args.append(self.expression(argument))
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise unsupported(keyword, "`**` in a call")
+            keywords[keyword.arg] = self.expression(keyword.value)
+        return args, keywords
+
+    def invoke(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """The value of a call whose arguments are known."""
+        if isinstance(function, NotYet):
+            raise function.refusal()
+        if isinstance(function, BoundMethod):
+            return self.invoke(node, function.function, [function.value, *args], keywords)
+        if isinstance(function, LogicalMethod):
+            (other,) = bind(f"logical_{function.word}", parameters_of(tl.tensor.logical_and)[1:], args, keywords).values()
+            return arithmetic.logical(self.frame.b, function.word, function.value, to_value(self.frame.b, other))
+        if is_jit_function(function):
+            return self.inline(node, function, args, keywords)
+        if is_builtin(function):
+            return self._language(function, args, keywords)
+        if isinstance(function, type) and function.__module__.startswith("tilefw.language"):
+            bind(function.__name__, parameters_of(function), args, keywords)
+            return function(*args, **keywords)
+        if any(function is builtin for builtin in PYTHON_BUILTINS.values()):
+            return self._python(function, args, keywords)
+        return _at_compile_time(function, args, keywords)
+
+    def _language(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        name = function.__tilefw_builtin__
+        bound = bind(f"tl.{name}", parameters_of(function), args, keywords)
+        if function is tl.static_print:
+            return _print(bound)
+        return MEANINGS[name](self.frame.b, *bound.values())
+
+    def inline(self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """The body of a jit function at this place; its value is what it returns."""
+        for parameter in kernel.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                raise unsupported(node, f"`*{parameter.name}` in the parameters of a jit function")
+        bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
+        activation = Activation(kernel, self.frame.b, self.frame, node)
+        activation.scope.locals = {name: unwrap(value) for name, value in bound.items()}
+        result = type(self)(activation).body()
+        self.frame.at(node)
+        return result
+
+    def body(self) -> Any:
+        raise NotImplementedError
+
+    def static_assert(self, node: ast.Call) -> None:
+        """`tl.static_assert(condition, message)`: the message is evaluated only when the condition fails."""
+        if not 1 <= len(node.args) <= 2 or any(k.arg != "msg" for k in node.keywords):
+            raise CompileError("tl.static_assert takes a condition and a message", "TFW0107")
+        self._assert(node.args[0], node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords), None))
+
+    def _assert(self, test: ast.expr, message: ast.expr | None) -> None:
+        condition = self.expression(test)
+        if isinstance(condition, Value):
+            raise CompileError(
+                "this assertion depends on run-time values, and must be known at compile time",
+                "TFW0106",
+                self.frame.place(test),
+                help="assert on tl.constexpr parameters, shapes and dtypes",
+            )
+        if not condition:
+            text = "" if message is None else f": {self.expression(message)}"
+            raise CompileError(f"static assertion failed{text}", "TFW0108", self.frame.place(test))
+
+    def _python(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        runtime = any(isinstance(leaf, Value) for argument in (*args, *keywords.values()) for leaf in leaves(argument))
+        if function is print:
+            raise NotYet("device_print").refusal()
+        if function in (getattr, hasattr):
+            return self._getattr(function, args)
+        if function in (min, max) and runtime:
+            return self._extremum("minimum" if function is min else "maximum", args, keywords)
+        if function in (float, int, bool) and runtime:
+            raise CompileError(
+                f"{function.__name__}() works at compile time, but got a {describe(args[0])}",
+                "TFW0106",
+                help={float: "use `x.to(tl.float32)`", int: "use `x.to(tl.int32)`", bool: "use `x != 0`"}[function],
+            )
+        if function is len and args and isinstance(args[0], Value):
+            raise CompileError("a tensor has no len()", "TFW0201", help="use `x.shape[0]`")
+        result = evaluate(function, *args, **keywords)
+        return tuple(result) if isinstance(result, list) else result
+
+    def _getattr(self, function: Any, args: list[Any]) -> Any:
+        if not 2 <= len(args) <= 3 or not isinstance(args[1], str):
+            raise CompileError(f"{function.__name__}() takes a value and a name", "TFW0107")
+        try:
+            found = unwrap(attribute(self.frame.b, args[0], args[1]))
+        except CompileError as error:
+            if error.code != "TFW0117" or (function is getattr and len(args) == 2):
+                raise
+            return False if function is hasattr else args[2]
+        return True if function is hasattr else found
+
+    def _extremum(self, name: str, args: list[Any], keywords: dict[str, Any]) -> Value:
+        """`min` and `max` of Python with run-time arguments are chains of tl.minimum and tl.maximum."""
+        propagate = keywords.pop("propagate_nan", tl.PropagateNan.NONE)
+        if len(args) < 2 or keywords:
+            raise CompileError(
+                f"{name[:3]}() of run-time values takes two or more of them",
+                "TFW0107",
+                help=f"to reduce a tile use tl.{name[:3]}" if len(args) == 1 else None,
+            )
+        result = args[0]
+        for other in args[1:]:
+            if is_number(result) and is_number(other):
+                result = (min if name == "minimum" else max)(result, other)
+            else:
+                result = MEANINGS[name](self.frame.b, result, other, propagate)
+        return result
+
+
+def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """A call that only Python makes: functions of `math`, methods of compile-time values, @constexpr_function."""
+    if not _runs_at_compile_time(function):
+        if not callable(function):
+            raise CompileError(f"{describe(function)} cannot be called", "TFW0201")
+        name = getattr(function, "__name__", repr(function))
+        ways = "@tilefw.jit (to run on the device) or @tilefw.constexpr_function (to run while compiling)"
+        raise CompileError(
+            f"a kernel cannot call `{name}`, a plain Python function",
+            "TFW0105",
+            help=f"decorate it with {ways}",
+        )
+    for argument in (*args, *keywords.values()):
+        if any(isinstance(leaf, Value) for leaf in leaves(argument)):
+            raise CompileError(
+                f"`{getattr(function, '__name__', function)}` runs at compile time, but got a {describe(argument)}",
+                "TFW0106",
+                help="use the function of tl, e.g. tl.exp or tl.cdiv",
+            )
+    return unwrap(evaluate(function, *args, **keywords))
+
+
+def _runs_at_compile_time(function: Any) -> bool:
+    if is_constexpr_function(function):
+        return True
+    if isinstance(function, types.BuiltinFunctionType | types.MethodType):
+        owner = function.__self__
+        return owner is math or isinstance(owner, str | tuple | int | float | tl.dtype)
+    return isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields")
+
+
+def _print(bound: dict[str, Any]) -> None:
+    values = [str(value) if isinstance(value, Value | tuple) else value for value in bound["values"]]
+    options: dict[str, Callable[..., Any] | Any] = {name: bound[name] for name in ("sep", "end", "file", "flush")}
+    print(*values, **options)

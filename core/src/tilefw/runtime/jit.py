@@ -1,0 +1,369 @@
+"""`@tilefw.jit` and what launches its kernels: binding and specialising arguments, `heuristics`, helpers of host code.
+
+Nothing here loads xDSL, and NumPy comes only with the user's arrays: a launch that hits the cache stays cheap.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, overload
+
+from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
+from tilefw.language.constants import constexpr, unwrap
+from tilefw.language.dtypes import dtype, pointer_type
+
+_CONSTEXPR = "constexpr"
+# What Triton's annotations of run-time parameters say, by their spelling.
+_ANNOTATIONS = {"int": "i32", "float": "fp32", "bool": "i1"}
+
+
+class KernelParameter:
+    """One parameter of a jit function: how its argument is specialised."""
+
+    __slots__ = ("align", "annotation", "default", "is_const", "is_constexpr", "name", "specialize")
+
+    def __init__(self, parameter: inspect.Parameter, specialize: bool, align: bool) -> None:
+        words = _annotation(parameter.annotation)
+        self.name = parameter.name
+        self.default = parameter.default
+        self.is_constexpr = _CONSTEXPR in words
+        self.is_const = not self.is_constexpr and ("const" in words or words.startswith("*k"))
+        self.annotation = "" if self.is_constexpr else _signature_type(words)
+        self.specialize = specialize
+        self.align = align
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not inspect.Parameter.empty
+
+
+def _annotation(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return ""
+    if isinstance(annotation, str):
+        return annotation.removeprefix("tl.").removeprefix("language.")
+    if isinstance(annotation, pointer_type):
+        return f"*{'k' if annotation.const else ''}{annotation.element_ty}"
+    return annotation.name if isinstance(annotation, dtype) else getattr(annotation, "__name__", str(annotation))
+
+
+def _signature_type(words: str) -> str:
+    """The signature's spelling of an annotation that names a type; empty for one that names none."""
+    from tilefw.api.dtypes import dtype as find
+
+    words = _ANNOTATIONS.get(words, words)
+    stars = "*k" if words.startswith("*k") else "*" if words.startswith("*") else ""
+    try:
+        return stars + signature_name(find(words.removeprefix(stars)).name)
+    except KeyError:
+        return ""
+
+
+def signature_name(name: str) -> str:
+    """An element type in Triton's signatures: `i32` for `int32`, `u8` for `uint8`, `fp32` as it is."""
+    for long, short in (("uint", "u"), ("int", "i")):
+        if name.startswith(long):
+            return short + name[len(long):]
+    return name
+
+
+class JITFunction:
+    """A kernel, or a function that kernels call. `kernel[grid](…)` launches it; see `jit`."""
+
+    __tilefw_jit__ = True
+
+    def __init__(
+        self,
+        fn: types.FunctionType,
+        *,
+        source: str | None = None,
+        do_not_specialize: Iterable[int | str] = (),
+        do_not_specialize_on_alignment: Iterable[int | str] = (),
+        debug: bool | None = None,
+        noinline: bool | None = None,
+    ) -> None:
+        if not isinstance(fn, types.FunctionType):
+            raise CompileError(
+                f"@tilefw.jit takes a function made with `def`, not a {type(fn).__name__}", "TFW0101",
+                help="stack @tilefw.jit below @tilefw.autotune and @tilefw.heuristics" if hasattr(fn, "fn") else None,
+            )
+        self.fn = fn
+        self.debug = bool(debug)
+        self.noinline = bool(noinline)
+        self.signature = inspect.signature(fn)
+        self.params = self._parameters(set(do_not_specialize), set(do_not_specialize_on_alignment))
+        self.arg_names = list(self.signature.parameters)
+        self._text = source
+        functools.update_wrapper(self, fn, updated=())
+
+    def _parameters(self, unspecialized: set[int | str], unaligned: set[int | str]) -> list[KernelParameter]:
+        parameters = []
+        for index, parameter in enumerate(self.signature.parameters.values()):
+            name = parameter.name
+            listed = bool(unspecialized & {index, name})
+            made = KernelParameter(parameter, not listed, not (listed or unaligned & {index, name}))
+            if made.is_constexpr and not (made.specialize and made.align):
+                raise CompileError(
+                    f"parameter `{name}` is constexpr and listed in do_not_specialize",
+                    "TFW0121",
+                    help="a constexpr is always specialised",
+                )
+            parameters.append(made)
+        return parameters
+
+    @functools.cached_property
+    def source(self) -> Any:
+        """The kernel's text and syntax tree; raises CompileError TFW0101 where it cannot be found."""
+        from tilefw.frontend.source import of_function
+
+        return of_function(self.fn, self._text)
+
+    def cache_key_source(self) -> str:
+        """What this kernel's code depends on, as one digest: its text and place, its callees', and the globals they read."""
+        from tilefw.frontend.cachekey import cache_key
+
+        return cache_key(self)
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The kernel over a grid: a tuple of one to three extents, one int, or a callable of the bound arguments."""
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
+        """Launch: `keywords` are the kernel's own parameters and launch keywords. Raises LaunchError, CompileError, CheckError."""
+        from tilefw.runtime.launch import launch
+
+        bound, options = bind(self, args, keywords)
+        if options.get("debug"):
+            raise UnsupportedError("debug builds are not there yet", "TFW0103", help="launch without debug=True")
+        signature, constexprs, values = specialize(self, bound)
+        if callable(grid):
+            grid = grid(bound)
+        return launch(self, signature, constexprs, values, grid, options)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise LaunchError(
+            f"kernel `{self.__name__}` was called without a grid",
+            "TFW0306",
+            help=f"launch it as `{self.__name__}[grid](…)`; other kernels may call it directly",
+        )
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+class ConstexprFunction:
+    """A plain Python function that kernels may call while they are compiled; see `constexpr_function`."""
+
+    __tilefw_constexpr_function__ = True
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        functools.update_wrapper(self, fn, updated=())
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in keywords.items()})
+
+
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+    """Let kernels call `fn` on compile-time values; its result is a compile-time value too."""
+    return ConstexprFunction(fn)
+
+
+@overload
+def jit(fn: Callable[..., Any], /) -> JITFunction: ...
+@overload
+def jit(
+    *,
+    source: str | None = None,
+    do_not_specialize: Iterable[int | str] = (),
+    do_not_specialize_on_alignment: Iterable[int | str] = (),
+    debug: bool | None = None,
+    noinline: bool | None = None,
+    version: object = None,
+    repr: object = None,
+    launch_metadata: object = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+def jit(fn: Any = None, /, **options: Any) -> Any:
+    """Make a function a kernel, or a function that kernels call.
+
+    `do_not_specialize` names parameters (or their positions) of which no value is compiled in, `…_on_alignment` those of
+    which only divisibility by 16 is not. `source` is the function's text where no file has it (then its lines count from
+    1). `noinline` is a hint; `version`, `repr` and `launch_metadata` are accepted for Triton's sake.
+    """
+    for ignored in ("version", "repr", "launch_metadata"):
+        options.pop(ignored, None)
+    known = ("source", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "noinline")
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise CompileError(f"tilefw.jit has no option `{name}`", "TFW0121", help=f"did you mean `{near[0]}`?" if near else None)
+    options = {name: value for name, value in options.items() if value is not None}
+    return JITFunction(fn, **options) if fn is not None else lambda function: JITFunction(function, **options)
+
+
+def bind(kernel: JITFunction, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments by parameter, in order, and the keywords that are none of the kernel's; raises LaunchError TFW0301."""
+    bound: dict[str, Any] = {}
+    count = len(args)
+    if count > len(kernel.params):
+        raise _mistake(kernel, f"takes {len(kernel.params)} arguments, not {count}")
+    for index, parameter in enumerate(kernel.params):
+        name = parameter.name
+        if index < count:
+            if name in keywords:
+                raise _mistake(kernel, f"got the argument `{name}` twice")
+            bound[name] = args[index]
+        elif name in keywords:
+            bound[name] = keywords.pop(name)
+        elif parameter.has_default:
+            bound[name] = parameter.default
+        else:
+            raise _missing(kernel, name, keywords)
+    return bound, keywords
+
+
+def _mistake(kernel: JITFunction, message: str, help: str | None = None) -> LaunchError:
+    shown = ", ".join(f"{p.name}: constexpr" if p.is_constexpr else p.name for p in kernel.params)
+    return LaunchError(f"kernel `{kernel.__name__}` {message}", "TFW0301", note=f"its parameters are ({shown})", help=help)
+
+
+def _missing(kernel: JITFunction, name: str, keywords: Mapping[str, Any]) -> LaunchError:
+    near = get_close_matches(name, list(keywords), 1, 0.75)
+    help = f"did you mean `{name}` instead of `{near[0]}`?" if near else None
+    return _mistake(kernel, f"needs the argument `{name}`", help)
+
+
+def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
+    """A launch's signature, its compile-time values, and its run-time values; raises LaunchError TFW0302 or TFW0303.
+
+    None, element types, functions and strings are compile-time values wherever they stand, as are constexpr parameters.
+    """
+    signature: dict[str, str] = {}
+    constexprs: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for parameter in kernel.params:
+        name, value = parameter.name, bound[parameter.name]
+        if isinstance(value, constexpr):
+            value = value.value
+        if parameter.is_constexpr or value is None:
+            constexprs[name] = value
+            continue
+        kind = argument_type(kernel, parameter, value)
+        if kind is None:
+            constexprs[name] = value
+        else:
+            signature[name] = kind
+            values[name] = value
+    return signature, constexprs, values
+
+
+def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str | None:
+    """The signature entry of one argument; None for a value that is compiled in."""
+    if isinstance(value, bool):
+        return parameter.annotation or "i1"
+    if isinstance(value, int):
+        return _integer_type(kernel, parameter, value)
+    if isinstance(value, float):
+        return parameter.annotation or "fp32"
+    if isinstance(value, str | dtype | JITFunction | ConstexprFunction):
+        return None
+    if isinstance(value, tuple | list | dict | set):
+        help = "make it a tl.constexpr parameter, or pass its items one by one"
+        raise _unfit(kernel, parameter, f"a {type(value).__name__}", help)
+    return _array_type(kernel, parameter, value)
+
+
+def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -> str:
+    kind = parameter.annotation
+    if not kind:
+        if not -(2**63) <= value < 2**64:
+            raise LaunchError(
+                f"argument `{parameter.name}` of kernel `{kernel.__name__}`: {value} does not fit 64 bits", "TFW0303"
+            )
+        kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+    if kind.startswith(("fp", "bf", "*")) or kind == "i1" or not parameter.specialize:
+        return kind
+    if value == 1:
+        return f"{kind}:1"
+    return f"{kind}:16" if parameter.align and value % 16 == 0 else kind
+
+
+def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
+    from tilefw.runtime.arrays import host_array, is_array
+
+    if not is_array(value):
+        number = _number(value)
+        if number is None:
+            help = "arguments are arrays, numbers, None and tl.constexpr values"
+            raise _unfit(kernel, parameter, f"a {type(value).__name__}", help)
+        kind = argument_type(kernel, parameter, number)
+        assert kind is not None
+        return kind
+    array = host_array(value, f"argument `{parameter.name}` of kernel `{kernel.__name__}`")
+    kind = parameter.annotation if parameter.annotation.startswith("*") else (
+        f"*{'k' if parameter.is_const else ''}{signature_name(array.dtype.name)}"
+    )
+    aligned = parameter.specialize and parameter.align and array.offset % 16 == 0
+    return f"{kind}:16" if aligned else kind
+
+
+def _number(value: Any) -> int | float | None:
+    """A number of another library (a NumPy scalar) as Python's own."""
+    import numbers
+
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    return bool(value) if type(value).__name__ in ("bool", "bool_") else None
+
+
+def _unfit(kernel: JITFunction, parameter: KernelParameter, what: str, help: str) -> LaunchError:
+    return LaunchError(f"kernel `{kernel.__name__}` cannot take {what} as `{parameter.name}`", "TFW0302", help=help)
+
+
+class Heuristics:
+    """A kernel whose meta-parameters are computed from its arguments; see `heuristics`."""
+
+    def __init__(self, fn: Any, values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:
+        self.fn = fn
+        self.values = dict(values)
+        self.arg_names: list[str] = fn.arg_names
+        self.__name__: str = fn.__name__
+        for name in self.values:
+            if name not in self.arg_names:
+                near = get_close_matches(name, self.arg_names, 1)
+                raise LaunchError(
+                    f"heuristics for `{name}`, which kernel `{self.__name__}` does not have", "TFW0304",
+                    help=f"did you mean `{near[0]}`?" if near else None,
+                )
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return functools.partial(self.run, grid=grid)
+
+    def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
+        """Launch with each heuristic's value, computed in order from all arguments given so far."""
+        for name, heuristic in self.values.items():
+            keywords[name] = heuristic({**dict(zip(self.arg_names, args, strict=False)), **keywords})
+        return self.fn.run(*args, grid=grid, **keywords)
+
+
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+    """Compute meta-parameters at each launch: `values` maps a parameter to a function of the dict of all arguments by name."""
+    return lambda fn: Heuristics(fn, values)
+
+
+@constexpr_function
+def cdiv(x: int, y: int) -> int:
+    """x / y rounded up, for positive integers."""
+    return (x + y - 1) // y
+
+
+@constexpr_function
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is not below `n`; 0 for 0, as in Triton."""
+    return 0 if n == 0 else 1 << max(0, n - 1).bit_length()
