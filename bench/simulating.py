@@ -37,8 +37,9 @@ def measure(rounds: int = 5) -> str:
                 "Simulation with the default checks",
                 "Triton's interpreter",
                 ratios,
-                f"Triton's PTX of the kernel on our simulator, medians of {rounds} alternating rounds: copying arrays in, the launch, "
-                "copying out. The interpreter runs the same source with CPU tensors in one thread, in a process of its own, second round.",
+                f"Triton's PTX of the kernel on our simulator, medians of {rounds} alternating rounds: copying arrays in, "
+                "the launch, copying out. The interpreter runs the same source with CPU tensors in one thread, in a process of its "
+                "own, second round.",
             ),
             table("Simulation with all checks (races too)", "Triton's interpreter", strict, "The same with every check."),
         ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
 
 from oracles import bounded as bd
-from oracles.case import Case, Input, Number, Output, Problem
+from oracles.case import Case, Input, Number, Output, Problem, Variant
 
 Make = Callable[[np.random.Generator], Problem]
 
@@ -65,6 +65,11 @@ def _matmul(m: int, n: int, k: int, dtype: object, result: object, tf32: bool = 
         )
 
     return problem
+
+
+def _edges(sizes: Sequence[tuple[int, int, int]], dtype: object, result: object, tf32: bool = False) -> tuple[Variant, ...]:
+    """Launches of one tile at these (M, N, K), with poison behind every row: each stage of the pipeline is some launch's last."""
+    return tuple(Variant((1, 1), _matmul(m, n, k, dtype, result, tf32, pad=16)) for m, n, k in sizes)
 
 
 def _transposed(rng: np.random.Generator, m: int = 96, n: int = 64, k: int = 128) -> Problem:
@@ -182,7 +187,15 @@ QKV_BF16 = {**QKV, **{f"{x}_ptr": "*bf16:16" for x in ("q", "k", "v", "out")}}
 SMALL = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 32}
 
 CASES = [
-    Case("matmul_f16", M, H16, _tile(32, 32, 32), (2, 2), _matmul(50, 48, 96, F16, F16, pad=16)),
+    Case(
+        "matmul_f16",
+        M,
+        H16,
+        _tile(32, 32, 32),
+        (2, 2),
+        _matmul(50, 48, 96, F16, F16, pad=16),
+        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (9, 32, 160)), F16, F16),
+    ),
     *(
         Case(
             f"matmul_f16_stages{stages}",
@@ -206,14 +219,23 @@ CASES = [
         (1, 2),
         _matmul(30, 37, 41, F16, F32, pad=2),
     ),
-    Case("matmul_bf16", M, _signature("bf16", "bf16"), _tile(32, 64, 32), (1, 1), _matmul(32, 64, 96, BF16, BF16)),
+    Case(
+        "matmul_bf16",
+        M,
+        _signature("bf16", "bf16"),
+        _tile(32, 64, 32),
+        (1, 1),
+        _matmul(32, 64, 96, BF16, BF16, pad=16),
+        variants=_edges(((17, 16, 16), (32, 48, 32), (32, 64, 64), (9, 32, 160)), BF16, BF16),
+    ),
     Case(
         "matmul_tf32",
         M,
         _signature("fp32", "fp32"),
         _tile(32, 32, 32, precision="tf32"),
         (1, 1),
-        _matmul(32, 32, 64, F32, F32, tf32=True),
+        _matmul(32, 32, 64, F32, F32, tf32=True, pad=16),
+        variants=_edges(((17, 16, 16), (8, 32, 32), (16, 16, 96), (25, 32, 160)), F32, F32, tf32=True),
     ),
     Case(
         "matmul_tf32x3",
@@ -225,7 +247,15 @@ CASES = [
         fast=False,
     ),
     Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False),
-    Case("matmul_i8", M, _signature("i8", "i32"), _tile(32, 32, 64, "int32"), (1, 1), _matmul(32, 32, 128, np.int8, np.int32)),
+    Case(
+        "matmul_i8",
+        M,
+        _signature("i8", "i32"),
+        _tile(32, 32, 64, "int32"),
+        (1, 1),
+        _matmul(32, 32, 128, np.int8, np.int32, pad=16),
+        variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320)), np.int8, np.int32),
+    ),
     Case(
         "matmul_transposed",
         "matrix.matmul_transposed",
@@ -281,6 +311,7 @@ CASES = [
         {"HEAD": 64, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": True},
         (3, 1),
         _attention(1, 96, 64, True, F16),
+        variants=tuple(Variant((1, 1), _attention(1, n, 64, True, F16)) for n in (1, 16, 32)),
     ),
     Case(
         "attention_bf16_2_stages",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from oracles import bounded as bd
-from oracles.case import Case, InOut, Input, Number, Output, Problem
+from oracles.case import Case, InOut, Input, Number, Output, Problem, Variant
 
 
 def _transpose(rng: np.random.Generator, rows: int = 50, columns: int = 75) -> Problem:
@@ -143,6 +145,7 @@ CASES = [
         {"ROWS": 32, "COLUMNS": 32},
         (2, 3),
         _transpose,
+        variants=tuple(Variant((1, 1), partial(_transpose, rows=n, columns=n)) for n in range(1, 32, 4)),
     ),
     Case(
         "weave", "movement.weave", {"x_ptr": F, "y_ptr": F, "out_ptr": F, "sums_ptr": F, "n": "i32"}, {"BLOCK": 256}, (2,), _weave
@@ -170,6 +173,7 @@ CASES = [
         {"BINS": 32, "BLOCK": 256},
         (3,),
         _histogram,
+        variants=tuple(Variant((1,), partial(_histogram, n=n)) for n in (1, 2)),
     ),
     Case(
         "scatter_counts",

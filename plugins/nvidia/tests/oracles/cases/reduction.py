@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from oracles import bounded as bd
-from oracles.case import Case, InOut, Input, Number, Output, Problem
+from oracles.case import Case, InOut, Input, Number, Output, Problem, Variant
 
 
 def _normal(rng: np.random.Generator, *shape: int, dtype: object = np.float32) -> np.ndarray:
@@ -80,7 +81,7 @@ def _rms_norm(rng: np.random.Generator, rows: int = 6, columns: int = 100, epsil
     )
 
 
-def _welford(rng: np.random.Generator, rows: int = 3, columns: int = 300) -> Problem:
+def _welford(rng: np.random.Generator, columns: int = 300, rows: int = 3) -> Problem:
     """Chan's update: a level of the tree adds at most nine roundings of the quantities it joins."""
     x = _normal(rng, rows, columns) + np.float32(2)
     v = x.astype(np.float64)
@@ -166,10 +167,20 @@ def _sort(rng: np.random.Generator, rows: int = 4, columns: int = 64) -> Problem
 
 
 F, H, I = "*fp32:16", "*fp16:16", "*i32:16"
+# One row each, whose last element lies in each of the accesses that a thread makes in turn.
+EDGES = (1, 129, 257, 385)
 SOFTMAX = {"x_ptr": F, "out_ptr": F, "stride": "i32", "columns": "i32"}
 NORM = {"x_ptr": H, "weight_ptr": F, "bias_ptr": F, "out_ptr": H, "mean_ptr": F, "columns": "i32", "epsilon": "fp32"}
 CASES = [
-    Case("softmax", "reduction.softmax", SOFTMAX, {"BLOCK": 512}, (3,), _softmax(3, 300, 307)),
+    Case(
+        "softmax",
+        "reduction.softmax",
+        SOFTMAX,
+        {"BLOCK": 512},
+        (3,),
+        _softmax(3, 300, 307),
+        variants=tuple(Variant((1,), _softmax(1, n, n)) for n in EDGES),
+    ),
     Case(
         "softmax_aligned",
         "reduction.softmax",
@@ -179,7 +190,15 @@ CASES = [
         _softmax(2, 784, 800),
         num_warps=8,
     ),
-    Case("layer_norm", "reduction.layer_norm", NORM, {"BLOCK": 128}, (3,), _layer_norm(3, 300)),
+    Case(
+        "layer_norm",
+        "reduction.layer_norm",
+        NORM,
+        {"BLOCK": 128},
+        (3,),
+        _layer_norm(3, 300),
+        variants=tuple(Variant((1,), _layer_norm(1, n)) for n in (1, 128)),
+    ),
     Case(
         "layer_norm_wide",
         "reduction.layer_norm",
@@ -204,6 +223,7 @@ CASES = [
         {"BLOCK": 512},
         (3,),
         _welford,
+        variants=tuple(Variant((1,), partial(_welford, columns=n, rows=1)) for n in EDGES),
     ),
     Case(
         "arg_extremes",
