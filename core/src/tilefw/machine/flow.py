@@ -1,0 +1,36 @@
+"""Control flow over blocks: successors, predecessors, reachability."""
+
+from __future__ import annotations
+
+from tilefw.api.errors import InternalError
+from tilefw.machine.inst import Function
+from tilefw.machine.table import InstructionTable
+
+
+def successors(function: Function, table: InstructionTable) -> list[list[int]]:
+    """For each block the indexes of the blocks that may follow it; raises InternalError for a label that is not there."""
+    index = {block.label: i for i, block in enumerate(function.blocks)}
+    result: list[list[int]] = []
+    for i, block in enumerate(function.blocks):
+        out: list[int] = []
+        falls = True
+        for inst in block.insts:
+            for target in inst.targets:
+                if target not in index:
+                    raise InternalError(f"{function.name}: branch to unknown label {target}")
+                out.append(index[target])
+            if inst.predicate is None and table.traits(inst.opcode).terminator:
+                falls = False
+        if falls and i + 1 < len(function.blocks):
+            out.append(i + 1)
+        result.append(out)
+    return result
+
+
+def predecessors(following: list[list[int]]) -> list[list[int]]:
+    """The reverse of `successors`."""
+    result: list[list[int]] = [[] for _ in following]
+    for i, outs in enumerate(following):
+        for j in outs:
+            result[j].append(i)
+    return result

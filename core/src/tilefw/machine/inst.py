@@ -1,0 +1,173 @@
+"""Reg, Slice, Inst, Block, Function: machine code as slots classes in plain lists, without behaviour of any chip.
+
+Registers are virtual until allocation and may be redefined; there are no phis. A physical register file is one
+`Reg` as wide as the file, so that a physical register, a tuple of them and a part of a virtual tuple are all the same
+thing: a `Slice` (register, first, count), counted in the class's smallest registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilefw.api.errors import Place
+
+
+class Reg:
+    """A register: `width` consecutive registers of class `cls`, the first at a multiple of `align`.
+
+    `physical` marks the register file of a class (`width` is then its size).
+    """
+
+    __slots__ = ("align", "cls", "id", "physical", "whole", "width")
+
+    def __init__(self, id: int, cls: str, width: int = 1, align: int = 1, physical: bool = False) -> None:
+        self.id = id
+        self.cls = cls
+        self.width = width
+        self.align = align
+        self.physical = physical
+        self.whole = Slice(self, 0, width)
+
+    def __repr__(self) -> str:
+        return f"${self.cls}" if self.physical else f"%{self.id}:{self.cls}"
+
+
+class Slice:
+    """`count` consecutive registers of `reg`, from `first`."""
+
+    __slots__ = ("count", "first", "reg")
+
+    def __init__(self, reg: Reg, first: int, count: int) -> None:
+        self.reg = reg
+        self.first = first
+        self.count = count
+
+    def part(self, first: int, count: int = 1) -> Slice:
+        """The slice of this slice; the whole register's own slice when it covers it."""
+        if first == 0 and count == self.count:
+            return self
+        return Slice(self.reg, self.first + first, count)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slice) and (self.reg, self.first, self.count) == (other.reg, other.first, other.count)
+
+    def __hash__(self) -> int:
+        return hash((id(self.reg), self.first, self.count))
+
+    def __repr__(self) -> str:
+        return str(self.reg) if self is self.reg.whole else f"{self.reg}[{self.first}:{self.count}]"
+
+
+Operand = Slice | int | str
+"""A source operand: registers, an immediate's bits, or a name (special register, symbol) or literal in the chip's spelling."""
+
+
+class Inst:
+    """One instruction.
+
+    `tied` pairs (definition index, use index) that must be one register. `implicit_defs` and `implicit_uses` are
+    registers that the text does not spell (condition codes, execution masks). An instruction under a `predicate`
+    (negated by `predicate_not`) leaves its definitions unchanged where the predicate is false, so it also reads them.
+    `targets` are the labels that it may branch to; `buffer` names the memory that it touches (an argument's index,
+    a shared allocation), -1 for unknown; `place` is the user's source line.
+    """
+
+    __slots__ = (
+        "buffer", "defs", "implicit_defs", "implicit_uses", "opcode", "place", "predicate", "predicate_not", "targets", "tied", "uses",
+    )
+
+    def __init__(
+        self,
+        opcode: str,
+        defs: Sequence[Slice] = (),
+        uses: Sequence[Operand] = (),
+        *,
+        predicate: Slice | None = None,
+        predicate_not: bool = False,
+        tied: tuple[tuple[int, int], ...] = (),
+        implicit_defs: Sequence[Slice] = (),
+        implicit_uses: Sequence[Slice] = (),
+        targets: tuple[str, ...] = (),
+        buffer: int | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.opcode = opcode
+        self.defs = tuple(defs)
+        self.uses = tuple(uses)
+        self.predicate = predicate
+        self.predicate_not = predicate_not
+        self.tied = tied
+        self.implicit_defs = tuple(implicit_defs)
+        self.implicit_uses = tuple(implicit_uses)
+        self.targets = targets
+        self.buffer = buffer
+        self.place = place
+
+    def reads(self) -> Iterator[Slice]:
+        """Every register slice that this instruction may read, the predicate and kept definitions included."""
+        for use in self.uses:
+            if isinstance(use, Slice):
+                yield use
+        yield from self.implicit_uses
+        if self.predicate is not None:
+            yield self.predicate
+            yield from self.defs
+
+    def writes(self) -> Iterator[Slice]:
+        """Every register slice that this instruction may write."""
+        yield from self.defs
+        yield from self.implicit_defs
+
+    def __repr__(self) -> str:
+        guard = "" if self.predicate is None else f"@{'!' * self.predicate_not}{self.predicate} "
+        return f"{guard}{', '.join(map(str, self.defs))} = {self.opcode} {', '.join(map(str, self.uses))} {self.targets or ''}"
+
+
+class Block:
+    """A label and the instructions up to the next block. Control falls through unless the last one ends it."""
+
+    __slots__ = ("insts", "label")
+
+    def __init__(self, label: str, insts: list[Inst] | None = None) -> None:
+        self.label = label
+        self.insts: list[Inst] = insts if insts is not None else []
+
+
+class Function:
+    """A kernel as blocks in layout order; the first is the entry.
+
+    `attributes` holds plain JSON values (parameters, workgroup size) that emitters need. `files` are the physical
+    register files by class, once used.
+    """
+
+    __slots__ = ("attributes", "blocks", "files", "name", "registers", "target")
+
+    def __init__(self, name: str, target: str, attributes: dict[str, object] | None = None) -> None:
+        self.name = name
+        self.target = target
+        self.attributes = attributes if attributes is not None else {}
+        self.blocks: list[Block] = []
+        self.registers: list[Reg] = []
+        self.files: dict[str, Reg] = {}
+
+    def register(self, cls: str, width: int = 1, align: int = 1) -> Reg:
+        """A new virtual register."""
+        reg = Reg(len(self.registers), cls, width, align)
+        self.registers.append(reg)
+        return reg
+
+    def file(self, cls: str, size: int) -> Reg:
+        """The physical register file of class `cls`."""
+        if cls not in self.files:
+            self.files[cls] = Reg(-1, cls, size, 1, physical=True)
+        return self.files[cls]
+
+    def block(self, label: str) -> Block:
+        """A new block at the end of the layout."""
+        block = Block(label)
+        self.blocks.append(block)
+        return block
+
+    def insts(self) -> Iterator[Inst]:
+        for block in self.blocks:
+            yield from block.insts

@@ -1,0 +1,59 @@
+"""How a plugin describes its instructions to the machine layer: what each one is, not how it is encoded or executed.
+
+The plugin's own table (`isa.py`) holds more; an `InstructionTable` is the view of it that liveness, allocation,
+scheduling and dead-code elimination read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionTraits:
+    """What passes must know of an opcode.
+
+    `effects`: writes memory, synchronises or ends the program, so that it stays without a reader. `terminator`: control never
+    falls through (an unpredicated one ends its block). `move`: a plain register copy, which coalescing may remove.
+    `latency` in issue cycles, for scheduling.
+    """
+
+    effects: bool = False
+    terminator: bool = False
+    move: bool = False
+    latency: int = 1
+
+
+PURE = InstructionTraits()
+EFFECT = InstructionTraits(effects=True)
+MOVE = InstructionTraits(move=True)
+JUMP = InstructionTraits(effects=True, terminator=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterClass:
+    """A class of registers: `count` physical ones (None: as many as wanted), each of `bits` bits."""
+
+    name: str
+    bits: int
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class InstructionTable:
+    """The instructions and register classes of one instruction set.
+
+    `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode
+    that the set does not have. `reserved` are physical registers per class that allocation must not hand out.
+    """
+
+    name: str
+    traits: Callable[[str], InstructionTraits]
+    classes: dict[str, RegisterClass]
+    reserved: dict[str, frozenset[int]] = field(default_factory=dict)
+
+
+def from_dict(name: str, rows: dict[str, InstructionTraits], classes: list[RegisterClass], **keywords: object) -> InstructionTable:
+    """A table from explicit rows: the form for a small instruction set."""
+    return InstructionTable(name, rows.__getitem__, {c.name: c for c in classes}, **keywords)  # type: ignore[arg-type]
