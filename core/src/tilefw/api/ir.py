@@ -46,6 +46,7 @@ from tilefw.tile.ops import (
     StoreOp,
     TransOp,
 )
+from tilefw.tile.text import parse, verify
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
 __all__ = [
@@ -55,5 +56,6 @@ __all__ = [
     "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
     "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter", "Row",
     "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType",
-    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "op_type_rewrite_pattern", "types",
+    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "op_type_rewrite_pattern", "parse",
+    "types", "verify",
 ]

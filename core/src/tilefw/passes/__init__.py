@@ -1,1 +1,1 @@
-""
+"""Tile IR to tile IR, one pass a file; the default order stands in `pipeline.py`."""

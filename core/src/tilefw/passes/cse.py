@@ -1,0 +1,86 @@
+"""Common subexpressions: an op without effect equal to one that is in scope gives way to it; loads too, up to the next store."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.traits import MemoryEffectKind, get_effects, is_side_effect_free
+
+from tilefw.tile.memory_ops import LoadBlockOp, LoadOp
+
+
+class CsePass(ModulePass):
+    """One walk with a scoped table of values. Stock xDSL's pass hashes each op's whole text of attributes; this one does not."""
+
+    name = "cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in op.body.blocks:
+            _Scope({}).run(block)
+
+
+class _Scope:
+    """The ops seen on the way from the root to a block; `epoch` counts what may have written memory in that block."""
+
+    def __init__(self, known: dict[Hashable, Operation]) -> None:
+        self.known = known
+        self.epoch = 0
+
+    def run(self, block: Block) -> None:
+        op = block.first_op
+        while op is not None:
+            following = op.next_op
+            self._visit(op, block)
+            op = following
+
+    def _visit(self, op: Operation, block: Block) -> None:
+        if op.regions:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _Scope(dict(self.known)).run(inner)
+            self.epoch += may_write(op)
+            return
+        key = self._key(op, block)
+        if key is None:
+            self.epoch += may_write(op)
+            return
+        existing = self.known.setdefault(key, op)
+        if existing is not op:
+            _replace(op, existing)
+
+    def _key(self, op: Operation, block: Block) -> Hashable | None:
+        if not op.results:
+            return None
+        memory: Hashable = None
+        if isinstance(op, LoadOp | LoadBlockOp):
+            if op.volatile:
+                return None
+            memory = (block, self.epoch)
+        elif not is_side_effect_free(op):
+            return None
+        return op.name, op._operands, op.result_types, tuple(sorted(op.properties.items(), key=_first)), memory
+
+
+def _first(item: tuple[str, object]) -> str:
+    return item[0]
+
+
+def may_write(op: Operation) -> bool:
+    """Whether the op, or one inside it, may write memory; an op that does not say may."""
+    effects = get_effects(op)
+    return effects is None or any(effect.kind is MemoryEffectKind.WRITE for effect in effects)
+
+
+def _replace(op: Operation, existing: Operation) -> None:
+    # Hints are facts about the value, so both ops' hints hold.
+    for name, attribute in op.attributes.items():
+        existing.attributes.setdefault(name, attribute)
+    for old, new in zip(op.results, existing.results, strict=True):
+        new.name_hint = new.name_hint or old.name_hint
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
