@@ -1,15 +1,20 @@
-"""Slow oracle tests run when a marker expression names them (`pytest -m slow` or `-m "slow or not slow"`)."""
+"""Puts the package `oracles` on the path, and leaves long campaigns out of a run that does not name them."""
+
+import sys
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: a long run of an oracle, left out unless -m names it")
+    config.addinivalue_line("markers", "campaign: a long run, left out unless -m names it (`tox -e mutations`)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "slow" in config.getoption("markexpr"):
+    if "campaign" in config.getoption("markexpr"):
         return
     for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="slow: run with -m slow"))
+        if "campaign" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="a long campaign: run with -m campaign"))

@@ -14,7 +14,7 @@ from oracles import corpus, execute
 from oracles.case import Case, InOut, Input, Number, Output
 from oracles.corpus import Item
 
-CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.slow) for case in corpus.cases()]
+CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.campaign) for case in corpus.cases()]
 
 
 def item_of(case: Case, seed: int = 0) -> Item:
@@ -36,7 +36,7 @@ def test_runs_right_and_clean(case: Case) -> None:
     assert item.check(outcome.outputs) == []
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("case", CASES)
 def test_any_order_of_waves_and_copies_gives_the_same(case: Case, seed: int) -> None:

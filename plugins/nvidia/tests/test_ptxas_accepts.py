@@ -1,0 +1,132 @@
+"""NVIDIA's assembler accepts every listing of the kernel library for sm_80, and spills no register.
+
+The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tilefw
+from tilefw.kernels import index, spec
+from tilefw.kernels.spec import Buffer, Launch
+from tilefw.runtime.jit import signature_name
+
+TARGET = "nvidia-sm80"
+Combination = tuple[str, dict[str, object]]
+
+
+def ptxas() -> str | None:
+    """ptxas 12.9 from NVIDIA's wheel, or the one that Triton ships; any other version is no oracle for this."""
+    wheel = find_spec("nvidia.cuda_nvcc") if find_spec("nvidia") else None
+    folders = [Path(place) / "bin" for place in (wheel.submodule_search_locations or ())] if wheel else []
+    triton = find_spec("triton")
+    if triton and triton.origin:
+        folders.append(Path(triton.origin).parent / "backends" / "nvidia" / "bin")
+    for folder in folders:
+        found = shutil.which("ptxas", path=str(folder))
+        if found and "release 12.9" in subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout:
+            return found
+    return None
+
+
+def combinations() -> Iterator[Combination]:
+    """Kernel, element type, shape and options: every dtype of every kernel, ragged and aligned shapes, 1 to 8 warps."""
+    for name in index.FLOATS + index.INTEGERS:
+        yield "vector_add", {"dtype": name, "n": 4096, "block": 1024}
+    for warps, block, n in ((1, 32, 31), (2, 512, 5000), (8, 4096, 8192), (4, 64, 1)):
+        yield "vector_add", {"num_warps": warps, "block": block, "n": n}
+    for name in index.FLOATS:
+        for approximation in ("erf", "tanh"):
+            yield "gelu_bias_residual", {"dtype": name, "approximation": approximation}
+        yield "swiglu", {"dtype": name}
+        yield "swiglu", {"dtype": name, "columns": 1024, "block": 1024, "num_warps": 8}
+        for interleaved in (False, True):
+            yield "rope", {"dtype": name, "interleaved": interleaved}
+    yield "rope", {"rotary_size": 32, "heads": 1, "num_warps": 1}
+    yield from _casts()
+    for source in ("fp32", "bf16", "fp16"):
+        for result in ("int8", "fp8e4nv", "fp8e5"):
+            yield "quantize", {"dtype": source, "result": result}
+    for name, positions in (("fp16", "int64"), ("fp32", "int32"), ("int8", "uint32"), ("fp64", "int64"), ("bf16", "int32")):
+        yield "embedding", {"dtype": name, "index_dtype": positions}
+    for layout in ("contiguous", "transposed", "padded", "every_third_column", "reversed", "repeated_row"):
+        yield "strided_copy", {"source_layout": layout}
+    for name in ("int8", "fp16", "fp64", "fp8e4nv", "fp4e2m1", "int4"):
+        yield "strided_copy", {"dtype": name, "result_layout": "transposed"}
+    for name in index.INTEGERS:
+        yield "integer_mix", {"dtype": name}
+    yield "integer_mix", {"dtype": "int64", "divisor": 1, "num_warps": 8, "block": 1024}
+
+
+def _casts() -> Iterator[Combination]:
+    """From and to each element type by way of fp32 and int32, and the roundings."""
+    for name in index.ALL_DTYPES:
+        yield "cast", {"source": "fp32", "result": name}
+        yield "cast", {"source": name, "result": "fp32"}
+    for name in index.INTEGERS:
+        yield "cast", {"source": name, "result": "int16"}
+        yield "cast", {"source": "fp64", "result": name}
+    for name in ("fp16", "bf16", "fp8e5"):
+        yield "cast", {"source": "fp32", "result": name, "rounding": "rtz"}
+
+
+COMBINATIONS = list(combinations())
+
+
+def signature_of(launch: Launch) -> tuple[dict[str, str], dict[str, object]]:
+    """What a launch with these arguments specialises on: aligned pointers, numbers divisible by 16, ones and None folded."""
+    signature: dict[str, str] = {}
+    constexprs: dict[str, object] = dict(launch.constexprs)
+    for name, value in launch.arguments.items():
+        if value is None:
+            constexprs[name] = None
+        elif isinstance(value, Buffer):
+            signature[name] = f"*{signature_name(value.dtype)}:16"
+        elif isinstance(value, float):
+            signature[name] = "fp32"
+        else:
+            signature[name] = "i32" + (":1" if value == 1 else ":16" if value % 16 == 0 else "")
+    return signature, constexprs
+
+
+def compiled(name: str, parameters: Mapping[str, object]) -> tilefw.Artifact:
+    chosen = spec.load(name)
+    launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
+    signature, constexprs = signature_of(launch)
+    return tilefw.compile(chosen.kernel, target=TARGET, signature=signature, constexprs=constexprs, **launch.keywords)
+
+
+@pytest.fixture(scope="module")
+def assembler() -> str:
+    found = ptxas()
+    if found is None:
+        pytest.skip("ptxas 12.9 is not installed (pip install nvidia-cuda-nvcc-cu12==12.9.86)")
+    return found
+
+
+def test_the_matrix_is_as_wide_as_promised() -> None:
+    assert len({(name, repr(sorted(parameters.items()))) for name, parameters in COMBINATIONS}) >= 60
+    assert {name for name, _ in COMBINATIONS} == set(index.KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [pytest.param(n, p, id=f"{n}-" + "-".join(map(str, p.values()))) for n, p in COMBINATIONS]
+)
+def test_the_assembler_accepts_the_listing_without_spills(
+    name: str, parameters: dict[str, object], assembler: str, tmp_path: Path
+) -> None:
+    listing = tmp_path / "kernel.ptx"
+    listing.write_text(compiled(name, parameters).text)
+    command = [assembler, "-v", "-arch=sm_80", "-o", str(tmp_path / "kernel.cubin"), str(listing)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    spills = [int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", ran.stderr)]
+    assert spills and not any(spills), ran.stderr
