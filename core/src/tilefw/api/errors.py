@@ -114,6 +114,9 @@ class InternalError(Exception):
         self.reproducer = reproducer
 
 
+_SHOWN_CALLS = 8  # of a longer chain of calls, the ends are shown
+
+
 def render(error: KernelError) -> str:
     """The error as text: `error[CODE]: message`, then place, source line with carets, call chain, note and help."""
     lines = [f"error[{error.code}]: {error.message}"]
@@ -134,6 +137,7 @@ def render_place(place: Place) -> list[str]:
         # Tabs before the caret are kept, so that it stands under its column at any tab width.
         lead = "".join("\t" if c == "\t" else " " for c in place.text[: max(0, place.column - 1)])
         lines += [f"{' ' * gutter} |", f"{place.line} | {place.text.rstrip()}", f"{' ' * gutter} | {lead}{'^' * width}"]
-    for caller in place.chain()[1:]:
-        lines.append(f"{' ' * gutter} = called from {caller}" + (f" in {caller.function}" if caller.function else ""))
-    return lines
+    calls = [f"called from {caller}" + (f" in {caller.function}" if caller.function else "") for caller in place.chain()[1:]]
+    if len(calls) > _SHOWN_CALLS:
+        calls[_SHOWN_CALLS // 2 : -(_SHOWN_CALLS // 2)] = [f"… {len(calls) - _SHOWN_CALLS} more calls"]
+    return [*lines, *(f"{' ' * gutter} = {call}" for call in calls)]

@@ -11,7 +11,7 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.shape import permute
-from tilefw.frontend.values import Value, describe
+from tilefw.frontend.values import Value, describe, named
 from tilefw.language.absent import METHODS
 from tilefw.language.markers import NotYet
 
@@ -75,7 +75,7 @@ def _of_tensor(b: Builder, value: Value, name: str) -> Any:
 
 def _missing(value: Any, name: str) -> CompileError:
     if isinstance(value, Value):
-        known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"a {describe(value)}"
+        known, words = [*_FACTS, "T", *_METHODS, *METHODS], f"{named(value)}"
     elif isinstance(value, types.ModuleType):
         known, words = [n for n in dir(value) if not n.startswith("_")], f"module `{value.__name__}`"
     else:

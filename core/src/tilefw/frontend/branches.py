@@ -12,7 +12,7 @@ from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, Outcome, Rest
 from tilefw.frontend.scope import Names
-from tilefw.frontend.values import Value, describe, flatten, is_number, rebuild, same_type
+from tilefw.frontend.values import Value, describe, flatten, is_number, named, rebuild, same_type
 
 _ABSENT = object()
 
@@ -176,4 +176,4 @@ def _identical(left: Any, right: Any) -> bool:
 
 def _after(value: Any, branch: str, line: int, node: ast.If) -> str:
     where = f"line {line}" if line >= node.lineno else f"unchanged since line {line}"
-    return f"after the {branch} branch it is a {describe(value)} ({where})"
+    return f"after the {branch} branch it is {named(value)} ({where})"

@@ -20,7 +20,7 @@ from tilefw.frontend.casts import to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, evaluate
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
-from tilefw.frontend.values import Value, describe, is_number, leaves
+from tilefw.frontend.values import Value, describe, is_number, leaves, named
 from tilefw.language.constants import unwrap
 from tilefw.language.markers import NotYet
 
@@ -121,7 +121,7 @@ class Calls(Expressions):
             return self._extremum("minimum" if function is min else "maximum", args, keywords)
         if function in (float, int, bool) and runtime:
             raise CompileError(
-                f"{function.__name__}() works at compile time, but got a {describe(args[0])}",
+                f"{function.__name__}() works at compile time, but got {named(args[0])}",
                 "TFW0106",
                 help={float: "use `x.to(tl.float32)`", int: "use `x.to(tl.int32)`", bool: "use `x != 0`"}[function],
             )
@@ -174,7 +174,7 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
     for argument in (*args, *keywords.values()):
         if any(isinstance(leaf, Value) for leaf in leaves(argument)):
             raise CompileError(
-                f"`{getattr(function, '__name__', function)}` runs at compile time, but got a {describe(argument)}",
+                f"`{getattr(function, '__name__', function)}` runs at compile time, but got {named(argument)}",
                 "TFW0106",
                 help="use the function of tl, e.g. tl.exp or tl.cdiv",
             )

@@ -18,7 +18,7 @@ from tilefw.frontend.attributes import attribute
 from tilefw.frontend.builtins.shape import inserted_axis
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.values import Value, describe, is_number
+from tilefw.frontend.values import Value, describe, is_number, named
 from tilefw.language.constants import unwrap
 
 _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -192,7 +192,7 @@ class Expressions:
         """A run-time value as the int1 scalar on which a program branches."""
         if value.numel != 1:
             raise CompileError(
-                f"a condition must be a scalar, not a {describe(value)}",
+                f"a condition must be a scalar, not {named(value)}",
                 "TFW0118",
                 note="the program branches as one; its tiles cannot take different ways",
                 help="use tl.where, or the mask of tl.load and tl.store",

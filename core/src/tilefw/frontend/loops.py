@@ -23,7 +23,7 @@ from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.rest import assigned_names
 from tilefw.frontend.semantics import not_constexpr, promote_integers
-from tilefw.frontend.values import Value, describe, flatten, leaves, lowered, rebuild, same_type
+from tilefw.frontend.values import Value, describe, flatten, leaves, lowered, named, rebuild, same_type
 from tilefw.language.constants import unwrap
 
 UNROLL_LIMIT = 65536
@@ -117,7 +117,7 @@ class Loops(Calls):
         for word, value in zip(("start", "end", "step"), values, strict=True):
             if value.is_tile or not value.dtype.is_int():
                 place = self.frame.place(node.iter)
-                raise CompileError(f"the {word} of a loop must be an integer scalar, not a {describe(value)}", "TFW0201", place)
+                raise CompileError(f"the {word} of a loop must be an integer scalar, not {named(value)}", "TFW0201", place)
         type = promote_integers(promote_integers(values[0].dtype, values[1].dtype), values[2].dtype)
         start, end, step = (cast(b, value, type) for value in values)
         return start, end, step, mirrored
@@ -214,7 +214,7 @@ class Loops(Calls):
             f"`{name}` changes its type in the loop" if runtime else f"the compile-time `{name}` changes in a run-time loop",
             "TFW0109" if runtime else "TFW0115",
             place,
-            note=f"before the loop in line {node.lineno} it is a {describe(before)}; line {line} leaves it as a {describe(after)}",
+            note=f"before the loop in line {node.lineno} it is {named(before)}; line {line} leaves it as {named(after)}",
             help=f"start with the type that the loop computes, or cast back: `{name} = (…).to(…)`" if runtime
             else f"make it a run-time value before the loop, or unroll the loop with tl.static_range (line {start})",
         )

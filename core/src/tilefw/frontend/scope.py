@@ -50,7 +50,7 @@ def readable(value: object) -> bool:
         or is_jit_function(value)
         or is_constexpr_function(value)
         or is_builtin(value)
-        or getattr(value, "__module__", "").startswith("tilefw.language")
+        or str(getattr(value, "__module__", "")).startswith("tilefw.language")
         or (isinstance(value, tuple) and hasattr(value, "_fields"))
         or (isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"))
         or any(value is function for function in PYTHON_BUILTINS.values())

@@ -20,7 +20,7 @@ from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import truth_of
 from tilefw.frontend.loops import Loops, is_range, static_items
 from tilefw.frontend.rest import FELL_THROUGH, Outcome, Rest
-from tilefw.frontend.values import Value, describe, flatten, is_number, transform
+from tilefw.frontend.values import Value, flatten, is_number, named, transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Statements(Branches, Loops):
         value = None if node.value is None else self.expression(node.value)
         if self.frame.caller is None and flatten(value):
             raise CompileError(
-                f"a kernel returns nothing, but this returns a {describe(value)}",
+                f"a kernel returns nothing, but this returns {named(value)}",
                 "TFW0111",
                 help="store it through a pointer parameter",
             )
@@ -167,7 +167,7 @@ class Statements(Branches, Loops):
             if isinstance(element, ast.Starred):
                 raise unsupported(element)
         if not isinstance(value, tuple):
-            raise CompileError(f"a {describe(value)} cannot be unpacked", "TFW0116", note="only tuples can")
+            raise CompileError(f"{named(value)} cannot be unpacked", "TFW0116", note="only tuples can")
         if len(target.elts) != len(value):
             raise CompileError(f"{len(value)} values cannot be unpacked into {len(target.elts)} names", "TFW0116")
         for element, item in zip(target.elts, value, strict=True):

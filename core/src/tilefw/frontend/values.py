@@ -98,6 +98,12 @@ def describe(value: Any) -> str:
     return f"constexpr {value!r}"
 
 
+def named(value: Any) -> str:
+    """`describe` with its article: "an int32 scalar", "a fp32 tile of shape [4]"."""
+    words = describe(value)
+    return words if words.startswith("(") else f"{'an' if words[0] in 'iu' and not words.startswith('ui') else 'a'} {words}"
+
+
 def same_type(left: Any, right: Any) -> bool:
     """Whether two values may share one name after a branch or round a loop: equal types, equal compile-time parts."""
     if isinstance(left, tuple) and isinstance(right, tuple):

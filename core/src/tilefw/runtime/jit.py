@@ -15,6 +15,12 @@ from typing import Any, overload
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
 from tilefw.language.constants import constexpr, unwrap
 from tilefw.language.dtypes import dtype, pointer_type
+from tilefw.runtime.autotune import Autotuner, Config, autotune
+
+__all__ = [
+    "Autotuner", "Config", "ConstexprFunction", "Heuristics", "JITFunction", "KernelParameter", "autotune", "bind", "cdiv",
+    "constexpr_function", "heuristics", "jit", "next_power_of_2", "specialize",
+]
 
 _CONSTEXPR = "constexpr"
 # What Triton's annotations of run-time parameters say, by their spelling.
@@ -75,6 +81,8 @@ class JITFunction:
     """A kernel, or a function that kernels call. `kernel[grid](…)` launches it; see `jit`."""
 
     __tilefw_jit__ = True
+    __name__: str
+    __qualname__: str
 
     def __init__(
         self,

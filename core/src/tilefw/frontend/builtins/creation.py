@@ -10,7 +10,7 @@ from tilefw.frontend.builder import Builder, power_of_two
 from tilefw.frontend.builtins.registry import meaning
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import checked_shape, not_constexpr
-from tilefw.frontend.values import Value, describe, is_number
+from tilefw.frontend.values import Value, describe, is_number, named
 
 
 @meaning("program_id")
@@ -66,7 +66,7 @@ def full(b: Builder, shape: Any, value: Any, dtype: Any) -> Value:
 
 def _single(b: Builder, value: Value) -> Value:
     if value.numel != 1:
-        raise CompileError(f"full takes a number or a scalar, not a {describe(value)}", "TFW0202")
+        raise CompileError(f"full takes a number or a scalar, not {named(value)}", "TFW0202")
     return b.reshape(value, ()) if value.is_tile else value
 
 

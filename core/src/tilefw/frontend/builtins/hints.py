@@ -9,7 +9,7 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.registry import meaning
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import not_constexpr
-from tilefw.frontend.values import Value, describe
+from tilefw.frontend.values import Value, describe, named
 
 
 def _hint(name: str, attribute: str) -> None:
@@ -24,7 +24,7 @@ def _hint(name: str, attribute: str) -> None:
                 raise CompileError(f"{name} takes positive ints, not {describe(extent)}", "TFW0212")
         if len(extents) != max(1, len(value.shape)):
             raise CompileError(
-                f"{name} got {len(extents)} values for a {describe(value)}", "TFW0212", note="one value an axis is needed"
+                f"{name} got {len(extents)} values for {named(value)}", "TFW0212", note="one value an axis is needed"
             )
         b.hint(value, attribute, extents)
         return value

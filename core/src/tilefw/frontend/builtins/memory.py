@@ -12,7 +12,7 @@ from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.registry import meaning
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, not_constexpr, number_type
-from tilefw.frontend.values import Value, describe, is_number
+from tilefw.frontend.values import Value, describe, is_number, named
 
 _LOAD_CACHE = ("", ".ca", ".cg", ".cs", ".cv")
 _STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
@@ -89,7 +89,7 @@ def debug_barrier(b: Builder) -> None:
 def _pointer(pointer: Any, function: str) -> Value:
     if not isinstance(pointer, Value) or not pointer.dtype.is_ptr():
         raise CompileError(
-            f"tl.{function} needs a pointer or a tile of pointers, not a {describe(pointer)}",
+            f"tl.{function} needs a pointer or a tile of pointers, not {named(pointer)}",
             "TFW0206",
             help="pointers are parameters that get an array; add offsets to one: `x_ptr + offsets`",
         )
@@ -99,7 +99,7 @@ def _pointer(pointer: Any, function: str) -> Value:
 def _joined(name: str, shape: tuple[int, ...], operand: Value) -> tuple[int, ...]:
     if not shape:
         raise CompileError(
-            f"the pointer is a scalar, but `{name}` is a {describe(operand)}",
+            f"the pointer is a scalar, but `{name}` is {named(operand)}",
             "TFW0207",
             help="add a tile of offsets to the pointer",
         )

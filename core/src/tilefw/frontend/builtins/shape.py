@@ -11,7 +11,7 @@ from tilefw.frontend.builder import Builder, element_count
 from tilefw.frontend.builtins.registry import meaning
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import broadcast_shapes, checked_axis, checked_shape, not_constexpr
-from tilefw.frontend.values import Value, describe
+from tilefw.frontend.values import Value, named
 
 
 @meaning("broadcast")
@@ -97,7 +97,7 @@ def trans(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
     rank = len(value.shape)
     if not order:
         if rank < 2:
-            raise CompileError(f"trans needs two axes to swap, but got a {describe(value)}", "TFW0202")
+            raise CompileError(f"trans needs two axes to swap, but got {named(value)}", "TFW0202")
         order = (*range(rank - 2), rank - 1, rank - 2)
     return permute(b, value, order)
 
@@ -110,7 +110,7 @@ def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
             raise not_constexpr("an axis")
     if sorted(order) != list(range(len(value.shape))):
         raise CompileError(
-            f"{list(order)} is no permutation of the axes of a {describe(value)}",
+            f"{list(order)} is no permutation of the axes of {named(value)}",
             "TFW0212",
             note=f"expected each of {list(range(len(value.shape)))} once",
         )
