@@ -36,7 +36,8 @@ class DiskCache:
         """What was put under `key`, or None."""
         path = self._path(key)
         try:
-            with open(path, "rb") as file:
+            # Without O_NONBLOCK a pipe in an entry's place would hold us for ever.
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 facts = os.fstat(file.fileno())
                 if not stat.S_ISREG(facts.st_mode) or facts.st_size > ENTRY_LIMIT:
                     return None

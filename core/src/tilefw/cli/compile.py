@@ -1,0 +1,114 @@
+"""`tilefw compile`: a kernel down to one level, as text or bytes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.errors import CompileError, UnsupportedError, UsageError
+from tilefw.cli.arguments import assignment, literal, parser, whole
+from tilefw.cli.output import write_file
+
+if TYPE_CHECKING:
+    from tilefw.api.artifact import Artifact
+    from tilefw.runtime.compiler import Source
+
+LEVELS = ("tile", "lane", "machine", "asm", "bin")
+
+
+def main(summary: str, argv: list[str]) -> int:
+    args = _parser(summary).parse_all(argv)
+
+    from tilefw.runtime import compiler, config, options
+    from tilefw.runtime.loader import find
+
+    target = find(config.resolve(config.settings(args.target)).target)
+    source, keywords = _source(args)
+    keywords |= {name: literal(value) for name, value in args.option}
+    request = options.resolve(keywords, target.info, keep_levels=args.emit in ("tile", "lane", "machine"))
+    watch = compiler.Watch(dump=_dump if args.print_between_passes else None)
+    watched = args.print_between_passes or args.time_passes
+    assemble = args.emit in ("asm", "bin")
+    compiled = compiler.compile_source(source, target, request, assemble=assemble, watch=watch if watched else None)
+    if args.time_passes:
+        _print_times(watch.passes, compiled.times)
+    data = _level(compiled.artifact, args.emit)
+    if args.output:
+        write_file(args.output, data)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    return 0
+
+
+def _parser(summary: str) -> Any:
+    parse = parser("compile", summary)
+    parse.add_argument("kernel", help="a library kernel's NAME, FILE.py:FUNCTION, or FILE.mlir")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
+    parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
+    _repeated(parse, "--param", "a library kernel's parameter")
+    _repeated(parse, "--signature", "the type of a run-time parameter, such as x_ptr=*fp32 or n=i32:16")
+    _repeated(parse, "--constexpr", "the value of a compile-time parameter")
+    _repeated(parse, "--option", "a launch keyword that shapes code, such as num_warps=8")
+    parse.add_argument("--seed", type=whole, default=0, metavar="N", help="the inputs of a library kernel's launch")
+    parse.add_argument("--print-between-passes", action="store_true", help="the module after every pass, on stderr")
+    parse.add_argument("--time-passes", action="store_true", help="milliseconds of every pass, on stderr")
+    return parse
+
+
+def _repeated(parse: argparse.ArgumentParser, name: str, text: str) -> None:
+    parse.add_argument(name, type=assignment, action="append", default=[], metavar="K=V", help=text)
+
+
+def _source(args: argparse.Namespace) -> tuple[Source, dict[str, Any]]:
+    from tilefw.cli import sources
+
+    path, colon, function = args.kernel.rpartition(":")
+    if colon and path.endswith(".py"):
+        _refuse(args, "--param")
+        return sources.from_file(path, function, dict(args.signature), dict(args.constexpr)), {}
+    _refuse(args, "--signature", "--constexpr")
+    if args.kernel.endswith(".py"):
+        raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
+    if os.path.splitext(args.kernel)[1] or os.sep in args.kernel:
+        _refuse(args, "--param")
+        return sources.from_text(args.kernel), {}
+    return sources.from_library(args.kernel, dict(args.param), args.seed)
+
+
+def _refuse(args: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if getattr(args, name.removeprefix("--")):
+            raise UsageError(f"{name} does not go with '{args.kernel}'", code="TFW0917")
+
+
+def _level(artifact: Artifact, level: str) -> bytes:
+    """The bytes of one level of an artifact; raises CompileError where the target has no such level."""
+    if level == "bin":
+        if artifact.binary is None:
+            reason = artifact.resources.unknown or "its assembler is not installed"
+            message = f"there is no binary for {artifact.target}"
+            raise UnsupportedError(message, code="TFW0917", note=reason, help="see `tilefw doctor`")
+        return artifact.binary
+    if level == "asm":
+        return _line(artifact.text)
+    if level not in artifact.levels:
+        found = ", ".join((*artifact.levels, "asm"))
+        raise CompileError(f"{artifact.target} has no level '{level}'", code="TFW0917", note=f"its levels are {found}")
+    return _line(artifact.levels[level])
+
+
+def _line(text: str) -> bytes:
+    return (text if text.endswith("\n") else text + "\n").encode()
+
+
+def _dump(name: str, module: Any) -> None:
+    print(f"// ----- after {name} -----\n{module}", file=sys.stderr)
+
+
+def _print_times(passes: list[tuple[str, float]], times: Any) -> None:
+    for name, seconds in [*passes, *times.items()]:
+        print(f"{1000 * seconds:9.2f} ms  {name}", file=sys.stderr)

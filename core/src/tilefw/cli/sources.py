@@ -1,0 +1,61 @@
+"""What `NAME`, `FILE.py:FUNCTION` and `FILE.mlir` on a command line mean to the compiler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.errors import CodeError, UsageError
+from tilefw.cli.arguments import literal
+from tilefw.cli.scripts import function
+from tilefw.runtime import compiler
+
+if TYPE_CHECKING:
+    from tilefw.kernels.spec import KernelSpec, Launch
+
+TEXT_LIMIT = 64 << 20  # bytes of an IR file
+NOT_YET = {".ttir": "Triton IR"}
+
+
+def from_library(name: str, given: Mapping[str, str], seed: int) -> tuple[compiler.Source, dict[str, Any]]:
+    """A library kernel as its own launch would compile it, and that launch's keywords."""
+    import numpy as np
+
+    from tilefw.kernels.spec import load
+
+    spec = load(name)
+    launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))
+    return from_launch(spec, launch), dict(launch.keywords)
+
+
+def from_launch(spec: KernelSpec, launch: Launch) -> compiler.Source:
+    """The kernel with the specialisation that this launch's arguments give it."""
+    from tilefw.kernels.spec import Buffer
+    from tilefw.runtime.arrays import TypedArray
+    from tilefw.runtime.arrays import dtype as element
+    from tilefw.runtime.jit import specialize
+
+    values = {n: TypedArray(v.array, element(v.dtype)) if isinstance(v, Buffer) else v for n, v in launch.arguments.items()}
+    bound = {**values, **launch.constexprs}
+    signature, constexprs, _ = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params if p.name in bound})
+    return compiler.from_jit(spec.kernel, signature, constexprs)
+
+
+def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> compiler.Source:
+    """A function of a Python file, with the types and compile-time values that the command line states."""
+    stated = compiler.ahead_of_time(signature)
+    return compiler.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
+
+
+def from_text(path: str) -> compiler.Source:
+    """A file of tile IR."""
+    extension = os.path.splitext(path)[1]
+    if extension in NOT_YET:
+        raise UsageError(f"{NOT_YET[extension]} ({extension}) is not read yet", code="TFW0916")
+    from tilefw.runtime.module import read_bounded
+
+    try:
+        return compiler.from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0916") from None

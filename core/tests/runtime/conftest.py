@@ -1,0 +1,54 @@
+"""Tiny distributions made on the spot, and a cache folder of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tilefw.runtime import loader
+
+GOOD = '''
+from tilefw.api import TargetInfo, hookimpl
+TILEFW_API = (0, 1)
+@hookimpl
+def tilefw_targets():
+    return [TargetInfo("{name}-x1", "{name}", "x1", "a chip", "{module}:Backend", frozenset({"emit"}), aliases=("{name}x",))]
+'''
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("TILEFW_TARGET", "TILEFW_EXECUTOR", "TILEFW_CACHE", "TILEFW_DISABLE_PLUGINS", "TILEFW_STRICT_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """`install(name, source, distribution=…)` makes a distribution with a plugin on the import path."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+
+    def make(name: str, source: str = GOOD, distribution: str | None = None, module: str | None = None) -> str:
+        distribution = distribution or f"fake-{name}"
+        module = module or f"fake_{distribution.replace('-', '_')}_{abs(hash(str(tmp_path))) % 10**8}"
+        text = source.replace("{name}", name).replace("{module}", module)
+        (site / f"{module}.py").write_text(text)
+        info = site / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(f"[tilefw.backends]\n{name} = {module}\n")
+        from tilefw.runtime import entry_points
+
+        entry_points._scan.cache_clear()
+        return module
+
+    return make
+
+
+@pytest.fixture
+def registry() -> loader.Registry:
+    """A registry of the test's own: nothing is loaded yet."""
+    return loader.Registry()

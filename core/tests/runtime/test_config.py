@@ -1,0 +1,82 @@
+"""Settings: argument over context over environment over default, read at each use."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tilefw.api.device import ALL_CHECKS, DEFAULT_CHECKS
+from tilefw.api.errors import UsageError
+from tilefw.runtime import config
+
+
+def test_the_order_of_precedence(monkeypatch):
+    assert config.resolve().target == "reference"
+    monkeypatch.setenv("TILEFW_TARGET", "from-environment")
+    assert config.resolve().target == "from-environment"
+    with config.target("outer", budget=5):
+        assert config.resolve().target == "outer"
+        with config.target("inner", checks="all"):
+            resolved = config.resolve()
+            assert (resolved.target, resolved.budget, resolved.checks) == ("inner", 5, ALL_CHECKS)
+            assert config.resolve(config.settings("argument")).target == "argument"
+        assert config.resolve().checks == DEFAULT_CHECKS
+    assert config.resolve().target == "from-environment"
+
+
+def test_a_context_ends_with_its_block_even_on_an_error():
+    with pytest.raises(RuntimeError), config.target("inner"):
+        raise RuntimeError
+    assert config.resolve().target == "reference"
+
+
+def test_set_target_holds_in_this_thread_alone():
+    seen = []
+
+    def work():
+        config.set_target("mine")
+        seen.append(config.resolve().target)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["mine"] and config.resolve().target == "reference"
+
+
+def test_set_target_none_forgets_the_target():
+    try:
+        config.set_target("x-1")
+        config.set_target(None)
+        assert config.resolve().target == "reference"
+    finally:
+        config.set_target(None)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"executor": "hardware"}, "executor"),
+        ({"checks": "bound"}, "did you mean 'bounds'"),
+        ({"checks": ["races", 3]}, "there is no check"),
+        ({"budget": 0}, "budget"),
+        ({"budget": True}, "budget"),
+        ({"numerics": "iee"}, "did you mean 'ieee'"),
+        ({"seed": -1}, "seed"),
+        ({"target": 80}, "named by a string"),
+    ],
+)
+def test_words_and_numbers_that_do_not_exist_are_usage_errors(given, words):
+    with pytest.raises(UsageError, match=words):
+        config.settings(**given)
+
+
+def test_checks_by_words():
+    assert config.parse_checks("none") == frozenset()
+    assert config.parse_checks("bounds, races") == {"bounds", "races"}
+    assert config.parse_checks(["pending"]) == {"pending"}
+
+
+def test_the_cache_can_be_off(monkeypatch):
+    assert config.cache_directory() is not None
+    monkeypatch.setenv("TILEFW_CACHE", "0")
+    assert config.cache_directory() is None and not config.cache_enabled()
