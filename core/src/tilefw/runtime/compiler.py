@@ -131,10 +131,14 @@ def stable(value: Any) -> object:
 
 
 def compile_source(
-    source: Source, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None
+    source: Source, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None,
+    times: dict[str, float] | None = None,
 ) -> Compiled:
-    """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs."""
-    times: dict[str, float] = {}
+    """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs.
+
+    A caller's own `times` is filled stage by stage: after an error, its last key names the stage that failed.
+    """
+    times = {} if times is None else times
     with _stage("cache", times):
         key = _key(source, target, request, assemble)
         found = _find(key, target) if watch is None else None

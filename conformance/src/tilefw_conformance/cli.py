@@ -1,0 +1,101 @@
+"""`tilefw conformance`: run the suite on a target, print what did not pass, write the report."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.cli.arguments import add_execution, add_json, execution, parser
+from tilefw.cli.output import print_json
+from tilefw.runtime import config
+from tilefw.runtime.loader import find
+
+from tilefw_conformance import report
+from tilefw_conformance.case import LEVELS, bundled
+from tilefw_conformance.runner import OUTCOMES, Result, run
+from tilefw_conformance.selection import select
+from tilefw_conformance.suite import expectations_of, faults
+
+# Parts of the full suite that are not there yet, refused by name.
+_LATER_WORDS = {"verify": "checking a report", "diff": "comparing two reports"}
+_LATER_OPTIONS = ("--stage", "--jobs", "--resume", "--edition", "--update-expectations", "--audit-capabilities", "--html")
+
+
+def main(argv: list[str]) -> int:
+    """Exit code 0 when every case passed or is rightly unsupported, 1 when one did not, 5 when none was selected."""
+    _refuse(argv)
+    parse = parser("conformance", "run the conformance suite on a target")
+    parse.add_argument("--target", required=True, metavar="T", help="the target under test")
+    parse.add_argument("--level", default="core", choices=LEVELS, help="core, or core and extended, … (default: core)")
+    parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
+    parse.add_argument("--list", action="store_true", help="print the ids that would run, and run nothing")
+    parse.add_argument("--report", metavar="DIR", help="write report.jsonl there")
+    add_execution(parse)
+    add_json(parse)
+    args = parse.parse_all(argv)
+
+    target = find(args.target)
+    cases = bundled()
+    selected = select(cases, args.level, args.expression)
+    if args.list:
+        if args.json:
+            print_json("cases", {"cases": [case.id for case in selected]})
+        else:
+            print("\n".join(case.id for case in selected))
+        return 0 if selected else 5
+    if not selected:
+        print("no case was selected", file=sys.stderr)
+        return 5
+
+    known = expectations_of(target)
+    wrong = faults(known, cases, target)
+    for error in wrong:
+        print(error, file=sys.stderr)
+    start = time.perf_counter()
+    results = [_one(run(case, target, known, **execution(args))) for case in selected]
+    seconds = time.perf_counter() - start
+    executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
+    records = [report.header(target, executor, args.level, args.seed, argv), *map(report.result, results), report.footer(results)]
+    written = report.write(args.report, records) if args.report else None
+    if args.json:
+        print_json("conformance", {"header": records[0], "results": records[1:-1], "footer": records[-1]})
+    else:
+        print(_summary(target.name, executor, results, seconds))
+        if written:
+            print(f"report: {written}")
+    return 0 if not wrong and all(one.good for one in results) else 1
+
+
+def _refuse(argv: list[str]) -> None:
+    if argv and argv[0] in _LATER_WORDS:
+        message = f"`tilefw conformance {argv[0]}` ({_LATER_WORDS[argv[0]]}) is not there yet"
+        raise UnsupportedError(message, code="TFW0956", exit_code=2)
+    for word in argv:
+        option = word.partition("=")[0]
+        if option in _LATER_OPTIONS:
+            raise UnsupportedError(f"`tilefw conformance {option}` is not there yet", code="TFW0956", exit_code=2)
+
+
+def _one(result: Result) -> Result:
+    """Told as soon as it is known, on stderr: a run can take a minute."""
+    if not result.good:
+        print(result.message() + "\n", file=sys.stderr)
+    return result
+
+
+def _summary(target: str, executor: str, results: list[Result], seconds: float) -> str:
+    counts: Counter[str] = Counter(one.outcome for one in results)
+    shown = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    ratios: list[Any] = [
+        (one.verdict.error_over_bound, one.case.id) for one in results
+        if one.verdict is not None and one.verdict.ok and one.verdict.error_over_bound is not None
+    ]
+    worst = f"\nlargest error over bound of a pass: {max(ratios)[0]:.3f} ({max(ratios)[1]})" if ratios else ""
+    claimed = sum(1 for one in results if one.outcome != "unsupported")
+    return (
+        f"{target} ({executor}): {shown}; {counts['pass']} of {claimed} claimed pass, "
+        f"{claimed} of {len(results)} cases claimed; {seconds:.1f} s{worst}"
+    )

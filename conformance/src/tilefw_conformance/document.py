@@ -1,0 +1,181 @@
+"""YAML as plain data with the line of every value, and the part of JSON Schema that our case files use, with those lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import yaml
+from tilefw.api.errors import CodeError, Place
+
+TEXT_LIMIT = 1 << 20  # characters of one file
+DEPTH_LIMIT = 32
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A YAML file: its data (mappings, lists, strings, numbers, booleans, None) and where each value stands."""
+
+    file: str
+    lines: tuple[str, ...]
+    data: Any
+    marks: Mapping[Path, tuple[int, int]]
+
+    def place(self, path: Path) -> Place:
+        """Where the value at `path` stands, or its nearest parent."""
+        while path not in self.marks:
+            path = path[:-1]
+        return _place(self.file, self.lines, *self.marks[path])
+
+
+def parse(text: str, file: str) -> Document:
+    """`text` as a document; raises CodeError TFW0950 where it is no YAML, or holds tags, anchors or a key twice."""
+    lines = tuple(text.splitlines())
+    if len(text) > TEXT_LIMIT:
+        raise CodeError(f"{file} has more than {TEXT_LIMIT} characters", code="TFW0950")
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                mark = event.start_mark
+                place = _place(file, lines, mark.line + 1, mark.column + 1)
+                raise CodeError("anchors and aliases are not used in case files", code="TFW0950", place=place)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = _place(file, lines, mark.line + 1, mark.column + 1) if mark else None
+        raise CodeError(f"not YAML: {error.problem or error.context}", code="TFW0950", place=place) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise CodeError(f"{file} is not YAML: {error}", code="TFW0950") from None
+    if node is None:
+        raise CodeError(f"{file} is empty", code="TFW0950")
+    marks: dict[Path, tuple[int, int]] = {}
+    data = _Builder(file, lines, marks).value(node, ())
+    return Document(file, lines, data, marks)
+
+
+class _Builder:
+    def __init__(self, file: str, lines: tuple[str, ...], marks: dict[Path, tuple[int, int]]) -> None:
+        self.file, self.lines, self.marks = file, lines, marks
+        self.scalars = yaml.SafeLoader("")
+
+    def value(self, node: yaml.Node, path: Path) -> Any:
+        self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if len(path) > DEPTH_LIMIT:
+            self._fail(node, f"nested deeper than {DEPTH_LIMIT}")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
+        try:
+            plain = self.scalars.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            plain = None
+        if node.value and not isinstance(plain, str | int | float | bool):
+            self._fail(node, f"{node.value!r} is no string, number or boolean ({node.tag})")
+        return plain
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, item in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._fail(key, "a key is a plain word")
+            if key.value in result:
+                self._fail(key, f"the key {key.value!r} stands here twice")
+            result[key.value] = self.value(item, (*path, key.value))
+        return result
+
+    def _fail(self, node: yaml.Node, message: str) -> None:
+        place = _place(self.file, self.lines, node.start_mark.line + 1, node.start_mark.column + 1)
+        raise CodeError(message, code="TFW0950", place=place)
+
+
+def _place(file: str, lines: tuple[str, ...], line: int, column: int) -> Place:
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Place(file, line, column, max(column + 1, len(text.rstrip()) + 1), text)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+}
+# The keywords of JSON Schema 2020-12 that `check` serves; a schema that uses another one is refused by the tests.
+KEYWORDS = frozenset({
+    "$schema", "$id", "$defs", "$ref", "title", "description", "type", "properties", "required", "additionalProperties",
+    "propertyNames", "items", "minItems", "enum", "pattern", "minimum", "minProperties", "anyOf", "uniqueItems",
+})
+
+
+def check(document: Document, schema: Mapping[str, Any]) -> None:
+    """Raises CodeError TFW0951 at the first value that the JSON Schema does not allow."""
+    for path, message, help in _faults(document.data, schema, schema, ()):
+        raise CodeError(message, code="TFW0951", place=document.place(path), help=help)
+
+
+Fault = tuple[Path, str, str | None]
+
+
+def _faults(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: Path) -> Iterator[Fault]:
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
+    name = _shown(path)
+    if "anyOf" in schema:
+        if all(any(True for _ in _faults(value, choice, root, path)) for choice in schema["anyOf"]):
+            yield path, f"{name} is {' or '.join(c.get('title', c.get('type', '?')) for c in schema['anyOf'])}, not {value!r}", None
+        return
+    if "type" in schema and not _is(value, schema["type"]):
+        yield path, f"{name} is a {schema['type']}, not {value!r}", schema.get("description")
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        near = get_close_matches(str(value), map(str, schema["enum"]), 1)
+        known = ", ".join(map(str, schema["enum"]))
+        yield path, f"{name} cannot be {value!r}; it is one of {known}", f"did you mean {near[0]!r}?" if near else None
+    if "pattern" in schema and not re.fullmatch(schema["pattern"], str(value)):
+        yield path, f"{name} {value!r} does not match {schema['pattern']}", schema.get("description")
+    if "minimum" in schema and value < schema["minimum"]:
+        yield path, f"{name} is at least {schema['minimum']}, not {value}", None
+    if isinstance(value, dict):
+        yield from _object_faults(value, schema, root, path)
+    elif isinstance(value, list):
+        if len(value) < schema.get("minItems", 0):
+            yield path, f"{name} is empty", None
+        if schema.get("uniqueItems") and len({repr(v) for v in value}) < len(value):
+            yield path, f"{name} names something twice", None
+        for index, item in enumerate(value):
+            yield from _faults(item, schema.get("items", {}), root, (*path, index))
+
+
+def _object_faults(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any], path: Path) -> Iterator[Fault]:
+    properties = schema.get("properties", {})
+    for key in schema.get("required", ()):
+        if key not in value:
+            yield path, f"{_shown(path)} needs {key!r}", properties.get(key, {}).get("description")
+    if len(value) < schema.get("minProperties", 0):
+        yield path, f"{_shown(path)} is empty", None
+    other = schema.get("additionalProperties", True)
+    for key, item in value.items():
+        here = (*path, key)
+        if "propertyNames" in schema and not re.fullmatch(schema["propertyNames"]["pattern"], key):
+            yield here, f"the key {key!r} does not match {schema['propertyNames']['pattern']}", None
+        if key in properties:
+            yield from _faults(item, properties[key], root, here)
+        elif other is False:
+            near = get_close_matches(key, properties, 1)
+            help = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(properties)}"
+            yield here, f"{_shown(path)} has no field {key!r}", help
+        elif isinstance(other, dict):
+            yield from _faults(item, other, root, here)
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, _TYPES[kind])
+
+
+def _shown(path: Path) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.lstrip(".") or "a case file"

@@ -1,0 +1,66 @@
+"""Which capabilities a kernel needs, read off its tile IR, and which of them a target's claims cover.
+
+A capability is `<group>.<element type>`: the group of the operation's row in the elementwise table (`math.exp.f32`, `int.div.i32`),
+or `memory.load`, `memory.store`; control flow has `control.for`, `control.if`, `control.while`. A claim may end in or hold `*`
+(`int.*`, `*.f32`, `*`), which stands for any words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, Operation
+
+_CONTROL = {"scf.for": "control.for", "scf.if": "control.if", "scf.while": "control.while"}
+_MEMORY = {
+    "tile.load": "memory.load", "tile.load_block": "memory.load",
+    "tile.store": "memory.store", "tile.store_block": "memory.store",
+}
+
+
+def required(module: Operation) -> frozenset[str]:
+    """Every capability that the operations of a tile IR module need."""
+    return frozenset(capability for operation in module.walk() for capability in _of(operation))
+
+
+def missing(needed: Iterable[str], claimed: frozenset[str]) -> frozenset[str]:
+    """The needed capabilities that no claim covers."""
+    patterns = [claim for claim in claimed if "*" in claim]
+    return frozenset(
+        name for name in needed if name not in claimed and not any(fnmatchcase(name, pattern) for pattern in patterns)
+    )
+
+
+def _of(operation: Operation) -> Iterator[str]:
+    from tilefw.tile.elementwise import ROWS
+
+    if operation.name in _CONTROL:
+        yield _CONTROL[operation.name]
+    elif operation.name in _MEMORY:
+        for value in (*operation.operands, *operation.results):
+            if element := _memory_element(value.type):
+                yield f"{_MEMORY[operation.name]}.{element}"
+    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
+        typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
+        for value in typed:
+            yield f"{row.group}.{_element(value.type)}"
+
+
+def _memory_element(type: Attribute) -> str:
+    """The pointee of a pointer, or of a tile of pointers; empty for anything else."""
+    from tilefw.tile.types import is_pointer, pointee_of
+
+    return _word(pointee_of(type)) if is_pointer(type) else ""
+
+
+def _element(type: Attribute) -> str:
+    from tilefw.tile.types import element_of, is_pointer
+
+    return "pointer" if is_pointer(type) else _word(element_of(type))
+
+
+def _word(element: Attribute) -> str:
+    return str(element).removeprefix("!tile.").lower()

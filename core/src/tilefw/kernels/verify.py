@@ -1,0 +1,218 @@
+"""One library kernel through one target and back: compile, execute, compare with the reference's bounds; a verdict per stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.device import Finding
+from tilefw.api.errors import CheckError, InternalError, KernelError, UnsupportedError
+from tilefw.kernels.capabilities import required
+from tilefw.kernels.reference import Reference, interpret
+from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
+from tilefw.runtime import compiler, config, options
+from tilefw.runtime.arrays import TypedArray
+from tilefw.runtime.binding import bind
+from tilefw.runtime.jit import specialize
+from tilefw.runtime.launch import LaunchResult, execute
+from tilefw.runtime.loader import Target, find
+from tilefw.tile.accuracy import Comparison, compare
+
+STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
+# A result with more free elements than this decides too little: the case is bad, not the target (architecture §6).
+FREE_LIMIT = 0.01
+
+# Which stage the compiler's and the executor's own steps belong to.
+_STAGE_OF = {
+    "cache": "verify", "front end": "verify", "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
+    "load": "simulate", "copy in": "simulate", "execute": "simulate", "copy back": "simulate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageVerdict:
+    """One stage: `outcome` is pass, fail, unsupported (refused by name), error (a bug of ours or the plugin's) or skipped."""
+
+    name: str
+    outcome: str
+    seconds: float = 0.0
+    error: KernelError | InternalError | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one verification found. `comparisons` are by output; `required` is what the kernel's own operations need."""
+
+    kernel: str
+    target: str
+    executor: str
+    parameters: Parameters
+    seed: int
+    stages: tuple[StageVerdict, ...]
+    required: frozenset[str] = frozenset()
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict)
+    artifact: Artifact | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    times: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return all(stage.outcome in ("pass", "skipped") for stage in self.stages)
+
+    @property
+    def failed(self) -> StageVerdict | None:
+        """The stage that did not pass, if one did not; none runs after it."""
+        return next((stage for stage in self.stages if stage.outcome not in ("pass", "skipped")), None)
+
+    @property
+    def error_over_bound(self) -> float | None:
+        """The largest error of any output element over its bound; None where nothing was compared."""
+        return max((c.worst for c in self.comparisons.values()), default=None)
+
+    @property
+    def worst(self) -> tuple[str, tuple[int, ...]] | None:
+        """The output and index of that element."""
+        named = [(c.worst, name, c.worst_index) for name, c in self.comparisons.items() if c.worst_index is not None]
+        return max(named)[1:] if named else None
+
+
+def verify(
+    spec: KernelSpec, parameters: Parameters, target: str | None = None, *, stop_after: str = "compare",
+    assemble: bool | None = None, **execution: Any,
+) -> Verdict:
+    """Run `spec` with `parameters` (over its defaults) on `target`, and judge the result.
+
+    Outputs are compared with the reference interpreter's values within their bounds; on `reference` the NumPy expression is
+    compared as well. `execution` holds executor, checks, budget, numerics, seed (inputs, and the order of execution above 0).
+    `assemble` None assembles where the target can. Raises UsageError and PluginError; what goes wrong in a stage is in the
+    verdict.
+    """
+    resolved = config.resolve(config.settings(target, **execution))
+    chosen = find(resolved.target)
+    given = spec.resolve(parameters)
+    launch = spec.prepare(given, np.random.default_rng(resolved.seed))
+    run = _Run(spec, given, launch, chosen, resolved)
+    run.assemble = "assemble" in chosen.info.provides if assemble is None else assemble
+    return run.verdict(stop_after)
+
+
+class _Run:
+    """The state of one verification while its stages pass."""
+
+    def __init__(
+        self, spec: KernelSpec, parameters: dict[str, Any], launch: Launch, target: Target, resolved: config.Resolved
+    ) -> None:
+        self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
+        self.assemble = False
+        self.times: dict[str, float] = {}
+        self.fields: dict[str, Any] = {}
+        values = {n: TypedArray(v.array, _dtype(v)) if isinstance(v, Buffer) else v for n, v in launch.arguments.items()}
+        bound = {**values, **launch.constexprs}
+        self.signature, constexprs, self.values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
+        self.source = compiler.from_jit(spec.kernel, self.signature, constexprs)
+
+    def verdict(self, stop_after: str) -> Verdict:
+        stages: list[StageVerdict] = []
+        for names, work in (
+            (("verify", "lower", "emit", "assemble"), self._compile), (("simulate",), self._execute), (("compare",), self._compare),
+        ):
+            stages += self._stage(names, work)
+            if any(stage.outcome not in ("pass", "skipped") for stage in stages) or stop_after in names:
+                break
+        shown = stages[: STAGES.index(stop_after) + 1]
+        return Verdict(
+            self.spec.name, self.target.name, self._executor_name(), self.parameters, self.resolved.seed, tuple(shown),
+            times=self.times, **self.fields,
+        )
+
+    def _executor_name(self) -> str:
+        return "ref" if self.target.name == "reference" else self.resolved.executor
+
+    def _stage(self, names: tuple[str, ...], work: Any) -> list[StageVerdict]:
+        """The verdicts of the stages that `work` runs; after an error the last step timed tells which one failed."""
+        start, before = time.perf_counter(), dict(self.times)
+        failure: tuple[str, KernelError | InternalError] | None = None
+        note = ""
+        try:
+            note = work() or ""
+        except UnsupportedError as error:
+            failure = ("unsupported", error)
+        except KernelError as error:
+            failure = ("fail", error)
+        except InternalError as error:
+            failure = ("error", error)
+        whole = time.perf_counter() - start
+        spent = {name: 0.0 for name in names}
+        for step, seconds in self.times.items():
+            stage = _STAGE_OF.get(step, names[0])
+            if stage in spent:
+                spent[stage] += seconds - before.get(step, 0.0)
+        if len(names) == 1:
+            spent[names[0]] = whole
+        if failure is None:
+            skipped = {"assemble"} if not self.assemble else set()
+            return [StageVerdict(n, "skipped" if n in skipped else "pass", spent[n], note=note) for n in names]
+        last = _STAGE_OF.get(next(reversed(self.times), ""), names[0])
+        failed = last if last in names else names[0]
+        passed = [StageVerdict(n, "pass", spent[n]) for n in names[: names.index(failed)]]
+        return [*passed, StageVerdict(failed, failure[0], spent[failed], failure[1])]
+
+    def _compile(self) -> None:
+        """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
+        module = self.source.build()
+        self.fields["required"] = required(module) | self.spec.requires(self.parameters)
+        request = options.resolve(self.launch.keywords, self.target.info, keep_levels=True)
+        self.compiled = compiler.compile_source(
+            self.source, self.target, request, assemble=self.assemble, watch=compiler.Watch(), times=self.times
+        )
+        self.fields["artifact"] = self.compiled.artifact
+
+    def _execute(self) -> None:
+        # Before the launch: it writes into the very arrays that the reference and the NumPy expression start from.
+        self.reference: Reference = interpret(self.source, self.launch, self.values)
+        self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
+        entry = self.compiled.artifact.entry()
+        passed = [self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")]
+        try:
+            result: LaunchResult = execute(
+                self.target, self.resolved, self.compiled, entry, self.launch.grid, bind(entry, passed), self.spec.name
+            )
+        except CheckError as error:
+            self.fields["findings"] = error.findings
+            raise
+        self.times.update(result.times)
+        self.fields.update(counters=result.counters, findings=result.diagnostics)
+
+    def _compare(self) -> str:
+        compared: dict[str, Comparison] = {}
+        for name in self.launch.outputs:
+            compared[name] = compare(self.launch.buffer(name).array, self.reference.output(name))
+            if self.expression is not None:
+                compared[f"{name} (NumPy)"] = compare(self.expression[name], self.reference.output(name))
+        self.fields["comparisons"] = compared
+        wrong = [name for name, c in compared.items() if not c.ok]
+        if wrong:
+            raise KernelError(
+                f"{self.spec.name} on {self.target.name}: {', '.join(wrong)} differs from the reference", code="TFW0630",
+                note="\n".join(f"{name}: {compared[name]}" for name in wrong),
+            )
+        free = max((c.free_fraction for c in compared.values()), default=0.0)
+        if free > FREE_LIMIT:
+            raise KernelError(
+                f"{self.spec.name}: {free:.1%} of the result's elements are free", code="TFW0631",
+                note="their bounds straddle a discontinuity, so they decide nothing; a case has at most 1 % of them",
+            )
+        return f"{free:.2%} free" if free else ""
+
+
+def _dtype(buffer: Buffer) -> Any:
+    from tilefw.api.dtypes import dtype
+
+    return dtype(buffer.dtype)
