@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.artifact_file import decode, encode
 from tilefw.api.backend import CompileOptions
-from tilefw.api.errors import CodeError, CompileError, InternalError, KernelError, LaunchError
+from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
 from tilefw.runtime import config, options, reproducer
 from tilefw.runtime.cache import digest, disk_cache
 from tilefw.runtime.fingerprint import fingerprint
 from tilefw.runtime.loader import Target, find, registry
+from tilefw.runtime.plugin import Plugin
+from tilefw.runtime.stages import stage
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -91,7 +92,7 @@ def from_text(text: str, name: str) -> Source:
     """Tile IR text."""
 
     def build() -> ModuleOp:
-        from tilefw.api.ir import parse
+        from tilefw.tile.text import parse
 
         return parse(text, name)
 
@@ -139,7 +140,7 @@ def compile_source(
     A caller's own `times` is filled stage by stage: after an error, its last key names the stage that failed.
     """
     times = {} if times is None else times
-    with _stage("cache", times):
+    with stage("cache", times):
         key = _key(source, target, request, assemble)
         found = _find(key, target) if watch is None else None
     if found is not None:
@@ -201,22 +202,22 @@ def _make(
     source: Source, target: Target, request: CompileOptions, assemble: bool, watch: Watch, times: dict[str, float]
 ) -> Artifact:
     backend = target.backend
-    with _stage("front end", times):
+    with stage("front end", times):
         module = _guard("the front end", target, source.name, source.build)
     levels: dict[str, str] = {}
-    with _stage("passes", times):
+    with stage("passes", times):
         from tilefw.passes.pipeline import default_passes
 
         run_passes(module, default_passes(), target, source.name, watch)
         if request.keep_levels:
             levels["tile"] = str(module)
-    with _stage("lowering", times):
+    with stage("lowering", times):
         passes = _guard("pipeline", target, source.name, lambda: list(backend.pipeline(request)), module)
         run_passes(module, passes, target, source.name, watch, levels if request.keep_levels else None)
-    with _stage("emit", times):
+    with stage("emit", times):
         artifact = _guard("emit", target, source.name, lambda: backend.emit(module, request), module)
     if assemble:
-        with _stage("assemble", times):
+        with stage("assemble", times):
             artifact = _guard("assemble", target, source.name, lambda: backend.assemble(artifact, request), module)
     return replace(artifact, levels={**levels, **artifact.levels}) if levels else artifact
 
@@ -224,8 +225,66 @@ def _make(
 def run_passes(
     module: ModuleOp, passes: list[ModulePass], target: Target, name: str, watch: Watch, levels: dict[str, str] | None = None
 ) -> None:
-    """Run passes with the watchers of the caller and of plugins; `levels` gathers the text at the end of each IR level."""
-    raise LaunchError("wired with the pass manager")
+    """Run passes with the watchers of the caller and of plugins; `levels` gathers the last text at each IR level.
+
+    A module that a pass breaks is a bug of the pass: it becomes an InternalError, as does whatever else a pass raises.
+    """
+    from tilefw.passes.manager import PassManager
+
+    def after(name: str, changed: ModuleOp) -> None:
+        if watch.dump is not None:
+            watch.dump(name, changed)
+        if levels is not None:
+            levels[level_of(changed)] = str(changed)
+
+    manager = PassManager(
+        passes, target.name, observers=observers(), dump=after if watch.dump or levels is not None else None,
+        timer=lambda name, seconds: watch.passes.append((name, seconds)),
+    )
+
+    def work() -> None:
+        try:
+            manager.run(module)
+        except IRError as error:
+            if error.code == "TFW0403":
+                raise RuntimeError(str(error)) from error
+            raise
+
+    _guard("a pass", target, name, work, module)
+
+
+def level_of(module: ModuleOp) -> str:
+    """The level that a module is at: that of the lowest dialect in it (`machine`, `lane`), else `tile`."""
+    dialects = {op.name.partition(".")[0] for op in module.walk()}
+    return next((level for level in ("machine", "lane") if level in dialects), "tile")
+
+
+@dataclass(frozen=True, slots=True)
+class _PluginObserver:
+    """A plugin's pass hooks as an observer; one that raises is reported once and switched off."""
+
+    plugin: Plugin
+
+    def before_pass(self, target: str, pass_name: str, index: int, module: ModuleOp) -> None:
+        self._call("tilefw_before_pass", target=target, pass_name=pass_name, index=index, module=module)
+
+    def after_pass(self, target: str, pass_name: str, index: int, module: ModuleOp, seconds: float) -> None:
+        self._call("tilefw_after_pass", target=target, pass_name=pass_name, index=index, module=module, seconds=seconds)
+
+    def _call(self, hook: str, **arguments: Any) -> None:
+        try:
+            getattr(self.plugin.manager.hook, hook)(**arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.plugin.manager.unregister(name=self.plugin.name)
+            text = f"{hook} of plugin '{self.plugin.name}' raised {type(error).__name__}: {error}; {self.plugin.off_switch}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def observers() -> list[_PluginObserver]:
+    """The loaded plugins that watch passes."""
+    return [_PluginObserver(plugin) for plugin in registry().observers()]
 
 
 def _guard(doing: str, target: Target, name: str, work: Callable[[], Any], module: ModuleOp | None = None) -> Any:
@@ -244,15 +303,3 @@ def _text(module: ModuleOp | None) -> str:
         return "" if module is None else str(module)
     except Exception as error:  # a module that is too broken to print must not hide the first error
         return f"// the module cannot be printed: {error!r}\n"
-
-
-@contextmanager
-def _stage(name: str, times: dict[str, float]) -> Iterator[None]:
-    start = time.perf_counter()
-    try:
-        yield
-    finally:
-        times[name] = times.get(name, 0.0) + time.perf_counter() - start
-
-
-__all__ = ["Compiled", "Source", "Watch", "compile", "compile_source", "from_jit", "from_text", "registry", "run_passes"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from tilefw.runtime import reproducer
 from tilefw.runtime.arrays import HostArray, Storage, storages
 from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.loader import Target
+from tilefw.runtime.stages import stage
 
 MODULES_LIMIT = 128  # artifacts that stay loaded on one device; the oldest goes first
 
@@ -158,13 +157,3 @@ def _may_change(storage: Storage, parameters: Sequence[Parameter], args: Sequenc
         isinstance(a, HostArray) and p.readonly is not True and storage.start <= a.start < storage.start + max(storage.nbytes, 1)
         for p, a in zip(parameters, args, strict=True)
     )
-
-
-@contextmanager
-def stage(name: str, times: dict[str, float]) -> Iterator[None]:
-    """Add the seconds of the `with` block to `times[name]`."""
-    start = time.perf_counter()
-    try:
-        yield
-    finally:
-        times[name] = times.get(name, 0.0) + time.perf_counter() - start
