@@ -1,8 +1,8 @@
 """Which capabilities a kernel needs, read off its tile IR, and which of them a target's claims cover.
 
-A capability is `<group>.<element type>`: the group of the operation's row in the elementwise table (`math.exp.f32`, `int.div.i32`),
-or `memory.load`, `memory.store`; control flow has `control.for`, `control.if`, `control.while`. A claim may end in or hold `*`
-(`int.*`, `*.f32`, `*`), which stands for any words.
+A capability is `<group>.<element type>` with Triton's name of the type: the group of the operation's row in the elementwise table
+(`math.exp.fp32`, `int.div.int32`), or `memory.load`, `memory.store`; control flow has `control.for`, `control.if`,
+`control.while`. A claim may hold `*` (`int.*`, `*.fp32`, `*`), which stands for any words.
 """
 
 from __future__ import annotations
@@ -46,21 +46,17 @@ def _of(operation: Operation) -> Iterator[str]:
     elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
         typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
         for value in typed:
-            yield f"{row.group}.{_element(value.type)}"
+            yield row.capability(_element(value.type))
 
 
 def _memory_element(type: Attribute) -> str:
     """The pointee of a pointer, or of a tile of pointers; empty for anything else."""
-    from tilefw.tile.types import is_pointer, pointee_of
+    from tilefw.tile.types import dtype_of, is_pointer, pointee_of
 
-    return _word(pointee_of(type)) if is_pointer(type) else ""
+    return dtype_of(pointee_of(type)).name if is_pointer(type) else ""
 
 
 def _element(type: Attribute) -> str:
-    from tilefw.tile.types import element_of, is_pointer
+    from tilefw.tile.types import dtype_of, is_pointer
 
-    return "pointer" if is_pointer(type) else _word(element_of(type))
-
-
-def _word(element: Attribute) -> str:
-    return str(element).removeprefix("!tile.").lower()
+    return "pointer" if is_pointer(type) else dtype_of(type).name
