@@ -1,0 +1,130 @@
+"""Builds lane IR; it folds integer constants and value-numbers pure ops as it creates them, so that no pass need follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilefw.simt import lane
+from tilefw.tile import types
+from tilefw.tile.base import dense_i64
+
+_FOLDS: dict[str, Callable[[int, int], int]] = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "andi": lambda a, b: a & b,
+    "ori": lambda a, b: a | b,
+}
+_COMMUTATIVE = {"addi", "muli", "andi", "ori"}
+
+
+class LaneBuilder:
+    """Appends to `block`. `scopes` are the value-numbering tables of the open regions, innermost last."""
+
+    def __init__(self, block: Block, location: Attribute) -> None:
+        self.block = block
+        self.location = location
+        self.scopes: list[dict[object, SSAValue]] = [{}]
+
+    def insert(self, op: Operation) -> Operation:
+        op.location = self.location  # type: ignore[assignment]
+        self.block.add_op(op)
+        return op
+
+    def enter(self, block: Block) -> Block:
+        """Go on in `block`, a region's; returns the block to come back to with `leave`."""
+        outer, self.block = self.block, block
+        self.scopes.append({})
+        return outer
+
+    def leave(self, outer: Block) -> None:
+        self.block = outer
+        self.scopes.pop()
+
+    def _numbered(self, key: object, make: Callable[[], Operation]) -> SSAValue:
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        value = self.insert(make()).results[0]
+        self.scopes[-1][key] = value
+        return value
+
+    def constant(self, value: int | float, type: Attribute) -> SSAValue:
+        # -0.0 equals 0.0 and NaN nothing, so the text is the key.
+        return self._numbered(("constant", repr(value), type), lambda: lane.ConstantOp(value, type))
+
+    def constants(self, values: Sequence[int], element: Attribute) -> SSAValue:
+        """A vector of integer constants."""
+        if all(v == values[0] for v in values):
+            return self.constant(values[0], lane.vector(len(values), element))
+        return self._numbered(
+            ("constants", tuple(values), element),
+            lambda: lane.ConstantsOp.create(
+                result_types=[lane.vector(len(values), element)], properties={"values": dense_i64(tuple(values))}
+            ),
+        )
+
+    def op(self, name: str, *operands: SSAValue, result: Attribute | None = None, rounding: str | None = None) -> SSAValue:
+        """The elementwise row `name`; casts name their result's element type."""
+        folded = self._fold(name, operands)
+        if folded is not None:
+            return folded
+        return self._numbered(
+            (name, operands, result, rounding),
+            lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
+        )
+
+    def splat(self, value: SSAValue, n: int) -> SSAValue:
+        """`value`, a scalar or a vector of one, as `vector<n>`."""
+        type = lane.vector(n, types.element_of(value.type))
+        if value.type == type:
+            return value
+        known = _literal(value)
+        if known is not None:
+            return self.constant(known, type)
+        return self._numbered(("splat", value, n), lambda: lane.SplatOp(value, type))
+
+    def pick(self, value: SSAValue, indices: Sequence[int]) -> SSAValue:
+        """The elements of `value` at `indices`; `value` itself when that is all of them in order."""
+        size = types.shape_of(value.type)[0]
+        if tuple(indices) == tuple(range(size)):
+            return value
+        known = _literal(value)
+        type = lane.vector(len(indices), types.element_of(value.type))
+        if known is not None:
+            return self.constant(known, type)
+        return self._numbered(
+            ("pick", value, tuple(indices)),
+            lambda: lane.PickOp.create(operands=[value], result_types=[type], properties={"indices": dense_i64(tuple(indices))}),
+        )
+
+    def extend(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """A signed integer as the integer type `element`, whichever is wider."""
+        have, want = types.dtype_of(value.type).bits, types.dtype_of(element).bits
+        if have == want:
+            return value
+        known = _literal(value)
+        if isinstance(known, int):
+            return self.constant(known, types.with_element(value.type, element))
+        return self.op("exts" if have < want else "trunci", value, result=element)
+
+    def _fold(self, name: str, operands: tuple[SSAValue, ...]) -> SSAValue | None:
+        if name not in _FOLDS:
+            return None
+        a, b = _literal(operands[0]), _literal(operands[1])
+        if isinstance(a, int) and isinstance(b, int):
+            return self.constant(_FOLDS[name](a, b), operands[0].type)
+        if isinstance(a, int) and name in _COMMUTATIVE:
+            a, b, operands = b, a, (operands[1], operands[0])
+        if not isinstance(b, int):
+            return None
+        if (b == 0 and name in ("addi", "subi", "ori")) or (b == 1 and name == "muli"):
+            return operands[0]
+        return self.constant(0, operands[0].type) if b == 0 and name in ("muli", "andi") else None
+
+
+def _literal(value: SSAValue) -> int | float | None:
+    owner = value.owner
+    return owner.value if isinstance(owner, lane.ConstantOp) else None
