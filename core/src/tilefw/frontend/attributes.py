@@ -14,6 +14,7 @@ from tilefw.frontend.builtins.shape import permute
 from tilefw.frontend.values import Value, describe, named
 from tilefw.language.absent import METHODS
 from tilefw.language.markers import NotYet
+from tilefw.language.shape import item
 
 _FACTS = ("dtype", "shape", "type", "numel")
 # Methods of a tensor that are functions of the language, called with the tensor first; `to` is `cast`.
@@ -23,7 +24,7 @@ _METHODS = {
         "abs", "broadcast_to", "cast", "cdiv", "ceil", "cos", "erf", "exp", "exp2", "expand_dims", "floor", "log", "log2",
         "permute", "ravel", "reshape", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "store", "trans", "view",
     )
-} | {"to": tl.cast}
+} | {"to": tl.cast, "item": item}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def _of_tensor(b: Builder, value: Value, name: str) -> Any:
         return BoundMethod(_METHODS[name], value)
     if name in ("logical_and", "logical_or"):
         return LogicalMethod(name.removeprefix("logical_"), value)
-    if name in METHODS or name == "item":
+    if name in METHODS:
         raise UnsupportedError(
             f"the method `.{name}` of tensors is not there yet", "TFW0103", note="it is part of Triton 3.9's language"
         )

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import Block
 
 from tilefw.api.errors import CompileError
+from tilefw.frontend.builder import name_value
 from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, Outcome, Rest
@@ -106,7 +107,7 @@ class Branches(Calls):
         for name in differing:
             joined[name] = rebuild(joined[name], results)
             for leaf in flatten(joined[name]):
-                leaf.ssa.name_hint = leaf.ssa.name_hint or name
+                name_value(leaf.ssa, name)
         scope.locals = joined
         scope.lines = {**then.end[1], **otherwise.end[1]}
 

@@ -139,6 +139,12 @@ class Builder:
         return list(self.insert(op).results)
 
 
+def name_value(value: SSAValue, name: str) -> None:
+    """Name a value after a variable, unless it has a name or IR cannot spell this one."""
+    if value.name_hint is None and name.isascii():
+        value.name_hint = name
+
+
 def element_of(pointer: Value) -> tl.dtype:
     """What a pointer, or a tile of pointers, points to."""
     assert isinstance(pointer.dtype, tl.pointer_type)

@@ -60,6 +60,8 @@ def cast(b: Builder, value: Value, target: tl.dtype, rounding: Any = None) -> Va
         return b.cast("castf", value, target, rounding)
     if (source.is_narrow_float() or target.is_narrow_float()) and source.is_int() != target.is_int():
         raise _impossible(source, target, f"cast through float32: `x.to(tl.float32).to(tl.{target.codegen_name()})`")
+    if source in (tl.float16, tl.bfloat16):
+        value, source = b.cast("castf", value, tl.float32), tl.float32
     if target.is_bool():
         zero = constant(b, 0, source, value.shape)
         return b.compare("nef" if source.is_floating() else "nei", value, zero)
@@ -67,8 +69,6 @@ def cast(b: Builder, value: Value, target: tl.dtype, rounding: Any = None) -> Va
         return _cast_integer(b, value, target)
     if source.is_int():
         return b.cast("s2f" if source.is_int_signed() else "u2f", value, target)
-    if source in (tl.float16, tl.bfloat16):
-        value = b.cast("castf", value, tl.float32)
     return b.cast("f2s" if target.is_int_signed() else "f2u", value, target)
 
 

@@ -135,6 +135,8 @@ class Expressions:
             return (left is right) == isinstance(op, ast.Is)
         if isinstance(op, ast.In | ast.NotIn):
             return self._membership(op, left, right)
+        if isinstance(left, Value) != isinstance(right, Value) and None in (left, right):
+            raise CompileError("a run-time value cannot be compared with None by `==`", "TFW0201", help="use `is None`")
         whole = isinstance(left, tuple) or isinstance(right, tuple) or left is None or right is None
         if whole and isinstance(op, ast.Eq | ast.NotEq):
             return _equal(left, right) == isinstance(op, ast.Eq)

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Region, SSAValue
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.arithmetic import add, subtract
+from tilefw.frontend.builder import name_value
 from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
@@ -87,7 +88,7 @@ class Loops(Calls):
             induction = Value(block.args[0], start.type)
             if mirrored:
                 induction = add(b, subtract(b, end, induction), start)
-            induction.ssa.name_hint = name
+            name_value(induction.ssa, name)
             self._enter(carried, block.args[1:])
             scope.locals[name] = induction
             self.run_block(node.body)
@@ -182,7 +183,7 @@ class Loops(Calls):
         for name in carried.names:
             self.frame.scope.locals[name] = rebuild(carried.before[name], standing)
         for argument, name in zip(arguments, carried.hints(), strict=True):
-            argument.name_hint = name
+            name_value(argument, name)
 
     def _leave(self, node: ast.For | ast.While, carried: Carried) -> list[SSAValue]:
         """The carried values at the end of the body, checked against those before the loop."""
@@ -203,7 +204,6 @@ class Loops(Calls):
 
     def _type_change(self, node: ast.For | ast.While, name: str, before: Any, after: Any) -> CompileError:
         line = assigned_names(node.body).get(name, node.lineno)
-        start = self.frame.scope.lines.get(name, line)
         place = next((self.frame.place(n) for s in node.body for n in ast.walk(s)
                       if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id == name and n.lineno == line), None)
         if name in self.frame.scope.gone:
@@ -216,7 +216,7 @@ class Loops(Calls):
             place,
             note=f"before the loop in line {node.lineno} it is {named(before)}; line {line} leaves it as {named(after)}",
             help=f"start with the type that the loop computes, or cast back: `{name} = (…).to(…)`" if runtime
-            else f"make it a run-time value before the loop, or unroll the loop with tl.static_range (line {start})",
+            else "make it a run-time value before the loop, or unroll the loop with tl.static_range",
         )
 
     def _after(
@@ -227,7 +227,7 @@ class Loops(Calls):
         standing = [leaf.ssa for leaf in carried.initial]
         for index, result in zip(kept, results, strict=True):
             standing[index] = result
-            result.name_hint = carried.hints()[index]
+            name_value(result, carried.hints()[index])
         values = iter(standing)
         for name in carried.names:
             scope.locals[name] = rebuild(carried.before[name], values)

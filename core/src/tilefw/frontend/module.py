@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Block, Region
 
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.activation import Activation
-from tilefw.frontend.builder import Builder
+from tilefw.frontend.builder import Builder, name_value
+from tilefw.frontend.source import KernelSource
 from tilefw.frontend.specialize import Specialization, parse
 from tilefw.frontend.statements import Statements
 from tilefw.frontend.values import Value, lowered
@@ -21,6 +22,7 @@ from tilefw.tile.base import integer_attr, string_attr
 
 def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleOp:
     """See `tilefw.frontend.build_module`."""
+    _refuse_parameters(kernel.source)
     values = _parameters(kernel, signature, constexprs)
     runtime = {name: value for name, value in values.items() if isinstance(value, Specialization)}
     block = Block(arg_types=[lowered(fact.type) for fact in runtime.values()])
@@ -29,12 +31,11 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
     arguments = dict(zip(runtime, block.args, strict=True))
     for name, value in values.items():
         if isinstance(value, Specialization):
-            arguments[name].name_hint = name
+            name_value(arguments[name], name)
             frame.scope.locals[name] = Value(arguments[name], value.type)
         else:
             frame.scope.locals[name] = value
         frame.scope.lines[name] = frame.source.tree.lineno
-    _refuse_parameters(frame)
     frame.at(frame.source.tree)
     try:
         Statements(frame).body()
@@ -97,12 +98,15 @@ def _parameters(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[s
     return values
 
 
-def _refuse_parameters(frame: Activation) -> None:
-    arguments = frame.source.tree.args
+def _refuse_parameters(source: KernelSource) -> None:
+    arguments = source.tree.args
+    if not source.name.isascii():
+        message = f"the name of kernel `{source.name}` is not ASCII, as machine code needs"
+        raise UnsupportedError(message, "TFW0102", source.place(source.tree))
     for star, found in (("*", arguments.vararg), ("**", arguments.kwarg)):
         if found is not None:
             raise UnsupportedError(
-                f"kernels cannot have `{star}{found.arg}` parameters", "TFW0102", frame.place(found), help="name each parameter"
+                f"kernels cannot have `{star}{found.arg}` parameters", "TFW0102", source.place(found), help="name each parameter"
             )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, KernelError
 from tilefw.frontend.branches import Branches
+from tilefw.frontend.builder import name_value
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.constructs import unsupported
@@ -156,8 +157,8 @@ class Statements(Branches, Loops):
         name, scope = target.id, self.frame.scope
         if not (keep or self.frame.pending.pop(name, False)):
             value = transform(value, lambda leaf: to_value(self.frame.b, leaf) if is_number(leaf) else leaf)
-        if isinstance(value, Value) and value.ssa.name_hint is None:
-            value.ssa.name_hint = name
+        if isinstance(value, Value):
+            name_value(value.ssa, name)
         scope.locals[name] = value
         scope.lines[name] = target.lineno
         scope.gone.pop(name, None)

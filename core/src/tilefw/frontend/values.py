@@ -99,9 +99,9 @@ def describe(value: Any) -> str:
 
 
 def named(value: Any) -> str:
-    """`describe` with its article: "an int32 scalar", "a fp32 tile of shape [4]"."""
+    """`describe` with its article: "an int32 scalar", "an fp32 tile of shape [4]", "a uint8 scalar"."""
     words = describe(value)
-    return words if words.startswith("(") else f"{'an' if words[0] in 'iu' and not words.startswith('ui') else 'a'} {words}"
+    return words if words.startswith("(") else f"{'an' if words.startswith(('int', 'fp')) else 'a'} {words}"
 
 
 def same_type(left: Any, right: Any) -> bool:

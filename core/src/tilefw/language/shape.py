@@ -36,6 +36,12 @@ def reshape(input: tensor, *shape: Any, can_reorder: bool = False) -> tensor:
 
 
 @builtin
+def item(input: tensor) -> tensor:
+    """The element of a one-element tile, as a scalar."""
+    ...
+
+
+@builtin
 def view(input: tensor, *shape: Any) -> tensor:
     """Deprecated in Triton; the same as `reshape`."""
     ...

@@ -90,6 +90,10 @@ class tensor:  # noqa: N801  (Triton's spelling)
         """See `tl.reshape`."""
         ...
 
+    def item(self) -> tensor:
+        """The element of a one-element tile, as a scalar."""
+        ...
+
     def view(self, *shape: Any) -> tensor:
         """See `tl.view`."""
         ...

@@ -67,6 +67,11 @@ def reshape(b: Builder, input: Any, shape: tuple[Any, ...], can_reorder: Any = F
     return b.reshape(value, target) if value.is_tile else b.splat(value, target)
 
 
+@meaning("item")
+def item(b: Builder, input: Any) -> Value:
+    return reshape(b, input, ())
+
+
 @meaning("view")
 def view(b: Builder, input: Any, shape: tuple[Any, ...]) -> Value:
     return reshape(b, input, shape)

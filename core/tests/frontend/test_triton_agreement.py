@@ -1,0 +1,173 @@
+"""The same kernels through Triton's front end: both accept or both refuse, with the same operations and result types.
+
+Compared are the elementwise operations in order of appearance, and the type of the last value; constants, splats and
+shapes are left to other tests. Skipped where Triton is not installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import linecache
+import random
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tilefw.api.errors import KernelError
+from tilefw.frontend import build_module
+
+SIGNATURE = {"x_ptr": "*fp32", "n": "i32", "m": "u8"}
+_SAME = ["addi", "subi", "muli", "andi", "ori", "xori", "trunci", "addf", "subf", "mulf", "divf", "remf", "negf", "select"]
+_PREDICATES = {"eq": "eqi", "ne": "nei", "oeq": "eqf", "une": "nef"} | {
+    f"{sign}{op}": f"{op}{sign}" for sign in "su" for op in ("lt", "le", "gt", "ge")
+} | {f"o{op}": f"{op}f" for op in ("lt", "le", "gt", "ge")}
+_ROWS = {f"arith.{name}": name for name in _SAME} | {
+    "arith.divsi": "divs", "arith.divui": "divu", "arith.remsi": "rems", "arith.remui": "remu", "arith.shli": "shl",
+    "arith.shrsi": "shrs", "arith.shrui": "shru", "arith.extsi": "exts", "arith.extui": "extu", "arith.sitofp": "s2f",
+    "arith.uitofp": "u2f", "arith.fptosi": "f2s", "arith.fptoui": "f2u", "arith.truncf": "castf", "arith.extf": "castf",
+    "tt.fp_to_fp": "castf", "tt.bitcast": "bitcast", "arith.maxnumf": "maxf", "arith.minnumf": "minf", "arith.maximumf": "maxf_nan",
+    "arith.minimumf": "minf_nan", "arith.maxsi": "maxs", "arith.maxui": "maxu", "arith.minsi": "mins", "arith.minui": "minu",
+    "math.absf": "absf", "math.absi": "absi", "tt.mulhiui": "mulhu", "tt.precise_divf": "div_rn", "tt.precise_sqrt": "sqrt_rn",
+    "math.fma": "fma", "tt.ptr_to_int": "ptr_to_int", "tt.int_to_ptr": "int_to_ptr", "tt.addptr": "addptr", "tt.load": "load",
+    "tt.store": "store", "scf.for": "for", "scf.while": "while", "scf.if": "if", "tt.clampf": "clampf", "tt.trans": "trans",
+    **{f"math.{name}": name for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "floor", "ceil")},
+}
+_OURS = {*_ROWS.values(), *_PREDICATES.values(), "clampf_nan"}
+
+INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+TYPES = ["int1", *INTEGERS, "float16", "bfloat16", "float32", "float64"]
+OPERATORS = ["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">="]
+FUNCTIONS = ["tl.minimum({}, {})", "tl.maximum({}, {})", "tl.where(x > 0, {}, {})", "tl.fdiv({}, {})", "tl.umulhi({}, {})"]
+UNARY = ["-x", "~x", "tl.abs(x)", "tl.exp(x)", "tl.floor(x)", "not x", "x and x", *(f"x.to(tl.{t})" for t in TYPES)]
+
+# Bodies of kernels, one feature each, told apart by lines of three dashes.
+BODIES = (Path(__file__).parent / "goldens" / "agreement.txt").read_text().removesuffix("\n").split("\n---\n")
+
+
+def pairs(seed: int, count: int) -> list[str]:
+    """Sampled binary operations of two typed scalars, of a scalar and a number, and unary ones."""
+    rng = random.Random(seed)
+    forms = [f"{{}} {op} {{}}" for op in OPERATORS] + FUNCTIONS
+    cases = [
+        f"x = n.to(tl.{a})\nz = n.to(tl.{b})\ny = {form.format('x', 'z')}"
+        for a, b, form in itertools.product(TYPES, TYPES, forms)
+    ]
+    cases += [
+        f"x = n.to(tl.{a})\ny = {form.format(*order)}"
+        for a, form, number in itertools.product(TYPES, forms, ("3", "2.5", "True"))
+        for order in (("x", number), (number, "x"))
+    ]
+    cases += [f"x = n.to(tl.{a})\ny = {unary}" for a, unary in itertools.product(TYPES, UNARY)]
+    return rng.sample(cases, count)
+
+
+Result = tuple[list[str], str] | None
+
+
+def kernel_of(body: str, prelude: str) -> Any:
+    """A kernel around a body that prints the type of `y` at its end."""
+    file = f"<agreement {next(_files)}>"
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    text = f"{prelude}def kernel(x_ptr, n, m):\n{lines}    tl.static_print(y.type)\n"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    names: dict[str, Any] = {"__name__": "kernels"}
+    exec(compile(text, file, "exec"), names)
+    return names["kernel"]
+
+
+_files = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Callable[[str], Result]:
+    """A body through Triton's front end: its operations and the last value's type; None when it is refused."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+    from triton.compiler.code_generator import ast_to_ttir
+    from triton.compiler.compiler import make_backend
+
+    backend = make_backend(GPUTarget("cuda", 90, 32))
+    options = backend.parse_options({"sanitize_overflow": False})
+
+    def attempt(body: str) -> Result:
+        kernel = kernel_of(body, "import triton\nimport triton.language as tl\n\n\n@triton.jit\n")
+        context = ir.context()
+        ir.load_dialects(context)
+        backend.load_dialects(context)
+        code, printed = backend.get_codegen_implementation(options), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                module = ast_to_ttir(kernel, ASTSource(kernel, SIGNATURE, {}), context, options, code, backend.get_module_map())
+        except Exception:
+            return None
+        return their_ops(str(module)), printed.getvalue().replace("'", "").strip()
+
+    return attempt
+
+
+def ours(body: str) -> Result:
+    kernel, printed = kernel_of(body, "import tilefw\nimport tilefw.language as tl\n\n\n@tilefw.jit\n"), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            module = build_module(kernel, SIGNATURE, {})
+    except KernelError:
+        return None
+    module.verify()
+    return [name for op in module.walk() if (name := op.name.partition(".")[2]) in _OURS], printed.getvalue().strip()
+
+
+def their_ops(text: str) -> list[str]:
+    """The elementwise and memory operations of TTIR, as rows of our table."""
+    found = []
+    for line in text.splitlines():
+        match = re.search(r"(?:= |^ *)((?:arith|math|tt|scf)\.[a-z0-9_]+)(?: ([a-z]+),)?", line)
+        if match is None:
+            continue
+        name, predicate = match.groups()
+        if name in ("arith.cmpi", "arith.cmpf"):
+            found.append(_PREDICATES[predicate])
+        elif name in _ROWS:
+            found.append(_ROWS[name])
+    return found
+
+
+def compared(result: Result) -> Result:
+    """What must agree: operations as a sorted list. Their order is not (Triton evaluates keywords first), nor is the side of
+    a comparison (Triton turns `0 < n` round), a bitcast between equal types of IR, nor a float cast in two steps.
+    """
+    if result is None:
+        return None
+    turned = {f"gt{t}": f"lt{t}" for t in "suf"} | {f"ge{t}": f"le{t}" for t in "suf"}
+    names = sorted(turned.get(name, name) for name in result[0] if name != "bitcast")
+    return [name for i, name in enumerate(names) if name != "castf" or "castf" not in names[:i]], result[1]
+
+
+# Bodies whose operations differ for a reason; that both accept them with one type is still held.
+DEVIATIONS = {
+    "y = x_ptr - 1": "the constant offset is negated while compiling",
+    "y = 0.0\nfor i in range(0, n, m):\n    y += i": "an unsigned step is zero extended; Triton reads it as signed",
+    "y = tl.swizzle2d(n, n, 8, 8, 4)[0]": "constants are multiplied at run time and folded later",
+    "if n > 1:\n    return\ny = n": "a return is a structured branch, not a jump",
+}
+
+
+def test_typed_operations_agree(theirs: Callable[[str], Result]) -> None:
+    for body in pairs(0, 1000):
+        assert compared(ours(body)) == compared(theirs(body)), body
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_bodies_agree(body: str, theirs: Callable[[str], Result]) -> None:
+    mine, wanted = compared(ours(body)), compared(theirs(body))
+    if body in DEVIATIONS:
+        assert mine is not None and wanted is not None and mine[1] == wanted[1]
+    else:
+        assert mine == wanted
