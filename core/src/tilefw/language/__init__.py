@@ -11,7 +11,7 @@ from typing import Any
 
 from tilefw.language import extra, math
 from tilefw.language.absent import FUNCTIONS as _ABSENT
-from tilefw.language.constants import constexpr
+from tilefw.language.constants import constexpr, constexpr_type
 from tilefw.language.control import condition, range, static_range
 from tilefw.language.creation import arange, full, num_programs, program_id, to_tensor, zeros, zeros_like
 from tilefw.language.debug import device_assert, static_assert, static_print
@@ -101,7 +101,7 @@ slice = builtins.slice
 
 __all__ = [
     "TRITON_MAX_TENSOR_NUMEL", "PropagateNan", "abs", "add", "arange", "assume", "bfloat16", "block_type", "broadcast",
-    "broadcast_to", "cast", "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "cos", "debug_barrier",
+    "broadcast_to", "cast", "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "constexpr_type", "cos", "debug_barrier",
     "device_assert", "div_rn", "dtype", "erf", "exp", "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "float16",
     "float32", "float4e2m1", "float64", "float6e2m3", "float6e3m2", "float8e4b15", "float8e4b8", "float8e4nv", "float8e5",
     "float8e5b16", "floor", "fma", "full", "int1", "int16", "int32", "int4", "int64", "int8", "load", "log", "log2", "math",

@@ -14,7 +14,7 @@ FUNCTIONS = (
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.
 METHODS = frozenset({
-    "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max",
+    "advance", "argmax", "argmin", "associative_scan", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max",
     "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "cumprod", "cumsum", "flip",
     "gather", "histogram", "max", "min", "reduce", "reduce_or", "softmax", "sort", "split", "sum", "xor_sum",
 })

@@ -140,6 +140,24 @@ class constexpr:  # noqa: N801  (Triton's spelling)
         return constexpr(~self.value)
 
 
+class constexpr_type:  # noqa: N801
+    """The type of a constexpr, which is its value; for `isinstance` tests in code written for Triton."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = unwrap(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, constexpr_type) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"constexpr_type[{self.value!r}]"
+
+
 def unwrap(value: Any) -> Any:
     """The plain Python value inside a constexpr; anything else as it is."""
     while isinstance(value, constexpr):

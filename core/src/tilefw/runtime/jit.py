@@ -51,7 +51,9 @@ def _annotation(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
     if isinstance(annotation, str):
-        return annotation.removeprefix("tl.").removeprefix("language.")
+        # Under `from __future__ import annotations` a quoted annotation arrives with its quotes.
+        words = annotation.strip("'\"")
+        return words.rpartition(".")[2] if words.replace(".", "").isidentifier() else words
     if isinstance(annotation, pointer_type):
         return f"*{'k' if annotation.const else ''}{annotation.element_ty}"
     return annotation.name if isinstance(annotation, dtype) else getattr(annotation, "__name__", str(annotation))
@@ -303,14 +305,15 @@ def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -
 def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
     from tilefw.runtime.arrays import host_array, is_array
 
-    if not is_array(value):
-        number = _number(value)
-        if number is None:
-            help = "arguments are arrays, numbers, None and tl.constexpr values"
-            raise _unfit(kernel, parameter, f"a {type(value).__name__}", help)
+    # NumPy's scalars also say that they are arrays, and so do its classes.
+    number = _number(value)
+    if number is not None:
         kind = argument_type(kernel, parameter, number)
         assert kind is not None
         return kind
+    if type(value) in (object, complex) or isinstance(value, type) or not is_array(value):
+        what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise _unfit(kernel, parameter, what, "arguments are arrays, numbers, None and tl.constexpr values")
     array = host_array(value, f"argument `{parameter.name}` of kernel `{kernel.__name__}`")
     kind = parameter.annotation if parameter.annotation.startswith("*") else (
         f"*{'k' if parameter.is_const else ''}{signature_name(array.dtype.name)}"

@@ -1,0 +1,290 @@
+"""The decorator and its launches: arguments bound and specialised, launch keywords passed on, heuristics and autotune."""
+
+# ruff: noqa: N803  (constexpr parameters are upper case, as Triton's authors write them)
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import tilefw
+import tilefw.language as tl
+from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
+from tilefw.runtime import jit as module
+from tilefw.runtime.jit import JITFunction, bind, specialize
+
+
+@tilefw.jit
+def kernel(x_ptr, n, scale, BLOCK: tl.constexpr, FLAG: tl.constexpr = "fast", bias=None):
+    pass
+
+
+@dataclass
+class Launched:
+    """What a launch would have run."""
+
+    fn: Any
+    signature: dict[str, str]
+    constexprs: dict[str, Any]
+    values: dict[str, Any]
+    grid: Any
+    keywords: dict[str, Any]
+    times: dict[str, float] = field(default_factory=dict)
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launched]:
+    """Launches are recorded instead of run; a constexpr or keyword `cost` is the time that they took."""
+    seen: list[Launched] = []
+
+    def launch(*args: Any) -> Launched:
+        made = Launched(*args)
+        made.times = {"execute": float(made.constexprs.get("BLOCK", 0))}
+        seen.append(made)
+        return made
+
+    stand_in = types.ModuleType("tilefw.runtime.launch")
+    stand_in.launch = launch  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tilefw.runtime.launch", stand_in)
+    return seen
+
+
+def signature_of(fn: JITFunction, *args: Any, **keywords: Any) -> dict[str, str]:
+    bound, rest = bind(fn, args, keywords)
+    assert not rest
+    return specialize(fn, bound)[0]
+
+
+X = np.zeros(64, np.float32)
+
+
+def test_a_launch_passes_everything_on(launches: list[Launched]) -> None:
+    kernel[(4, 2)](X, 100, 0.5, BLOCK=128, num_warps=8, target="reference")
+    (made,) = launches
+    assert made.fn is kernel
+    assert made.signature == {"x_ptr": "*fp32:16", "n": "i32", "scale": "fp32"}
+    assert made.constexprs == {"BLOCK": 128, "FLAG": "fast", "bias": None}
+    assert list(made.values) == ["x_ptr", "n", "scale"] and made.values["x_ptr"] is X
+    assert made.grid == (4, 2) and made.keywords == {"num_warps": 8, "target": "reference"}
+
+
+def test_grids_may_be_callables_of_the_bound_arguments(launches: list[Launched]) -> None:
+    kernel[lambda meta: (tilefw.cdiv(meta["n"], meta["BLOCK"]),)](X, 100, 0.5, BLOCK=32)
+    kernel[7](X, 100, 0.5, BLOCK=32)
+    assert [made.grid for made in launches] == [(4,), 7]
+
+
+@pytest.mark.parametrize(("value", "kind"), [
+    (0, "i32:16"), (1, "i32:1"), (2, "i32"), (16, "i32:16"), (-16, "i32:16"), (2**31 - 1, "i32"), (2**31, "i64:16"),
+    (2**63 - 1, "i64"),
+    (2**63, "u64:16"), (2**64 - 1, "u64"), (-(2**63), "i64:16"), (-(2**31), "i32:16"), (True, "i1"), (False, "i1"), (1.0, "fp32"),
+    (np.int64(3), "i32"), (np.float32(3), "fp32"), (np.int32(1), "i32:1"), (np.bool_(True), "i1"),
+])
+def test_numbers_specialise_as_in_triton(value: Any, kind: str) -> None:
+    assert signature_of(kernel, X, value, 0.5, BLOCK=8)["n"] == kind
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [
+    ("float16", "*fp16"), ("float64", "*fp64"), ("int8", "*i8"), ("uint8", "*u8"), ("int64", "*i64"), ("uint32", "*u32"),
+    ("bool", "*i1"),
+])
+def test_arrays_become_pointers_of_their_element_type(dtype: str, kind: str) -> None:
+    assert signature_of(kernel, np.zeros(64, dtype), 2, 0.5, BLOCK=8)["x_ptr"] == f"{kind}:16"
+
+
+def test_arrays_of_ml_dtypes_become_pointers() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name, kind in (("bfloat16", "*bf16"), ("float8_e5m2", "*fp8e5"), ("float8_e4m3fn", "*fp8e4nv")):
+        assert signature_of(kernel, np.zeros(64, getattr(ml_dtypes, name)), 2, 0.5, BLOCK=8)["x_ptr"] == f"{kind}:16"
+
+
+def test_alignment_is_that_of_the_view_in_its_storage() -> None:
+    assert signature_of(kernel, X[4:], 2, 0.5, BLOCK=8)["x_ptr"] == "*fp32:16"
+    assert signature_of(kernel, X[1:], 2, 0.5, BLOCK=8)["x_ptr"] == "*fp32"
+
+
+def test_parameters_may_stay_unspecialised() -> None:
+    @tilefw.jit(do_not_specialize=["n", 2], do_not_specialize_on_alignment=["x_ptr"])
+    def plain(x_ptr, n, m, k):
+        pass
+
+    assert signature_of(plain, X, 1, 16, 16) == {"x_ptr": "*fp32", "n": "i32", "m": "i32", "k": "i32:16"}
+
+
+def test_annotations_fix_types() -> None:
+    @tilefw.jit
+    def annotated(a: tl.int64, b: "tl.uint8", c: tl.float64, d: tl.const, e: "*i8", f: int, g: "tl.constexpr"):  # noqa: F722, UP037
+        pass
+
+    assert signature_of(annotated, 2, 3, 1.0, X, X, 2**40, 5) == {
+        "a": "i64", "b": "u8", "c": "fp64", "d": "*kfp32:16", "e": "*i8:16", "f": "i32:16",
+    }
+
+
+def test_functions_types_and_strings_are_compiled_in() -> None:
+    for value in (kernel, tl.float16, "relu", tl.constexpr(5)):
+        bound, _ = bind(kernel, (X, value, 0.5), {"BLOCK": 8})
+        signature, constexprs, values = specialize(kernel, bound)
+        if isinstance(value, tl.constexpr):
+            assert signature["n"] == "i32"
+        else:
+            assert constexprs["n"] is value and "n" not in signature and "n" not in values
+
+
+@pytest.mark.parametrize(("args", "keywords", "message"), [
+    ((X, 2, 0.5), {}, "needs the argument `BLOCK`"),
+    ((X, 2), {"BLOCK": 8}, "needs the argument `scale`"),
+    ((X, 2, 0.5, 8, "a", None, 3), {}, "takes 6 arguments, not 7"),
+    ((X, 2, 0.5), {"BLOCK": 8, "n": 3}, "got the argument `n` twice"),
+])
+def test_arguments_that_do_not_fit_are_launch_errors(args: tuple[Any, ...], keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(LaunchError, match=message) as caught:
+        kernel[(1,)](*args, **keywords)
+    assert caught.value.code == "TFW0301"
+    assert "BLOCK: constexpr" in (caught.value.note or "")
+
+
+def test_a_misspelt_argument_is_suggested() -> None:
+    with pytest.raises(LaunchError) as caught:
+        kernel[(1,)](X, 2, 0.5, BLOK=8)
+    assert caught.value.help == "did you mean `BLOCK` instead of `BLOK`?"
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), {}, object(), np.float32, 1j])
+def test_arguments_of_other_types_are_launch_errors(value: Any) -> None:
+    with pytest.raises(LaunchError, match=r"cannot take (a|the) .* as `n`") as caught:
+        kernel[(1,)](X, value, 0.5, BLOCK=8)
+    assert caught.value.code == "TFW0302"
+
+
+def test_an_integer_beyond_64_bits_is_a_launch_error() -> None:
+    for value in (2**64, -(2**63) - 1):
+        with pytest.raises(LaunchError, match="does not fit 64 bits"):
+            kernel[(1,)](X, value, 0.5, BLOCK=8)
+
+
+def test_a_kernel_without_a_grid_is_a_launch_error() -> None:
+    with pytest.raises(LaunchError, match="without a grid") as caught:
+        kernel(X, 2, 0.5, BLOCK=8)
+    assert caught.value.code == "TFW0306"
+
+
+def test_options_of_the_decorator_are_a_closed_set() -> None:
+    with pytest.raises(CompileError, match="no option `do_not_specialise`") as caught:
+        tilefw.jit(do_not_specialise=["n"])  # type: ignore[call-overload]
+    assert caught.value.help == "did you mean `do_not_specialize`?"
+    with pytest.raises(CompileError, match="is constexpr and listed"):
+        tilefw.jit(do_not_specialize=["B"])(kernel_with_constexpr)
+    assert tilefw.jit(noinline=True, version=1, repr=str, launch_metadata=None)(kernel_with_constexpr).noinline
+
+
+def kernel_with_constexpr(x_ptr, B: tl.constexpr):
+    pass
+
+
+def test_debug_builds_are_refused_at_launch(launches: list[Launched]) -> None:
+    with pytest.raises(UnsupportedError, match="debug builds"):
+        kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=True)
+    kernel[(1,)](X, 2, 0.5, BLOCK=8, debug=False)
+    assert len(launches) == 1
+
+
+def test_heuristics_compute_in_order(launches: list[Launched]) -> None:
+    tuned = tilefw.heuristics({
+        "BLOCK": lambda args: tilefw.next_power_of_2(args["n"]), "FLAG": lambda args: "even" if args["BLOCK"] % 2 == 0 else "odd",
+    })(kernel)
+    tuned[lambda meta: (meta["BLOCK"],)](X, 100, scale=0.5)
+    assert launches[0].constexprs == {"BLOCK": 128, "FLAG": "even", "bias": None} and launches[0].grid == (128,)
+    with pytest.raises(LaunchError, match="heuristics for `BLOK`") as caught:
+        tilefw.heuristics({"BLOK": len})(kernel)
+    assert caught.value.help == "did you mean `BLOCK`?"
+
+
+def configs(*blocks: int, **options: Any) -> list[tilefw.Config]:
+    return [tilefw.Config({"BLOCK": block}, **options) for block in blocks]
+
+
+def test_autotune_keeps_the_fastest_for_each_key(launches: list[Launched]) -> None:
+    tuned = tilefw.autotune(configs(64, 16, 32, num_warps=2), key=["n"])(kernel)
+    tuned[(1,)](X, 5, 0.5)
+    assert [made.constexprs["BLOCK"] for made in launches] == [64, 16, 32, 16]
+    assert launches[-1].keywords == {"num_warps": 2} and tuned.best_config is tuned.configs[1]
+    tuned[(1,)](X, 5, 0.5)
+    assert len(launches) == 5
+    tuned[(1,)](X, 6, 0.5)
+    assert len(launches) == 9
+    tuned[(1,)](X.astype(np.float16), 6, 0.5)
+    assert len(launches) == 13
+
+
+def test_autotune_resets_restores_and_calls_hooks(launches: list[Launched]) -> None:
+    x, y, calls = np.ones(4, np.float32), np.ones(4, np.float32), []
+    spoiling = configs(2, 1)
+    for config in spoiling:
+        config.pre_hook = lambda args: (calls.append(args["BLOCK"]), args["y_ptr"].fill(9))
+
+    @tilefw.autotune(spoiling, key=[], reset_to_zero=["x_ptr"], restore_value=["y_ptr"],
+                     pre_hook=lambda args: calls.append("before"), post_hook=lambda args, exception: calls.append(exception))
+    @tilefw.jit
+    def two(x_ptr, y_ptr, BLOCK: tl.constexpr):
+        pass
+
+    two[(1,)](x, y)
+    assert calls == ["before", 2, None, "before", 1, None, 1]
+    assert x.tolist() == [0] * 4 and y.tolist() == [9] * 4
+
+
+def test_autotune_prunes(launches: list[Launched]) -> None:
+    tuned = tilefw.autotune(
+        configs(64, 32, 16, 8), key=["n"],
+        prune_configs_by={
+            "early_config_prune": lambda configs, args, **keywords: [c for c in configs if c.kwargs["BLOCK"] > 8],
+            "perf_model": lambda **args: -args["BLOCK"], "top_k": 2,
+        },
+    )(kernel)
+    tuned[(1,)](X, 5, 0.5)
+    assert [made.constexprs["BLOCK"] for made in launches] == [64, 32, 32]
+
+
+def test_autotune_refuses_what_it_cannot_do(launches: list[Launched], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LaunchError, match="names `m`"):
+        tilefw.autotune(configs(8), key=["m"])(kernel)
+    tuned = tilefw.autotune(configs(8, 16), key=["n"])(kernel)
+    with pytest.raises(LaunchError, match="sets BLOCK, which autotune chooses"):
+        tuned[(1,)](X, 5, 0.5, BLOCK=4)
+
+    def fail(*args: Any) -> None:
+        raise CompileError("no")
+
+    monkeypatch.setattr(sys.modules["tilefw.runtime.launch"], "launch", fail)
+    with pytest.raises(LaunchError, match="every configuration"):
+        tuned[(1,)](X, 5, 0.5)
+
+
+def test_host_helpers() -> None:
+    assert [tilefw.cdiv(n, 8) for n in (1, 8, 9)] == [1, 1, 2]
+    assert [tilefw.next_power_of_2(n) for n in (0, 1, 2, 3, 4, 5, 1000)] == [0, 1, 2, 4, 4, 8, 1024]
+    assert module.constexpr_function(lambda x: x + 1)(tl.constexpr(2)) == 3
+
+
+def test_decorating_and_binding_load_neither_xdsl_nor_numpy() -> None:
+    program = (
+        "import sys, tilefw, tilefw.language as tl\n"
+        "from tilefw.runtime.jit import bind, specialize\n"
+        "@tilefw.jit\n"
+        "def kernel(x_ptr, n, BLOCK: tl.constexpr): pass\n"
+        "specialize(kernel, bind(kernel, (None, 5), {'BLOCK': 8})[0])\n"
+        "print([m for m in ('xdsl', 'numpy') if m in sys.modules])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_names_of_triton_are_there() -> None:
+    jit: Callable[..., Any] = tilefw.jit
+    assert kernel.__name__ == "kernel" and kernel.arg_names[:2] == ["x_ptr", "n"] and callable(jit)
+    assert "test_jit" in repr(kernel) and kernel.fn.__name__ == "kernel"
