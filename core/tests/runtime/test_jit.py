@@ -121,7 +121,7 @@ def test_annotations_fix_types() -> None:
     def annotated(a: tl.int64, b: "tl.uint8", c: tl.float64, d: tl.const, e: "*i8", f: int, g: "tl.constexpr"):  # noqa: F722, UP037
         pass
 
-    assert signature_of(annotated, 2, 3, 1.0, X, X, 2**40, 5) == {
+    assert signature_of(annotated, 1, 3, 1.0, X, X, 2**40, 5) == {
         "a": "i64", "b": "u8", "c": "fp64", "d": "*kfp32:16", "e": "*i8:16", "f": "i32:16",
     }
 

@@ -1,0 +1,73 @@
+"""One version everywhere, complete wheels, and a README with exactly the two commands that CI runs."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from tree import CORE, ROOT
+
+DISTRIBUTIONS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("*/pyproject.toml")), *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+
+
+def project(path):
+    return tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+
+
+def test_versions_are_equal():
+    import tilefw
+
+    assert {str(p.relative_to(ROOT)): project(p)["version"] for p in DISTRIBUTIONS} == {
+        str(p.relative_to(ROOT)): tilefw.__version__ for p in DISTRIBUTIONS
+    }
+    assert len(DISTRIBUTIONS) == 6
+
+
+@pytest.mark.parametrize("path", DISTRIBUTIONS, ids=lambda p: str(p.parent.name))
+def test_a_distribution_has_the_licence_and_the_python_bound(path):
+    facts = project(path)
+    assert facts["license"] == "Apache-2.0 WITH LLVM-exception" and facts["requires-python"] == ">=3.11"
+    licence = (path.parent / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in licence and "LLVM Exceptions" in licence
+
+
+@pytest.mark.parametrize("path", [p for p in DISTRIBUTIONS if "plugins" in p.parts], ids=lambda p: p.parent.name)
+def test_a_plugin_depends_on_core_alone(path):
+    ours = [d for d in project(path)["dependencies"] if d.startswith("tilefw")]
+    assert ours == ["tilefw-core>=0.1,<0.2"]
+
+
+def test_the_readme_has_exactly_two_commands():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    assert len(commands) == 2
+    assert "tilefw run vector_add --target nvidia-sm80" in commands[0] and commands[1].endswith("tox")
+
+
+def test_every_package_is_typed():
+    for path in DISTRIBUTIONS[1:]:
+        packages = list((path.parent / "src").iterdir())
+        assert packages and all((package / "py.typed").exists() for package in packages), path
+
+
+def test_the_public_names_of_tilefw_can_be_had():
+    import tilefw
+
+    assert sorted(tilefw.__all__) == sorted(tilefw._HOMES)
+    for name in tilefw.__all__:
+        assert getattr(tilefw, name) is not None
+
+
+def test_architecture_names_every_room():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = [f.name for f in CORE.iterdir() if f.is_dir() and any(f.glob("*.py"))]
+    assert not [room for room in rooms if f"`{room}/`" not in text]
+
+
+def test_architecture_names_every_file():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    skipped = {"__init__.py", "__main__.py"}
+    files = [f for f in CORE.glob("*/*.py") if f.name not in skipped]
+    assert not [str(f.relative_to(CORE)) for f in files if f"`{f.name}`" not in text and f"`{f.stem}`" not in text]

@@ -1,0 +1,51 @@
+"""A file is one idea and a function fits a screen: bounds on both, with the few tables that are excepted named here."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from tree import PACKAGES, shown, sources, tree
+
+FILE_LINES = 500
+FUNCTION_LINES = 60
+# Pure tables: rows of data, one idea however long.
+TABLES: set[str] = set()
+TABLE_FUNCTIONS: set[str] = set()
+BANNED_NAMES = {"utils", "helpers", "common", "misc"}
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+def test_a_file_has_at_most_500_lines(path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= FILE_LINES or shown(path) in TABLES, f"{lines} lines: two ideas, or a table to be listed here?"
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+def test_a_function_has_at_most_60_lines(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= FUNCTION_LINES or f"{shown(path)}:{node.name}" in TABLE_FUNCTIONS, f"{node.name}: {lines} lines"
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+def test_a_file_says_on_its_first_line_what_it_is_for(path):
+    text = path.read_text(encoding="utf-8")
+    if not text.strip():
+        assert path.name == "__init__.py"
+        return
+    docstring = ast.get_docstring(tree(path))
+    assert docstring and text.startswith('"""'), "the first line is a docstring"
+    assert len(docstring.splitlines()[0]) >= 15, "the first line tells the file's idea"
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES), ids=shown)
+def test_no_file_is_a_drawer(path):
+    assert path.stem not in BANNED_NAMES
+
+
+def test_excepted_tables_exist():
+    known = {shown(path) for path in sources(*PACKAGES)}
+    assert known >= TABLES
+    assert known >= {name.partition(":")[0] for name in TABLE_FUNCTIONS}
