@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 import pytest
+
 from tilefw.runtime.cache import DiskCache, digest
 
 KEY = digest("some", "facts")

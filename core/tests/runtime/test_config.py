@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+
 from tilefw.api.device import ALL_CHECKS, DEFAULT_CHECKS
 from tilefw.api.errors import UsageError
 from tilefw.runtime import config

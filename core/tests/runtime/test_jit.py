@@ -1,6 +1,6 @@
 """The decorator and its launches: arguments bound and specialised, launch keywords passed on, heuristics and autotune."""
 
-# ruff: noqa: N803  (constexpr parameters are upper case, as Triton's authors write them)
+
 from __future__ import annotations
 
 import subprocess
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import tilefw
 import tilefw.language as tl
 from tilefw.api import BufferView, CheckError, CodeError, InternalError, LaunchError, Scalar

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+
 from tilefw.api.errors import PluginError, UsageError
 from tilefw.runtime import entry_points, probe
 from tilefw.runtime.entry_points import candidates
