@@ -1,3 +1,16 @@
-"""Hooks of the NVIDIA plugin: plain data only, nothing heavy is imported here."""
+"""The hooks of the NVIDIA plugin: what there is, without doing any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api import TargetInfo, hookimpl
 
 TILEFW_API = (0, 1)
+
+
+@hookimpl
+def tilefw_targets() -> Sequence[TargetInfo]:
+    from tilefw_nvidia.target import TARGETS
+
+    return TARGETS

@@ -1,26 +1,11 @@
-"""Expansions: every elementwise row that a chip lacks, written in rows that it has, down to the base set.
+"""Expansions: every row that a chip does not list, written with rows that it has."""
 
-A chip lists the rows it serves itself; `Legal` builds any row on it, by the chip's own instruction or by the first rule
-here that fits. The rules stand by subject: `narrow` (integers below 32 bits), `wide` (64 bits as pairs), `division`,
-`formats` (float formats by integer arithmetic), `halves` (16-bit floats through f32), `floats` (what f32 and f64 need of
-comparisons, signs and rounding), `exact` (correctly rounded division and root, remainder), `transcendental`.
-"""
+from __future__ import annotations
 
-from tilefw.simt.expand import division, exact, floats, formats, halves, narrow, transcendental, wide
-from tilefw.simt.expand.base import BASE_ROWS
-from tilefw.simt.expand.builder import Chip, Legal, Rule, key
-
-_SUBJECTS = (narrow, wide, division, formats, halves, floats, exact, transcendental)
-
-# Earlier subjects win: a narrow integer is widened before any rule for 32 bits is asked.
-RULES: dict[str, Rule] = {}
-for _subject in reversed(_SUBJECTS):
-    RULES.update(_subject.RULES)
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
-def legal(chip: Chip) -> Legal:
-    """A builder of elementwise rows for `chip`."""
-    return Legal(chip, RULES)
-
-
-__all__ = ["BASE_ROWS", "RULES", "Chip", "Legal", "Rule", "key", "legal"]
+def expansion(key: str, rules: Mapping[str, Any]) -> Callable[..., Any] | None:
+    """Core's way to serve a row key on a chip with `rules`; None where there is none."""
+    return None

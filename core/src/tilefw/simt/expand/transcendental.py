@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tilefw.simt.expand import series
 from tilefw.simt.expand.builder import Legal, Rule, Value
-from tilefw.simt.expand.exact import parts, power_of_two, scale
+from tilefw.simt.expand.exact import parts, scale
 from tilefw.simt.expand.floats import SAME_WIDTH, with_sign_if_zero, with_sign_of
 from tilefw.simt.expand.reduction import quadrant
 from tilefw.simt.expand.series import PRECISIONS
@@ -77,6 +77,9 @@ def _expm1(b: Legal, x: Value) -> Value:
     half_power = scale(b, b.real(0.5, t), b("f2s", n, to="i32"))
     result = b("fma", half_power, small, b("subf", half_power, b.real(0.5, t)))
     result = b("addf", result, result)
+    # Well past the overflow 2**n is infinite, and the sum above infinity minus infinity.
+    overflow = b.real((PRECISIONS[t].bias + 1.3) * math.log(2), t)
+    result = b("select", b("ltf", overflow, x), b.real(math.inf, t), result)
     result = b("select", b("ltf", x, b.real(-(PRECISIONS[t].mantissa + 4.0), t)), b("negf", one), result)
     tiny = b("ltf", b("absf", x), b.real(2.0 ** -(PRECISIONS[t].mantissa + 2), t))
     return b("select", tiny, x, result)
@@ -288,4 +291,3 @@ _ROWS: dict[str, Rule] = {
     "sin": _sin, "cos": lambda b, x: _turned(b, x, 1), "erf": _erf, "pow": _pow, "rsqrt": _rsqrt,
 }
 RULES: dict[str, Rule] = {f"{row}.{t}": rule for t in PRECISIONS for row, rule in _ROWS.items()}
-__all__ = ["RULES", "polynomial", "power_of_two"]

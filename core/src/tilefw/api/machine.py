@@ -1,0 +1,12 @@
+"""The machine layer's face for plugins: instructions, registers, blocks, functions, their text and the table that describes them."""
+
+from __future__ import annotations
+
+from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
+from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
+from tilefw.machine.text import parse_function, print_function, print_inst
+
+__all__ = [
+    "EFFECT", "JUMP", "MOVE", "PURE", "Block", "Function", "Inst", "InstructionTable", "InstructionTraits", "Operand", "Reg",
+    "RegisterClass", "Slice", "from_dict", "parse_function", "print_function", "print_inst",
+]

@@ -1,0 +1,118 @@
+"""LaneChip: what a plugin says of a chip with lanes, so that the kit can select instructions for it.
+
+It lists rules, each for one row and type on one register (or, with a type such as `f16x2`, on a packed one), and a few
+primitives: literals, moves, packing, ids, memory, barrier, branches. Every row without a rule is expanded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tilefw.machine.inst import Operand, Slice
+from tilefw.machine.table import InstructionTable
+from tilefw.simt.code import Code, Const, Element
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
+
+    A load's registers are slices, a store's may be literals. Registers of 8 or 16 bits come alone.
+    """
+
+    registers: tuple[Element, ...]
+    bits: int
+    address: Slice
+    immediate: int
+    predicate: Slice | None
+    buffer: int
+    cache: str
+    eviction: str
+    volatile: bool
+
+
+class LaneChip(ABC):
+    """The description of a chip with lanes.
+
+    `lanes` a warp (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
+    gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
+    `w32` a 32-bit element or packed small ones, `w64` a 64-bit element.
+    """
+
+    name: str
+    lanes: int
+    pointer_bits: int
+    access_bytes: int
+    forms: ClassVar[Mapping[str, tuple[str, int, int]]]
+    rules: Mapping[str, Rule]
+    table: InstructionTable
+
+    def rule(self, key: str) -> Rule | None:
+        """The rule for a row key: the chip's own, else core's expansion; None where there is neither."""
+        found = self.rules.get(key)
+        if found is None:
+            from tilefw.simt.expand import expansion
+
+            found = expansion(key, self.rules)
+        return found
+
+    @abstractmethod
+    def literal(self, code: Code, const: Const) -> Operand:
+        """A literal as a source operand."""
+
+    @abstractmethod
+    def move(self, code: Code, to: Slice, source: Element) -> None:
+        """Copy into a register that others may write too (`code.effect`)."""
+
+    @abstractmethod
+    def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
+        """The `count` elements of `bits` bits in a 32-bit register, lowest first."""
+
+    @abstractmethod
+    def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
+        """Elements of `bits` bits as one 32-bit register, lowest first; missing upper ones are of no interest."""
+
+    @abstractmethod
+    def parameter(self, code: Code, index: int, type: str) -> Element:
+        """The kernel's parameter; `type` is `i64` or `i32` for pointers."""
+
+    @abstractmethod
+    def thread_id(self, code: Code) -> Element:
+        """The thread's flat index in its workgroup, as i32."""
+
+    @abstractmethod
+    def program_id(self, code: Code, axis: int) -> Element:
+        """The workgroup's index along an axis, as i32."""
+
+    @abstractmethod
+    def num_programs(self, code: Code, axis: int) -> Element:
+        """The grid's size along an axis, as i32."""
+
+    @abstractmethod
+    def load(self, code: Code, access: Access) -> None:
+        """Read `registers` (one narrow element, or 32- or 64-bit registers); a false predicate leaves them unchanged."""
+
+    @abstractmethod
+    def store(self, code: Code, access: Access) -> None:
+        """Write `registers`."""
+
+    @abstractmethod
+    def barrier(self, code: Code) -> None:
+        """All threads of the workgroup meet."""
+
+    @abstractmethod
+    def branch(self, code: Code, label: str) -> None:
+        """Go to `label`."""
+
+    @abstractmethod
+    def branch_if(self, code: Code, predicate: Slice, label: str, negated: bool) -> None:
+        """Go to `label` where the predicate, uniform over the workgroup, holds (or, negated, does not)."""
+
+    @abstractmethod
+    def exit(self, code: Code) -> None:
+        """End the program."""

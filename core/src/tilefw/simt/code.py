@@ -1,0 +1,100 @@
+"""Emits machine instructions for elements: rows by rule or expansion, value-numbered; literals; the open block.
+
+An element is a register slice or a `Const`. Row keys are `row.type` or, for casts, `row.from.to`: `addi.i32`,
+`castf.f16.f32`. An element of 8 (or fewer) or 16 bits in its own register leaves the bits above undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.errors import Place, UnsupportedError
+from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
+
+if TYPE_CHECKING:
+    from tilefw.simt.chip import LaneChip
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal element: the bits of its type, unsigned."""
+
+    type: str
+    bits: int
+
+
+Element = Slice | Const
+
+_MASK32 = 0xFFFFFFFF
+_FOLDS = {
+    "addi.i32": lambda x, y: x + y, "subi.i32": lambda x, y: x - y, "muli.i32": lambda x, y: x * y,
+    "andi.i32": lambda x, y: x & y, "ori.i32": lambda x, y: x | y, "xori.i32": lambda x, y: x ^ y,
+    "shl.i32": lambda x, y: x << y if y < 32 else 0, "shru.i32": lambda x, y: x >> y if y < 32 else 0,
+}
+
+
+class Code:
+    """The machine function under construction and the place in it where instructions go."""
+
+    def __init__(self, function: Function, chip: LaneChip) -> None:
+        self.function = function
+        self.chip = chip
+        self.block = function.block("entry")
+        self.place: Place | None = None
+        self.scopes: list[dict[object, Any]] = [{}]
+        self._labels = 0
+
+    def __call__(self, key: str, *operands: Element) -> Any:
+        """The element that row `key` gives for `operands`, by the chip's rule or core's expansion."""
+        fold = _FOLDS.get(key)
+        if fold is not None and all(isinstance(o, Const) for o in operands):
+            return Const("i32", fold(operands[0].bits, operands[1].bits) & _MASK32)  # type: ignore[union-attr]
+        memo = (key, operands)
+        for scope in reversed(self.scopes):
+            if memo in scope:
+                return scope[memo]
+        rule = self.chip.rule(key)
+        if rule is None:
+            raise UnsupportedError(f"{self.chip.name} does not serve {key}", code="TFW0614", place=self.place)
+        result = rule(self, *operands)
+        self.scopes[-1][memo] = result
+        return result
+
+    def new_register(self, form: str) -> Slice:
+        """A fresh virtual register of a form (`i1`, `e8`, `e16`, `w32`, `w64`)."""
+        cls, width, align = self.chip.forms[form]
+        return self.function.register(cls, width, align).whole
+
+    def inst(self, opcode: str, form: str, *uses: Operand) -> Slice:
+        """A pure instruction with one result; the same one again gives the same register."""
+        return self.insts(opcode, (form,), *uses)[0]
+
+    def insts(self, opcode: str, forms: Sequence[str], *uses: Operand, **extra: Any) -> tuple[Slice, ...]:
+        """A pure instruction with several results."""
+        key = (opcode, uses, tuple(extra.items()))
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        defs = tuple(self.new_register(form) for form in forms)
+        self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **extra))
+        self.scopes[-1][key] = defs
+        return defs
+
+    def effect(self, opcode: str, defs: Sequence[Slice] = (), uses: Sequence[Operand] = (), **keywords: Any) -> None:
+        """An instruction that is emitted as it stands: memory, control, a write to a register that others write too."""
+        self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **keywords))
+
+    def label(self, word: str) -> str:
+        """A fresh label."""
+        self._labels += 1
+        return f"{word}_{self._labels}"
+
+    def start(self, label: str) -> Block:
+        """Open the block `label`; control falls into it from the one before."""
+        self.block = self.function.block(label)
+        return self.block
+
+    def i32(self, value: int) -> Const:
+        return Const("i32", value & _MASK32)

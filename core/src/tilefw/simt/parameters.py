@@ -1,0 +1,48 @@
+"""The kernel's parameters as plain data: kind, element type, offset, size and alignment in the argument block."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+
+from tilefw.api.dtypes import dtype
+from tilefw.simt import lane
+from tilefw.tile import types
+
+
+def parameters(function: FuncOp, pointer_bits: int) -> list[dict[str, object]]:
+    """One dict a parameter, in order, naturally aligned as in C; `readonly` pointers are those no store can reach."""
+    written = _written(function)
+    result: list[dict[str, object]] = []
+    offset = 0
+    names = function.arg_attrs.data if function.arg_attrs is not None else [None] * len(function.body.block.args)
+    for i, (argument, attrs) in enumerate(zip(function.body.block.args, names, strict=True)):
+        found = {} if attrs is None else attrs.data
+        stated = found.get("tile.dtype")
+        pointer = types.is_pointer(argument.type)
+        element = types.dtype_of(types.pointee_of(argument.type) if pointer else argument.type)
+        if isinstance(stated, StringAttr):
+            element = dtype(stated.data)
+        size = pointer_bits // 8 if pointer else element.storage_bits // 8
+        offset = -(-offset // size) * size
+        name = found.get("tile.name")
+        result.append({
+            "name": name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",
+            "kind": "pointer" if pointer else "scalar", "dtype": element.name, "offset": offset, "size": size,
+            "alignment": size, "readonly": pointer and written is not None and i not in written,
+        })
+        offset += size
+    return result
+
+
+def _written(function: FuncOp) -> set[int] | None:
+    """The arguments that stores go through; None when some store's argument is unknown."""
+    found: set[int] = set()
+    for op in function.walk():
+        if isinstance(op, lane.StoreOp):
+            if op.buffer < 0:
+                return None
+            found.add(op.buffer)
+    return found
+
+

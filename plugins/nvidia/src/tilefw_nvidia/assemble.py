@@ -1,0 +1,117 @@
+"""ptxas, where one is at hand: PTX to a cubin and its resource report. Optional; never needed to run on the simulator."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from tilefw.api import Artifact, CodeError, InternalError, Place, Resources, UsageError
+
+_WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
+_USED = re.compile(r"Used (\d+) registers")
+_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+TIME_LIMIT = 120  # seconds
+
+
+@cache
+def find_ptxas() -> str | None:
+    """The path of ptxas: TILEFW_PTXAS, the pip wheel, CUDA_HOME, PATH, in that order; None where there is none."""
+    stated = os.environ.get("TILEFW_PTXAS")
+    if stated:
+        return stated
+    for wheel, path in _WHEELS:
+        try:
+            found = metadata.distribution(wheel).locate_file(path)
+        except metadata.PackageNotFoundError:
+            continue
+        if os.access(str(found), os.X_OK):
+            return str(found)
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if home and os.access(Path(home, "bin", "ptxas"), os.X_OK):
+        return str(Path(home, "bin", "ptxas"))
+    return shutil.which("ptxas")
+
+
+@cache
+def version() -> str:
+    """What `ptxas --version` says of itself; empty without ptxas. Raises UsageError when TILEFW_PTXAS names no program."""
+    path = find_ptxas()
+    if path is None:
+        return ""
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIME_LIMIT)
+    except OSError as error:
+        raise UsageError(f"cannot run {path}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS is the path of a ptxas") from None
+    found = re.search(r"V([\d.]+)", done.stdout)
+    return found[1] if found else done.stdout.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What ptxas made and said."""
+
+    cubin: bytes
+    log: str
+
+
+def run_ptxas(text: str, chip: str) -> Report:
+    """Assemble; raises CodeError (TFW0616) with ptxas's words and the line when it refuses the text."""
+    path = find_ptxas()
+    assert path is not None, "ask find_ptxas first"
+    with tempfile.TemporaryDirectory(prefix="tilefw-ptxas-") as folder:
+        source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(text)
+        done = subprocess.run(
+            [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)], capture_output=True, text=True, timeout=TIME_LIMIT
+        )
+        if done.returncode == 0:
+            return Report(output.read_bytes(), done.stderr + done.stdout)
+        words = (done.stderr + done.stdout).replace(str(source), "kernel.ptx").strip()
+    found = re.search(r"line (\d+)", words)
+    place = None
+    if found:
+        lines = text.splitlines()
+        at = int(found[1])
+        place = Place("kernel.ptx", at, text=lines[at - 1] if at <= len(lines) else "")
+    raise CodeError("ptxas refuses this PTX", code="TFW0616", place=place, note=words)
+
+
+def resources(log: str) -> Resources:
+    """The report of `ptxas -v`: registers by entry, spilled bytes over all entries, static shared memory of the largest."""
+    names = _ENTRY.findall(log)
+    registers = [int(n) for n in _USED.findall(log)]
+    spills = _SPILLS.findall(log)
+    return Resources(
+        registers=dict(zip(names, registers, strict=False)),
+        spills=sum(int(s) + int(l) for _, s, l in spills) if spills else None,
+        shared_bytes=max((int(n) for n in _SHARED.findall(log)), default=0),
+        scratch_bytes=max((int(f) for f, _, _ in spills), default=0),
+    )
+
+
+def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
+    """The artifact with `binary` and `resources`, or with the reason why they are not known.
+
+    A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of foreign text, CodeError.
+    """
+    if find_ptxas() is None:
+        return replace(artifact, resources=Resources(unknown="no ptxas: pip install tilefw-nvidia[ptxas]"))
+    version()
+    try:
+        report = run_ptxas(artifact.text, chip)
+    except CodeError as error:
+        if not ours:
+            raise
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx", prefix="tilefw-rejected-", delete=False) as file:
+            file.write(artifact.text)
+        raise InternalError(f"ptxas refuses our PTX: {error.note}", file.name) from None
+    return replace(artifact, binary=report.cubin, resources=resources(report.log))

@@ -1,0 +1,144 @@
+"""PTX's side of the SIMT kit: registers, literals, packing, special registers, memory, branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
+from tilefw.api.simt import Access, Code, Const, Element, LaneChip
+from tilefw_nvidia.lower import rules
+from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, WARP
+
+_EFFECTS = {"st", "bar", "atom", "red", "membar", "fence"}
+_MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
+
+
+def traits(opcode: str) -> InstructionTraits:
+    """What passes must know of an opcode. Loads are removable: nobody sees one whose result is unused, unless volatile."""
+    base = opcode.partition(".")[0]
+    if base in ("ret", "bra"):
+        return JUMP
+    if base in _EFFECTS or "volatile" in opcode:
+        return EFFECT
+    return MOVE if opcode in _MOVES else PURE
+
+
+TABLE = InstructionTable(
+    "ptx", traits, {c.name: c for c in (RegisterClass("p", 1), RegisterClass("rs", 16), RegisterClass("r", 32), RegisterClass("rd", 64))}
+)
+
+
+class PtxChip(LaneChip):
+    """One compute capability; `fusion` lets ptxas contract multiply and add."""
+
+    name = "PTX"
+    lanes = WARP
+    pointer_bits = POINTER_BITS
+    access_bytes = ACCESS_BYTES
+    table = TABLE
+    forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
+
+    def __init__(self, fusion: bool) -> None:
+        self.rules = rules(fusion)
+
+    def operand(self, code: Code, element: Element) -> Operand:
+        """An element as a source operand; literals that PTX has no spelling for go through a register."""
+        return self.literal(code, element) if isinstance(element, Const) else element
+
+    def literal(self, code: Code, const: Const) -> Operand:
+        if const.type in ("f16", "bf16"):
+            return code.inst("mov.b16", "e16", const.bits)
+        if const.type == "packed":
+            return code.inst("mov.b32", "w32", const.bits)
+        if const.type == "i1":
+            return code.inst("mov.pred", "i1", const.bits)
+        if const.type == "f32":
+            return f"0f{const.bits:08X}"
+        if const.type == "f64":
+            return f"0d{const.bits:016X}"
+        bits = {"i16": 16, "i32": 32, "i64": 64}.get(const.type)
+        return const.bits - (1 << bits) if bits and const.bits >> (bits - 1) else const.bits
+
+    def move(self, code: Code, to: Slice, source: Element) -> None:
+        opcode = {"p": "mov.pred", "rs": "mov.b16", "r": "mov.b32", "rd": "mov.b64"}[to.reg.cls]
+        code.effect(opcode, [to], [source.bits if isinstance(source, Const) else source])
+
+    def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
+        if isinstance(packed, Const):
+            return [Const("i16" if bits == 16 else "i8", packed.bits >> (bits * i) & ((1 << bits) - 1)) for i in range(count)]
+        if bits == 16:
+            return code.insts("mov.b32", ("e16", "e16"), packed)[:count]
+        return [packed if i == 0 else code.inst("shr.u32", "e8", packed, 8 * i) for i in range(count)]
+
+    def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
+        mask = (1 << bits) - 1
+        if all(isinstance(e, Const) for e in elements):
+            return Const("packed", sum((e.bits & mask) << (bits * i) for i, e in enumerate(elements)))  # type: ignore[union-attr]
+        if bits == 16:
+            low, high = (self._half(code, e) for e in (elements[0], elements[1] if len(elements) > 1 else Const("i16", 0)))
+            return code.inst("mov.b32", "w32", low, high)
+        words = [e.bits & mask if isinstance(e, Const) else e for e in elements] + [0] * (4 - len(elements))
+        # prmt selects bytes of the pair {b, a}: digit 0-3 a byte of a, 4-7 of b (PTX ISA, prmt).
+        low = code.inst("prmt.b32", "w32", words[0], words[1], 0x0040)
+        if len(elements) <= 2:
+            return low
+        return code.inst("prmt.b32", "w32", low, code.inst("prmt.b32", "w32", words[2], words[3], 0x0040), 0x5410)
+
+    def _half(self, code: Code, element: Element) -> Slice:
+        return code.inst("mov.b16", "e16", element.bits) if isinstance(element, Const) else element
+
+    def parameter(self, code: Code, index: int, type: str) -> Element:
+        name = f"[{code.function.name}_param_{index}]"
+        if type == "i1":
+            return code("nei.i32", code.inst("ld.param.u8", "w32", name), code.i32(0))
+        kinds = {"i8": ("u8", "e8"), "i4": ("u8", "e8"), "i16": ("u16", "e16"), "f16": ("b16", "e16"), "bf16": ("b16", "e16"),
+                 "i64": ("u64", "w64"), "f64": ("f64", "w64"), "f32": ("f32", "w32"), "i32": ("u32", "w32")}
+        kind, form = kinds.get(type, ("u8", "e8"))
+        return code.inst(f"ld.param.{kind.replace('f', 'b')}", form, name)
+
+    def thread_id(self, code: Code) -> Element:
+        return code.inst("mov.u32", "w32", "%tid.x")
+
+    def program_id(self, code: Code, axis: int) -> Element:
+        return code.inst("mov.u32", "w32", f"%ctaid.{'xyz'[axis]}")
+
+    def num_programs(self, code: Code, axis: int) -> Element:
+        return code.inst("mov.u32", "w32", f"%nctaid.{'xyz'[axis]}")
+
+    def _opcode(self, base: str, access: Access) -> str:
+        count = len(access.registers)
+        hints = ".volatile.global" if access.volatile else ".global" + (access.cache or _eviction(access.eviction))
+        # An 8-bit access uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+        return f"{base}{hints}{f'.v{count}' if count > 1 else ''}.{'u8' if access.bits == 8 else f'b{access.bits}'}"
+
+    def load(self, code: Code, access: Access) -> None:
+        code.effect(
+            self._opcode("ld", access), access.registers, [access.address, access.immediate],  # type: ignore[arg-type]
+            predicate=access.predicate, buffer=access.buffer,
+        )
+
+    def store(self, code: Code, access: Access) -> None:
+        form = {8: "e8", 16: "e16", 32: "w32", 64: "w64"}[access.bits]
+        move = f"mov.b{max(access.bits, 16) if access.bits != 8 else 32}"
+        registers = [code.inst(move, form, r.bits) if isinstance(r, Const) else r for r in access.registers]
+        code.effect(
+            self._opcode("st", access), (), [access.address, access.immediate, *registers],
+            predicate=access.predicate, buffer=access.buffer,
+        )
+
+    def barrier(self, code: Code) -> None:
+        code.effect("bar.sync", (), [0])
+
+    def branch(self, code: Code, label: str) -> None:
+        code.effect("bra.uni", targets=(label,))
+
+    def branch_if(self, code: Code, predicate: Slice, label: str, negated: bool) -> None:
+        code.effect("bra", targets=(label,), predicate=predicate, predicate_not=negated)
+
+    def exit(self, code: Code) -> None:
+        code.effect("ret")
+
+
+def _eviction(policy: str) -> str:
+    return f".L1::{policy}" if policy else ""

@@ -1,0 +1,92 @@
+"""Machine functions to PTX text: directives, parameters, register declarations, line information, instructions.
+
+Source: PTX ISA, "Syntax", "Directives" (kernel parameters, performance-tuning and debugging directives).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api.machine import Function, Inst, Operand, Slice
+
+# Everything that the rules emit exists in PTX 7.0, the first version with sm_80 (PTX ISA, "Release Notes"), but these.
+BASE_VERSION = (7, 0)
+NEWER = {".L1::": (7, 4)}
+
+_CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
+_PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
+
+
+def emit(functions: Sequence[Function], chip: str, maxnreg: int | None) -> str:
+    """The PTX module of these functions."""
+    files: dict[str, int] = {}
+    bodies = [_entry(function, files, maxnreg) for function in functions]
+    version = max([BASE_VERSION, *(v for key, v in NEWER.items() for f in functions for i in f.insts() if key in i.opcode)])
+    lines = [f".version {version[0]}.{version[1]}", f".target {chip}", ".address_size 64", ""]
+    lines += [line for body in bodies for line in body]
+    lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _entry(function: Function, files: dict[str, int], maxnreg: int | None) -> list[str]:
+    parameters: list[dict] = function.attributes["parameters"]  # type: ignore[assignment]
+    workgroup: list[int] = function.attributes["workgroup"]  # type: ignore[assignment]
+    lines = [f".visible .entry {function.name}("]
+    for i, p in enumerate(parameters):
+        comma = "," if i + 1 < len(parameters) else ""
+        lines.append(f"\t.param {_PARAMETER[p['size']]} {function.name}_param_{i}{comma}  // {p['name']}: {p['dtype']} {p['kind']}")
+    lines += [")", f".reqntid {', '.join(map(str, workgroup))}"]
+    if maxnreg is not None:
+        lines.append(f".maxnreg {maxnreg}")
+    names, declarations = _names(function)
+    lines += ["{", *declarations, ""]
+    place = None
+    for block in function.blocks:
+        if block.label != "entry":
+            lines.append(f"${function.name}_{block.label}:")
+        for inst in block.insts:
+            here = None if inst.place is None else (inst.place.file, inst.place.line, inst.place.column)
+            if here is not None and here != place:
+                place = here
+                lines.append(f"\t.loc {files.setdefault(here[0], len(files) + 1)} {here[1]} {here[2]}")
+            lines.append(f"\t{_inst(inst, names, function.name)}")
+    return [*lines, "}", ""]
+
+
+def _names(function: Function) -> tuple[dict[int, str], list[str]]:
+    """Names of the registers that are used, counted by class from 1, and their declarations."""
+    counts = dict.fromkeys(_CLASSES, 0)
+    names: dict[int, str] = {}
+    for inst in function.insts():
+        for piece in (*inst.defs, *(u for u in inst.uses if isinstance(u, Slice)), *((inst.predicate,) if inst.predicate else ())):
+            if piece.reg.id not in names:
+                counts[piece.reg.cls] += 1
+                names[piece.reg.id] = f"%{piece.reg.cls}{counts[piece.reg.cls]}"
+    return names, [f"\t.reg {_CLASSES[cls]} %{cls}<{n + 1}>;" for cls, n in counts.items() if n]
+
+
+def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
+    def text(operand: Operand) -> str:
+        return names[operand.reg.id] if isinstance(operand, Slice) else str(operand)
+
+    guard = "" if inst.predicate is None else f"@{'!' if inst.predicate_not else ''}{text(inst.predicate)} "
+    operands = [text(u) for u in inst.uses]
+    defs = [text(d) for d in inst.defs]
+    base = inst.opcode.partition(".")[0]
+    if base in ("ld", "st") and not inst.opcode.startswith("ld.param"):
+        offset = inst.uses[1]
+        address = f"[{operands[0]}{f'+{offset}' if offset else ''}]"  # type: ignore[str-bytes-safe]
+        operands = [_group(defs), address] if base == "ld" else [address, _group(operands[2:])]
+    elif inst.opcode == "mov.b32" and len(defs) + len(operands) > 2:
+        operands = [_group(defs), _group(operands)]
+    else:
+        operands = [*defs, *operands, *(f"${function}_{label}" for label in inst.targets)]
+    return f"{guard}{inst.opcode}{' ' if operands else ''}{', '.join(operands)};"
+
+
+def _group(registers: list[str]) -> str:
+    return registers[0] if len(registers) == 1 else "{" + ", ".join(registers) + "}"

@@ -1,0 +1,230 @@
+"""Selection rules for PTX: rows and types to instructions, one register or packed pair at a time. Data first, cases after.
+
+Sections of the PTX ISA: "Integer Arithmetic", "Floating-Point", "Half Precision Floating-Point", "Comparison and
+Selection", "Logic and Shift", "Data Movement and Conversion: cvt". Everything here is in PTX 7.0 for sm_80. Rows that
+are not listed are expanded by core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilefw.api.simt import Code, Element, Rule
+
+FORM = {"i1": "i1", "i8": "e8", "i16": "e16", "i32": "w32", "i64": "w64", "f16": "e16", "bf16": "e16", "f32": "w32", "f64": "w64"}
+SMALL = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
+WIDTH = {"i16": 16, "i32": 32, "i64": 64}
+
+_INTEGER = {
+    "addi": "add.s{w}", "subi": "sub.s{w}", "muli": "mul.lo.s{w}", "mulhs": "mul.hi.s{w}", "mulhu": "mul.hi.u{w}",
+    "divs": "div.s{w}", "divu": "div.u{w}", "rems": "rem.s{w}", "remu": "rem.u{w}", "andi": "and.b{w}", "ori": "or.b{w}",
+    "xori": "xor.b{w}", "absi": "abs.s{w}", "mins": "min.s{w}", "maxs": "max.s{w}", "minu": "min.u{w}", "maxu": "max.u{w}",
+}
+_SHIFTS = {"shl": "shl.b{w}", "shrs": "shr.s{w}", "shru": "shr.u{w}"}
+_INTEGER_COMPARES = {
+    "eqi": "eq.s", "nei": "ne.s", "lts": "lt.s", "les": "le.s", "gts": "gt.s", "ges": "ge.s", "ltu": "lt.u", "leu": "le.u",
+    "gtu": "gt.u", "geu": "ge.u",
+}
+_FLOAT_COMPARES = {"eqf": "eq", "nef": "neu", "ltf": "lt", "lef": "le", "gtf": "gt", "gef": "ge"}
+_PREDICATE = {"andi": "and.pred", "ori": "or.pred", "xori": "xor.pred"}
+
+# f32: approximations without .ftz keep subnormals; their errors (PTX ISA, "Floating-Point Instructions"): div.full 2 ulp,
+# sqrt.approx 1 ulp, rsqrt.approx 2^-22.9, ex2.approx 2 ulp, lg2.approx 2^-22 absolute in [0.5, 2], else 2^-22.
+_F32 = {
+    "divf": "div.full.f32", "div_rn": "div.rn.f32", "negf": "neg.f32", "absf": "abs.f32", "minf": "min.f32", "maxf": "max.f32",
+    "minf_nan": "min.NaN.f32", "maxf_nan": "max.NaN.f32", "fma": "fma.rn.f32", "sqrt": "sqrt.approx.f32", "sqrt_rn": "sqrt.rn.f32",
+    "rsqrt": "rsqrt.approx.f32", "exp2": "ex2.approx.f32", "log2": "lg2.approx.f32", "floor": "cvt.rmi.f32.f32",
+    "ceil": "cvt.rpi.f32.f32", "trunc": "cvt.rzi.f32.f32", "round_even": "cvt.rni.f32.f32",
+}
+_F64 = {
+    "divf": "div.rn.f64", "div_rn": "div.rn.f64", "negf": "neg.f64", "absf": "abs.f64", "minf": "min.f64", "maxf": "max.f64",
+    "fma": "fma.rn.f64", "sqrt": "sqrt.rn.f64", "sqrt_rn": "sqrt.rn.f64", "floor": "cvt.rmi.f64.f64", "ceil": "cvt.rpi.f64.f64",
+    "trunc": "cvt.rzi.f64.f64", "round_even": "cvt.rni.f64.f64",
+}
+_F16 = {
+    "negf": "neg.f16", "absf": "abs.f16", "minf": "min.f16", "maxf": "max.f16", "minf_nan": "min.NaN.f16",
+    "maxf_nan": "max.NaN.f16", "fma": "fma.rn.f16", "floor": "cvt.rmi.f16.f16", "ceil": "cvt.rpi.f16.f16", "trunc": "cvt.rzi.f16.f16",
+    "round_even": "cvt.rni.f16.f16",
+}
+_F16X2 = {
+    "addf": "add.{rn}f16x2", "subf": "sub.{rn}f16x2", "mulf": "mul.{rn}f16x2", "fma": "fma.rn.f16x2", "negf": "neg.f16x2",
+    "absf": "abs.f16x2", "minf": "min.f16x2", "maxf": "max.f16x2", "minf_nan": "min.NaN.f16x2", "maxf_nan": "max.NaN.f16x2",
+}
+# sm_80 has no bf16 add, sub and mul (sm_90 has): fma.rn with 1, -1 and -0 rounds once and gives the same.
+_BF16 = {
+    "fma": "fma.rn.bf16", "negf": "neg.bf16", "absf": "abs.bf16", "minf": "min.bf16", "maxf": "max.bf16",
+    "minf_nan": "min.NaN.bf16", "maxf_nan": "max.NaN.bf16",
+}
+
+
+def template(opcode: str, form: str) -> Rule:
+    """A rule that is one instruction on its operands in order."""
+
+    def rule(code: Code, *operands: Element) -> Element:
+        return code.inst(opcode, form, *(code.chip.operand(code, o) for o in operands))  # type: ignore[attr-defined]
+
+    return rule
+
+
+def alias(code: Code, x: Element) -> Element:
+    """The same register under another type: for narrow elements, whose upper bits nobody reads."""
+    return x
+
+
+def rules(fusion: bool) -> Mapping[str, Rule]:
+    """All rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma."""
+    rn = "" if fusion else "rn."
+    table: dict[str, Rule] = {}
+    for name, width in WIDTH.items():
+        form = FORM[name]
+        table |= {f"{row}.{name}": template(op.format(w=width), form) for row, op in _INTEGER.items()}
+        table |= {f"{row}.{name}": template(f"setp.{op}{width}", "i1") for row, op in _INTEGER_COMPARES.items()}
+        table |= {f"{row}.{name}": _shift(op.format(w=width), name) for row, op in _SHIFTS.items()}
+    for name, rows in (("f32", _F32), ("f64", _F64), ("f16", _F16), ("bf16", _BF16)):
+        table |= {f"{row}.{name}": template(op, FORM[name]) for row, op in rows.items()}
+    for name in ("f32", "f64", "f16"):
+        table |= {f"{row}.{name}": template(f"{row[:3]}.{rn}{name}", FORM[name]) for row in ("addf", "subf", "mulf")}
+        table |= {f"{row}.{name}": template(f"setp.{op}.{name}", "i1") for row, op in _FLOAT_COMPARES.items()}
+        table[f"isnan.{name}"] = _isnan(name)
+    table |= {f"{row}.f16x2": template(op.format(rn=rn), "w32") for row, op in _F16X2.items()}
+    table |= {f"{row}.bf16x2": template(op.replace("bf16", "bf16x2"), "w32") for row, op in _BF16.items()}
+    for suffix, form in (("bf16", "e16"), ("bf16x2", "w32")):
+        table |= {f"{row}.{suffix}": _bf16_arithmetic(row, suffix, form) for row in ("addf", "subf", "mulf")}
+    table |= {f"{row}.i1": template(op, "i1") for row, op in _PREDICATE.items()}
+    table |= {f"{row}.i{bits}x{32 // bits}": template(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items() for bits in (8, 16)}
+    for row in ("clz", "popc"):
+        table[f"{row}.i32"] = template(f"{row}.b32", "w32")
+        table[f"{row}.i64"] = _count64(row)
+    return table | _selects() | _casts()
+
+
+def _shift(opcode: str, name: str) -> Rule:
+    """The amount is a .u32, clamped at the width by the hardware; wide amounts are clamped before they are narrowed."""
+
+    def rule(code: Code, x: Element, y: Element) -> Element:
+        chip: Any = code.chip
+        if name == "i64":
+            y = code.inst("cvt.u32.u64", "w32", code.inst("min.u64", "w64", chip.operand(code, y), 64))
+        elif name == "i16":
+            y = code.inst("cvt.u32.u16", "w32", chip.operand(code, y))
+        return code.inst(opcode, FORM[name], chip.operand(code, x), chip.operand(code, y))
+
+    return rule
+
+
+def _count64(row: str) -> Rule:
+    def rule(code: Code, x: Element) -> Element:
+        chip: Any = code.chip
+        return code.inst("cvt.u64.u32", "w64", code.inst(f"{row}.b64", "w32", chip.operand(code, x)))
+
+    return rule
+
+
+def _isnan(name: str) -> Rule:
+    def rule(code: Code, x: Element) -> Element:
+        chip: Any = code.chip
+        source = chip.operand(code, x)
+        return code.inst(f"setp.nan.{name}", "i1", source, source)
+
+    return rule
+
+
+def _bf16_arithmetic(row: str, suffix: str, form: str) -> Rule:
+    one, minus_one, minus_zero = (0x3F80, 0xBF80, 0x8000) if form == "e16" else (0x3F803F80, 0xBF80BF80, 0x80008000)
+    move = "mov.b16" if form == "e16" else "mov.b32"
+
+    def rule(code: Code, x: Element, y: Element) -> Element:
+        chip: Any = code.chip
+        x, y = chip.operand(code, x), chip.operand(code, y)
+        fma = f"fma.rn.{suffix}"
+        if row == "mulf":
+            return code.inst(fma, form, x, y, code.inst(move, form, minus_zero))
+        if row == "addf":
+            return code.inst(fma, form, x, code.inst(move, form, one), y)
+        return code.inst(fma, form, y, code.inst(move, form, minus_one), x)
+
+    return rule
+
+
+def _selects() -> dict[str, Rule]:
+    def select(opcode: str, form: str) -> Rule:
+        def rule(code: Code, condition: Element, x: Element, y: Element) -> Element:
+            chip: Any = code.chip
+            return code.inst(opcode, form, chip.operand(code, x), chip.operand(code, y), chip.operand(code, condition))
+
+        return rule
+
+    table = {f"select.{name}": select(f"selp.b{_bits(form)}", form) for name, form in FORM.items() if name != "i1"}
+    return table | {f"select.{name}": select("selp.b32", "e8") for name in SMALL}
+
+
+def _bits(form: str) -> int:
+    return {"e8": 32, "e16": 16, "w32": 32, "w64": 64}[form]
+
+
+_FLOAT_BITS = {"f16": 16, "f32": 32, "f64": 64}
+
+
+def _casts() -> dict[str, Rule]:
+    table: dict[str, Rule] = {}
+    ints = {"i8": 8, **WIDTH}
+    for source, bits in ints.items():
+        for to, wider in ints.items():
+            if wider > bits:
+                table[f"exts.{source}.{to}"] = template(f"cvt.s{wider}.s{bits}", FORM[to])
+                table[f"extu.{source}.{to}"] = template(f"cvt.u{wider}.u{bits}", FORM[to])
+            elif wider < bits:
+                # An i8 lives in a 32-bit register whose upper bits are undefined.
+                table[f"trunci.{source}.{to}"] = _truncate(bits, max(wider, 32) if to == "i8" else wider, FORM[to])
+        for to in _FLOAT_BITS:
+            table[f"s2f.{source}.{to}"] = template(f"cvt.rn.{to}.s{bits}", FORM[to])
+            table[f"u2f.{source}.{to}"] = template(f"cvt.rn.{to}.u{bits}", FORM[to])
+            table[f"s2f_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.s{bits}", FORM[to])
+            table[f"u2f_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.u{bits}", FORM[to])
+            table[f"f2s.{to}.{source}"] = _to_int(f"cvt.rzi.s{bits}.{to}", to, source)
+            table[f"f2u.{to}.{source}"] = _to_int(f"cvt.rzi.u{bits}.{to}", to, source)
+    for source, bits in _FLOAT_BITS.items():
+        for to, other in _FLOAT_BITS.items():
+            if bits < other:
+                table[f"castf.{source}.{to}"] = template(f"cvt.{to}.{source}", FORM[to])
+            elif bits > other:
+                table[f"castf.{source}.{to}"] = template(f"cvt.rn.{to}.{source}", FORM[to])
+                table[f"castf_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.{source}", FORM[to])
+    for to in ("f16", "bf16"):
+        table[f"castf.f32.{to}x2"] = _pair(f"cvt.rn.{to}x2.f32")
+        table[f"castf_rtz.f32.{to}x2"] = _pair(f"cvt.rz.{to}x2.f32")
+    table["castf.f32.bf16"] = template("cvt.rn.bf16.f32", "e16")
+    table["castf_rtz.f32.bf16"] = template("cvt.rz.bf16.f32", "e16")
+    table["castf.bf16.f32"] = lambda code, x: code.inst("mov.b32", "w32", code.inst("mov.b16", "e16", 0), code.chip.operand(code, x))  # type: ignore[attr-defined]
+    return table
+
+
+def _truncate(bits: int, wider: int, form: str) -> Rule:
+    return alias if bits == wider else template(f"cvt.u{wider}.u{bits}", form)
+
+
+def _pair(opcode: str) -> Rule:
+    """PTX ISA, cvt: "for .f16x2, .bf16x2, the converted values are packed, a in the upper half"."""
+
+    def rule(code: Code, low: Element, high: Element) -> Element:
+        chip: Any = code.chip
+        return code.inst(opcode, "w32", chip.operand(code, high), chip.operand(code, low))
+
+    return rule
+
+
+def _to_int(opcode: str, source: str, to: str) -> Rule:
+    """Saturates as the row wants; NaN gives 0 but, from f64 or to 64 bits, 1 << (bits - 1) (PTX ISA, cvt): select there."""
+
+    def rule(code: Code, x: Element) -> Element:
+        chip: Any = code.chip
+        value = code.inst(opcode, FORM[to], chip.operand(code, x))
+        if source != "f64" and to != "i64":
+            return value
+        nan = code(f"isnan.{source}", x)
+        return code.inst(f"selp.b{_bits(FORM[to])}", FORM[to], 0, value, nan)
+
+    return rule
+
+
