@@ -118,3 +118,14 @@ def _reason(error: Exception, op: Operation) -> str:
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     reason = lines[0].removeprefix("Operation does not verify: ") if lines else type(cause).__name__
     return reason if op.name in reason else f"{op.name}: {reason}"
+
+
+def with_locations(module: ModuleOp) -> str:
+    """The module's text with each op's location, so that what reads it back can name the user's own lines."""
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    stream = StringIO()
+    Printer(stream, print_debuginfo=True).print_op(module)
+    return stream.getvalue() + "\n"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tilefw.tile.elementwise.error import EXACT, ErrorRule
 
 # What an operand's elements may be. Every operand of kind `T…` has one type, which names the op's type; `bool` is i1
 # of the same shape.
@@ -13,15 +16,43 @@ Result = Literal["same", "bool", "to:int", "to:float", "to:any", "to:ptr"]
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """How random tests choose operands: float ranges per operand (None: any), and values worth trying beside them."""
+
+    ranges: tuple[tuple[float, float] | None, ...] = ()
+    special: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"))
+
+
+ANY = Draw()
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One elementwise operation, `tile.<name>`; it takes scalars, or tiles of one shape."""
+    """One elementwise operation, `tile.<name>`; it takes scalars, or tiles of one shape.
+
+    `meaning(*operands)` computes on NumPy arrays: integers in the width's own type (as unsigned where `unsigned`; with a
+    last argument `bits` where `wants_bits`), floats in f64, before rounding to the format. `error` says how far a chip's
+    result may be from it. `identity` is a right operand that gives x back (a left one too when `commutative`),
+    `absorbing` a right operand that is always the result. `undefined` marks operands whose result may be anything.
+    A capability is `group.dtype`, as in `math.exp.fp32`.
+    """
 
     name: str
     operands: tuple[Kind, ...]
     result: Result
     group: str
     doc: str
+    meaning: Callable[..., Any] | None = None
+    error: ErrorRule = EXACT
+    commutative: bool = False
+    identity: float | None = None
+    absorbing: float | None = None
+    unsigned: bool = False
+    wants_bits: bool = False
+    undefined: Callable[..., Any] | None = None
+    same_operands: Literal["x", 0, True, False] | None = None
     rounding: bool = False
+    draw: Draw = field(default=ANY)
 
     @property
     def is_cast(self) -> bool:
@@ -32,3 +63,17 @@ class Row:
     def typed_by(self) -> int:
         """The operand whose type is T."""
         return next(i for i, kind in enumerate(self.operands) if kind != "bool")
+
+    def capability(self, dtype: str) -> str:
+        """The capability that a target claims to serve this row on `dtype` (Triton's name of it)."""
+        return f"{self.group}.{dtype}"
+
+
+class Rows:
+    """Makes rows that share some columns: `Rows(operands=…, result=…)(name, meaning, doc, …)`."""
+
+    def __init__(self, **shared: Any) -> None:
+        self._shared = shared
+
+    def __call__(self, name: str, meaning: Callable[..., Any] | None, doc: str, **own: Any) -> Row:
+        return Row(name=name, meaning=meaning, doc=doc, **{**self._shared, **own})

@@ -1,0 +1,502 @@
+"""The reference interpreter: executes a kernel's tile IR for a whole grid, carrying an error bound for every element.
+
+All programs of a batch run as one: each value has a leading program axis, of length 1 where the programs agree. Where a
+branch or a trip count divides them, the groups run one after the other and their values are merged again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilefw.api.device import DEFAULT_BUDGET, Finding
+from tilefw.api.dtypes import DType
+from tilefw.api.errors import IRError, LaunchError
+from tilefw.tile import numbers, ops, types
+from tilefw.tile.access import Access
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.evaluate import evaluate
+from tilefw.tile.findings import Findings
+from tilefw.tile.memory_ops import BarrierOp, LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+from tilefw.tile.offsets import offset_arithmetic
+from tilefw.tile.places import place_of
+from tilefw.tile.refmemory import RefBuffer, RefMemory
+from tilefw.tile.text import parse
+from tilefw.tile.value import Array, Value, either, merge
+
+BATCH_ELEMENTS = 1 << 18  # elements of the largest tile over a batch's programs: some 2 MB a value
+_OP_COST = 2000  # what one op costs of the budget at least: so much work its dispatch is
+
+
+@dataclass(frozen=True, slots=True)
+class RefPointer:
+    """A pointer argument: a buffer and an offset in bytes."""
+
+    buffer: RefBuffer | None
+    offset: int = 0
+
+    @property
+    def address(self) -> int:
+        """The address; 0 for the null pointer."""
+        return 0 if self.buffer is None else self.buffer.address + self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class RefReport:
+    """What a launch did: findings, counts of ops and elements, seconds."""
+
+    findings: tuple[Finding, ...]
+    counters: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def run(
+    module: ModuleOp | str, entry: str | None, grid: Sequence[int], args: Sequence[RefBuffer | RefPointer | int | float], *,
+    memory: RefMemory, fusion: bool = True, budget: int = DEFAULT_BUDGET, checks: frozenset[str] | None = None,
+) -> RefReport:
+    """Execute `entry` (None: the only function) for every program of `grid`; results are left in the buffers.
+
+    `fusion` admits results in which a product went into an add unrounded. `budget` counts executed elements, an op being
+    at least 2000. Raises IRError for text that is wrong (TFW0401, TFW0402) or ops that it does not execute (TFW0405),
+    LaunchError when the arguments do not fit (TFW0440).
+    """
+    start = time.perf_counter()
+    parsed = parse(module) if isinstance(module, str) else module
+    function = find_entry(parsed, entry)
+    launch = _Launch(function, tuple(grid), args, memory, fusion, budget, checks)
+    launch.run()
+    return RefReport(launch.findings.found, launch.counters, time.perf_counter() - start)
+
+
+def find_entry(module: ModuleOp, name: str | None) -> func.FuncOp:
+    """The function called `name`, or the only one. Raises LaunchError (TFW0440)."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    if name is None and len(functions) == 1:
+        return functions[0]
+    for function in functions:
+        if function.sym_name.data == name:
+            return function
+    names = ", ".join(f.sym_name.data for f in functions) or "none"
+    raise LaunchError(f"there is no kernel {name!r}", "TFW0440", note=f"kernels of the module: {names}")
+
+
+class _OutOfBudget(Exception):
+    """Unwinds a launch that has used up its budget."""
+
+
+class Frame:
+    """The values that a group of programs sees: its own, and those of the group it was split from, narrowed."""
+
+    __slots__ = ("outer", "programs", "selected", "values")
+
+    def __init__(self, programs: Array, outer: Frame | None = None, selected: Array | None = None) -> None:
+        self.programs = programs
+        self.outer = outer
+        self.selected = selected
+        self.values: dict[SSAValue, Value] = {}
+
+    def __getitem__(self, key: SSAValue) -> Value:
+        found = self.values.get(key)
+        if found is None:
+            assert self.outer is not None
+            found = self.outer[key]
+            if self.selected is not None:
+                found = found.take(self.selected)
+            self.values[key] = found
+        return found
+
+    def split(self, selected: Array) -> Frame:
+        """The frame of some of this frame's programs."""
+        if len(selected) == len(self.programs):
+            return self
+        return Frame(self.programs[selected], self, selected)
+
+
+class _Launch:
+    def __init__(
+        self, function: func.FuncOp, grid: tuple[int, ...], args: Sequence[Any], memory: RefMemory, fusion: bool, budget: int,
+        checks: frozenset[str] | None,
+    ) -> None:
+        self.function = function
+        self.grid = (*grid, 1, 1, 1)[:3]
+        if len(grid) > 3 or any(n < 0 for n in grid):
+            raise LaunchError(f"a grid has up to three sizes of at least 0, got {grid}", "TFW0440")
+        self.fusion = fusion
+        self.budget = budget
+        self.findings = Findings(checks)
+        self.access = Access(memory, self.findings, self.position)
+        self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
+        self.arguments = self._bind(args)
+        self.offset_ops = offset_arithmetic(function)
+        for buffer in memory.buffers.values():
+            buffer.begin_launch()
+
+    def position(self, program: int) -> tuple[int, int, int]:
+        """A program's place in the grid; axis 0 runs fastest."""
+        x, y, _ = self.grid
+        return program % x, program // x % y, program // (x * y)
+
+    def run(self) -> None:
+        count = self.counters["programs"]
+        largest = max((_elements(result.type) for op in self.function.walk() for result in op.results), default=1)
+        batch = max(1, BATCH_ELEMENTS // largest)
+        try:
+            for start in range(0, count, batch):
+                frame = Frame(np.arange(start, min(start + batch, count)))
+                frame.values.update(self.arguments)
+                self.block(self.function.body.block, frame)
+        except _OutOfBudget:
+            pass
+
+    def _bind(self, args: Sequence[Any]) -> dict[SSAValue, Value]:
+        parameters = self.function.body.block.args
+        if len(args) != len(parameters):
+            name = self.function.sym_name.data
+            raise LaunchError(f"{name} takes {len(parameters)} arguments, got {len(args)}", "TFW0440")
+        return {parameter: _argument(value, parameter.type) for parameter, value in zip(parameters, args, strict=True)}
+
+    def block(self, block: Block, frame: Frame) -> list[Value]:
+        """Run a block; gives the operands of its terminator."""
+        values = frame.values
+        for op in block.ops:
+            handler = _HANDLERS.get(op.__class__)
+            if handler is None:
+                handler = _handler_of(op)
+            if handler is _terminate:
+                return [frame[operand] for operand in op.operands]
+            self._spend(op, frame)
+            results = handler(self, op, frame)
+            for result, value in zip(op.results, results, strict=True):
+                values[result] = value
+        return []
+
+    def _spend(self, op: Operation, frame: Frame) -> None:
+        results = op.results
+        elements = len(frame.programs) * (_elements(results[0].type) if results else 1)
+        self.counters["ops"] += 1
+        self.counters["elements"] += elements
+        self.budget -= max(elements, _OP_COST)
+        if self.budget < 0:
+            self.findings.add(
+                "budget", op, "the kernel did not end within its budget", program=self.position(int(frame.programs[0])),
+                note=f"{self.counters['ops']} ops on {self.counters['elements']} elements ran",
+            )
+            raise _OutOfBudget
+
+    def decide(self, op: Operation, condition: Value, frame: Frame) -> Array:
+        """A condition of control flow, one bool a program; one that rounding decides is reported."""
+        if condition.free is not None:
+            self.findings.add(
+                "undecided", op, "control flow depends on a result that rounding decides", warning=True,
+                program=self.position(int(frame.programs[0])),
+            )
+        return np.broadcast_to(condition.x, (len(frame.programs),))
+
+
+def _argument(value: Any, type: Attribute) -> Value:
+    if types.is_pointer(type):
+        pointer = RefPointer(value) if isinstance(value, RefBuffer) else value
+        if isinstance(pointer, int) and not isinstance(pointer, bool):
+            return Value(np.array([pointer], np.int64))
+        if not isinstance(pointer, RefPointer):
+            raise LaunchError(f"a pointer parameter takes a buffer, got {value!r}", "TFW0440")
+        return Value(np.array([pointer.address], np.int64))
+    if isinstance(value, RefBuffer | RefPointer):
+        raise LaunchError(f"a scalar parameter of type {type} takes a number, got a buffer", "TFW0440")
+    return constant(value, types.dtype_of(type))
+
+
+def constant(value: int | float, dtype: DType) -> Value:
+    """A number as a scalar value of `dtype`: wrapped, or rounded."""
+    if dtype.is_float:
+        return Value(numbers.round_to(np.array([float(value)]), dtype))
+    low = int(value) & ((1 << dtype.bits) - 1)
+    low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
+    return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
+
+
+def _elements(type: Attribute) -> int:
+    count = 1
+    for dim in types.shape_of(type):
+        count *= dim
+    return count
+
+
+def _element_dtype(type: Attribute) -> DType | None:
+    return None if types.is_pointer(type) else types.dtype_of(type)
+
+
+# One function an op ----------------------------------------------------------------------------------------------------
+
+
+def _elementwise(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    row = op.row
+    operands = [frame[operand] for operand in op.operands]
+    source = _element_dtype(op.operands[row.typed_by].type)
+    watch = op in launch.offset_ops
+    found = evaluate(
+        row, operands, source, _element_dtype(op.results[0].type), rounding=op.rounding, fusion=launch.fusion, watch_wrap=watch
+    )
+    return [found]
+
+
+def _constant(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    type = op.results[0].type
+    return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
+
+
+def _splat(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    ones = (1,) * len(shape)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x.reshape(-1, *ones), (x.shape[0], *shape)))]
+
+
+def _broadcast(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *shape)))]
+
+
+def _reshape(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    inner = types.shape_of(op.source.type)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *inner)).reshape(-1, *shape))]
+
+
+def _expand_dims(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    return [frame[op.source].apply(lambda x: np.expand_dims(x, op.axis + 1))]
+
+
+def _trans(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    order = (0, *(dim + 1 for dim in op.order))
+    return [frame[op.source].apply(lambda x: x.transpose(order))]
+
+
+def _iota(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    return [Value(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
+
+
+def _program_id(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    x, y, _ = launch.grid
+    divisor, size = ((1, x), (x, y), (x * y, launch.grid[2]))[op.axis]
+    if size == 1:
+        return [Value(np.zeros(1, np.int32))]
+    return [Value((frame.programs // divisor % size).astype(np.int32))]
+
+
+def _num_programs(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    return [Value(np.array([launch.grid[op.axis]], np.int32))]
+
+
+def _moved(pointer: Value, offset: Value, size: int) -> Value:
+    step = offset.x.astype(np.int64)
+    address = pointer.x + step * size
+    wrapped = either(pointer.wrapped, offset.wrapped)
+    return Value(address, free=either(pointer.free, offset.free), wrapped=wrapped)
+
+
+def _pointee(type: Attribute) -> DType:
+    return types.dtype_of(types.pointee_of(type))
+
+
+def _size(dtype: DType) -> int:
+    return dtype.storage_bits // 8
+
+
+def _addptr(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
+
+
+def _address(op: Any, frame: Frame) -> Value:
+    pointer = frame[op.pointer]
+    if op.offsets is None:
+        return pointer
+    offsets = frame[op.offsets]
+    if types.is_tile(op.offsets.type):
+        ones = (1,) * len(types.shape_of(op.offsets.type))
+        pointer = pointer.apply(lambda x: x.reshape(-1, *ones))
+    return _moved(pointer, offsets, _size(_pointee(op.pointer.type)))
+
+
+def _load(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    other = None if op.other is None else frame[op.other]
+    return [launch.access.load(op, _address(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
+
+
+def _store(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    launch.access.store(op, _address(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
+    return []
+
+
+def _block_address(op: Any, frame: Frame) -> tuple[Value, Value | None]:
+    """Addresses and mask of a block access."""
+    rank = len(op.block)
+    at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
+    size = _size(_pointee(op.base.type))
+    mask: Value | None = None
+    for dim, (length, offset, stride, bound, check) in enumerate(
+        zip(op.block, op.offsets, op.strides, op.shape, op.checks, strict=True)
+    ):
+        lift = lambda x, dim=dim: x.reshape(-1, *(1,) * rank)  # noqa: E731
+        begin, step = frame[offset].apply(lift), frame[stride].apply(lift)
+        index = begin.x.astype(np.int64) + np.arange(length).reshape([1] + [length if d == dim else 1 for d in range(rank)])
+        wrapped = either(begin.wrapped, step.wrapped)
+        at = Value(at.x + index * step.x.astype(np.int64) * size, free=either(at.free, either(begin.free, step.free)),
+                   wrapped=either(at.wrapped, wrapped))
+        if bound is not None:
+            limit = frame[bound].apply(lift)
+            inside = index < limit.x
+            if check == "both":
+                inside = inside & (index >= 0)
+            free = either(begin.free, limit.free)
+            mask = Value(inside, free=free) if mask is None else Value(mask.x & inside, free=either(mask.free, free))
+    shape = np.broadcast_shapes(at.x.shape, (1, *op.block))
+    return at.apply(lambda x: np.broadcast_to(x, (shape[0], *op.block))), mask
+
+
+def _load_block(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    at, mask = _block_address(op, frame)
+    other = None if op.other is None else frame[op.other]
+    return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
+
+
+def _store_block(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    at, mask = _block_address(op, frame)
+    launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
+    return []
+
+
+def _nothing(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    return []
+
+
+def _terminate(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+    raise AssertionError("a terminator ends its block")
+
+
+# Control flow ----------------------------------------------------------------------------------------------------------
+
+
+def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> list[Value]:
+    chosen = launch.decide(op, frame[op.cond], frame)
+    count = len(frame.programs)
+    parts: list[tuple[Array, list[Value]]] = []
+    for region, selected in ((op.true_region, np.flatnonzero(chosen)), (op.false_region, np.flatnonzero(~chosen))):
+        block = region.blocks.first
+        if len(selected):
+            inner = frame.split(selected)
+            parts.append((selected, [] if block is None else launch.block(block, inner)))
+    return [merge([(s, values[i]) for s, values in parts], count) for i in range(len(op.results))]
+
+
+def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> list[Value]:
+    count = len(frame.programs)
+    lower, upper, step = (np.broadcast_to(frame[v].x, (count,)).astype(np.int64) for v in (op.lb, op.ub, op.step))
+    for value in (op.lb, op.ub, op.step):
+        if frame[value].free is not None:
+            launch.decide(op, frame[value], frame)
+    if (step <= 0).any():
+        program = launch.position(int(frame.programs[0]))
+        launch.findings.add("loop", op, f"a loop steps by {int(step.min())}; steps are positive", program=program)
+    trips = np.where(step > 0, np.maximum(0, -((lower - upper) // np.maximum(step, 1))), 0)
+    kind = numbers.int_type(types.dtype_of(op.lb.type).bits) if types.is_int(op.lb.type) else np.int64
+    uniform = bool((lower == lower[0]).all() and (step == step[0]).all())
+
+    def induction(programs: Array, iteration: int) -> Value:
+        first = lower[:1] + iteration * step[:1] if uniform else lower[programs] + iteration * step[programs]
+        return Value(first.astype(kind))
+
+    return _iterate(launch, op.body.block, frame, [frame[v] for v in op.iter_args], trips, induction)
+
+
+def _iterate(
+    launch: _Launch, body: Block, frame: Frame, carried: list[Value], trips: Array, induction: Callable[[Array, int], Value]
+) -> list[Value]:
+    """Run the body `trips` times for each program; programs that are done leave the group."""
+    count = len(frame.programs)
+    active = np.arange(count)
+    done: list[tuple[Array, list[Value]]] = []
+    iteration = 0
+    while True:
+        finished = trips[active] <= iteration
+        if finished.any():
+            leaving = np.flatnonzero(finished)
+            done.append((active[leaving], [v.take(leaving) for v in carried]))
+            staying = np.flatnonzero(~finished)
+            active, carried = active[staying], [v.take(staying) for v in carried]
+        if not len(active):
+            break
+        inner = Frame(frame.programs[active], frame, None if len(active) == count else active)
+        inner.values[body.args[0]] = induction(active, iteration)
+        inner.values.update(zip(body.args[1:], carried, strict=True))
+        carried = launch.block(body, inner)
+        iteration += 1
+    return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(carried))]
+
+
+def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
+    count = len(frame.programs)
+    active = np.arange(count)
+    carried = [frame[v] for v in op.arguments]
+    done: list[tuple[Array, list[Value]]] = []
+    before, after = op.before_region.block, op.after_region.block
+    while len(active):
+        launch._spend(op, frame)
+        selected = None if len(active) == count else active
+        inner = Frame(frame.programs[active], frame, selected)
+        inner.values.update(zip(before.args, carried, strict=True))
+        condition, *forwarded = launch.block(before, inner)
+        going = launch.decide(op, condition, inner)
+        leaving, staying = np.flatnonzero(~going), np.flatnonzero(going)
+        if len(leaving):
+            done.append((active[leaving], [v.take(leaving) for v in forwarded]))
+            active, forwarded = active[staying], [v.take(staying) for v in forwarded]
+        if not len(active):
+            break
+        inner = Frame(frame.programs[active], frame, None if len(active) == count else active)
+        inner.values.update(zip(after.args, forwarded, strict=True))
+        carried = launch.block(after, inner)
+    return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]
+
+
+_Handler = Callable[[_Launch, Any, Frame], list[Value]]
+_HANDLERS: dict[type[Operation], _Handler] = {
+    ops.ConstantOp: _constant,
+    ops.SplatOp: _splat,
+    ops.BroadcastOp: _broadcast,
+    ops.ReshapeOp: _reshape,
+    ops.ExpandDimsOp: _expand_dims,
+    ops.TransOp: _trans,
+    ops.IotaOp: _iota,
+    ops.ProgramIdOp: _program_id,
+    ops.NumProgramsOp: _num_programs,
+    ops.AddPtrOp: _addptr,
+    LoadOp: _load,
+    StoreOp: _store,
+    LoadBlockOp: _load_block,
+    StoreBlockOp: _store_block,
+    BarrierOp: _nothing,
+    scf.IfOp: _if,
+    scf.ForOp: _for,
+    scf.WhileOp: _while,
+    scf.YieldOp: _terminate,
+    scf.ConditionOp: _terminate,
+    func.ReturnOp: _terminate,
+}
+
+
+def _handler_of(op: Operation) -> _Handler:
+    if isinstance(op, ElementwiseOp):
+        return _elementwise
+    raise IRError(f"the reference interpreter does not execute {op.name}", "TFW0405", place_of(op))
+
+
+__all__ = ["Frame", "RefBuffer", "RefMemory", "RefPointer", "RefReport", "find_entry", "run"]

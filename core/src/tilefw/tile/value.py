@@ -1,0 +1,76 @@
+"""The interpreter's values: numbers of many programs at once, with an error bound and a mask of undecided elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Value:
+    """Elements of one SSA value for a group of programs: shape (programs or 1, *tile shape), 1 where all programs agree.
+
+    `x` holds float64 for floats, NumPy's integers of the width (bool for i1, int8 for i4) and int64 byte addresses for
+    pointers. A chip's result is right when it is within `err` of `x` (None: equal to it); where `free` is set, the
+    reference cannot tell (for floats: anything within `err`, when that is finite). `product` is an unrounded x·y that an
+    add may take in place of `x` when the compiler fuses the two. `wrapped` marks signed arithmetic that left its width.
+    """
+
+    __slots__ = ("err", "free", "product", "wrapped", "x")
+
+    def __init__(
+        self, x: Array, err: Array | None = None, free: Array | None = None, product: Array | None = None,
+        wrapped: Array | None = None,
+    ) -> None:
+        self.x = x
+        self.err = err
+        self.free = free
+        self.product = product
+        self.wrapped = wrapped
+
+    def apply(self, function: Any) -> Value:
+        """The value with one function of shape applied to each of its arrays."""
+        parts = (self.err, self.free, self.product, self.wrapped)
+        return Value(function(self.x), *(None if part is None else function(part) for part in parts))
+
+    def take(self, programs: Array) -> Value:
+        """The value of some of the group's programs."""
+        return self.apply(lambda part: part if part.shape[0] == 1 else part[programs])
+
+    def spread(self, count: int) -> Value:
+        """The value with its program axis at full length."""
+        return self.apply(lambda part: np.broadcast_to(part, (count, *part.shape[1:])))
+
+
+def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
+    """Values of disjoint sets of programs as one value of all `count` programs."""
+    first = parts[0][1]
+    shape = (count, *first.x.shape[1:])
+    if len(parts) == 1 and len(parts[0][0]) == count:
+        return first
+
+    def gather(name: str, default: Any, dtype: Any) -> Array | None:
+        found = [getattr(value, name) for _, value in parts]
+        if name != "x" and all(part is None for part in found):
+            return None
+        result = np.full(shape, default, dtype)
+        for (programs, value), part in zip(parts, found, strict=True):
+            if part is not None:
+                result[programs] = np.broadcast_to(part, (len(programs), *value.x.shape[1:]))
+        return result
+
+    x = gather("x", 0, first.x.dtype)
+    assert x is not None
+    return Value(x, gather("err", 0.0, np.float64), gather("free", False, np.bool_), None, gather("wrapped", False, np.bool_))
+
+
+def either(a: Array | None, b: Array | None) -> Array | None:
+    """The union of two optional masks."""
+    return a if b is None else b if a is None else a | b
+
+
+def some(mask: Array | None) -> Array | None:
+    """The mask, or None when nothing is set in it."""
+    return mask if mask is not None and mask.any() else None
