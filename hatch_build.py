@@ -18,5 +18,6 @@ class Members(MetadataHookInterface):
         root = Path(self.root)
         checkout = not (root / "PKG-INFO").exists()
         metadata["dependencies"] = [
-            f"{name} @ {(root / folder).as_uri()}" if checkout else f"{name}=={metadata['version']}" for name, folder in MEMBERS.items()
+            f"{name} @ {(root / folder).as_uri()}" if checkout else f"{name}=={metadata['version']}"
+            for name, folder in MEMBERS.items()
         ]

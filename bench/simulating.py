@@ -11,6 +11,7 @@ from pathlib import Path
 import workloads
 from measure import Ratio, table
 from oracles import corpus, execute
+
 from tilefw.api import ALL_CHECKS, DEFAULT_CHECKS
 
 

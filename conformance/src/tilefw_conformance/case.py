@@ -13,7 +13,6 @@ from typing import Any
 from tilefw.api.errors import CodeError, KernelError
 from tilefw.kernels.index import KERNELS
 from tilefw.kernels.spec import resolve
-
 from tilefw_conformance.document import Document, check, parse
 
 LEVELS = ("core", "extended", "stress", "preview")

@@ -12,7 +12,6 @@ from tilefw.cli.arguments import add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
 from tilefw.runtime import config
 from tilefw.runtime.loader import find
-
 from tilefw_conformance import report
 from tilefw_conformance.case import LEVELS, bundled
 from tilefw_conformance.runner import OUTCOMES, Result, run

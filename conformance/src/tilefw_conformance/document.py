@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import yaml
+
 from tilefw.api.errors import CodeError, Place
 
 TEXT_LIMIT = 1 << 20  # characters of one file

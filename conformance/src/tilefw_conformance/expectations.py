@@ -9,7 +9,6 @@ from importlib.resources import files
 from typing import Any
 
 from tilefw.api.errors import CodeError, KernelError
-
 from tilefw_conformance import EDITION
 from tilefw_conformance.document import check, parse
 

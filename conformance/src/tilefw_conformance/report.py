@@ -14,7 +14,6 @@ from typing import Any
 
 from tilefw.api.errors import UsageError
 from tilefw.runtime.loader import Target
-
 from tilefw_conformance import EDITION
 from tilefw_conformance.runner import OUTCOMES, Result
 

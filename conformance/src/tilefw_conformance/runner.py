@@ -11,7 +11,6 @@ from tilefw.kernels.capabilities import missing
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import Verdict, verify
 from tilefw.runtime.loader import Target
-
 from tilefw_conformance.case import Case
 from tilefw_conformance.expectations import Expectation
 

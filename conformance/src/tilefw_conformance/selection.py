@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from tilefw.api.errors import UsageError
-
 from tilefw_conformance.case import LEVELS, Case
 
 

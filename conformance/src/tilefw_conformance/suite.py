@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from tilefw.api.errors import KernelError
 from tilefw.runtime.loader import Target
-
 from tilefw_conformance.case import Case
 from tilefw_conformance.expectations import Expectation, of_plugin, unmatched
 

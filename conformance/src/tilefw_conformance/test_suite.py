@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tilefw.runtime.loader import find
 
+from tilefw.runtime.loader import find
 from tilefw_conformance.case import Case
 from tilefw_conformance.runner import run
 from tilefw_conformance.suite import expectations_of

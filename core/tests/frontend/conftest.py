@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module
 

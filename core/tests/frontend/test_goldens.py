@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import tilefw
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module

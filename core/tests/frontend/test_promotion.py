@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-import tilefw.language as tl
 from hypothesis import given
 from hypothesis import strategies as st
+
+import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.semantics import broadcast_shapes, number_type, promote
 

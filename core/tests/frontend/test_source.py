@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, KernelError

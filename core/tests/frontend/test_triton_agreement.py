@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import CompileError

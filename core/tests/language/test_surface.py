@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.language.absent import FUNCTIONS, LIBDEVICE, METHODS

@@ -7,6 +7,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import tilefw
 from tilefw.kernels import index, spec
 from tilefw.kernels.spec import Buffer, Launch

@@ -7,10 +7,10 @@ import importlib
 from dataclasses import dataclass
 
 import numpy as np
-from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, LaunchOptions, LaunchReport, Scalar
 
 from oracles.case import InOut, Input, Number, Output
 from oracles.corpus import Item
+from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, LaunchOptions, LaunchReport, Scalar
 
 TARGET = "nvidia-sm80"
 

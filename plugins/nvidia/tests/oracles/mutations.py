@@ -23,11 +23,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from tilefw.api import KernelError
 
 from oracles import corpus, execute
 from oracles.corpus import Item
 from oracles.sites import Site, sites
+from tilefw.api import KernelError
 
 KERNELS = (
     "vector_add",

@@ -1,0 +1,163 @@
+"""`tilefw run`: a library kernel compiled, executed and checked against the reference; or a Python script on a target."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.errors import InternalError, UsageError
+from tilefw.cli.arguments import Parser, add_execution, add_json, assignment, execution, parser
+from tilefw.cli.output import print_json, write_file
+
+if TYPE_CHECKING:
+    from tilefw.api.artifact import Artifact
+    from tilefw.kernels.verify import Verdict
+
+EXTENSIONS = {"asm": "s", "tile": "mlir", "lane": "mlir", "machine": "mlir"}
+
+
+def main(summary: str, argv: list[str]) -> int:
+    parse = _parser(summary)
+    own, dashes, rest = _split(argv)
+    args = parse.parse_all(own)
+    if args.triton:
+        raise UsageError("`tilefw run --triton` is not there yet", code="TFW0912", help="write `import tilefw.language as tl`")
+    if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
+        return _script(args, rest)
+    if dashes:
+        raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a library kernel takes --param k=v")
+    return _library(args)
+
+
+def _split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
+    """Our own arguments, whether there is a `--`, and what stands after it."""
+    if "--" not in argv:
+        return argv, False, []
+    at = argv.index("--")
+    return argv[:at], True, argv[at + 1 :]
+
+
+def _parser(summary: str) -> Parser:
+    parse = parser("run", summary, "`tilefw run SCRIPT.py --target T -- args` runs a program with T as its default target.")
+    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a Python file")
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument(
+        "--param", type=assignment, action="append", default=[], metavar="K=V", help="a parameter of the library kernel"
+    )
+    parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
+    parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
+    add_execution(parse)
+    add_json(parse)
+    return parse
+
+
+def _script(args: argparse.Namespace, rest: list[str]) -> int:
+    for name in ("param", "save_temps", "json"):
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with a script", code="TFW0917")
+    from tilefw.cli.scripts import run_program
+    from tilefw.runtime import config
+    from tilefw.runtime.loader import find
+
+    if args.target is not None:
+        find(args.target)  # a name that does not exist is told before the script starts
+    with config.target(args.target, **execution(args)):
+        return run_program(args.kernel, rest)
+
+
+def _library(args: argparse.Namespace) -> int:
+    from tilefw.kernels.spec import load
+    from tilefw.kernels.verify import verify
+
+    verdict = verify(load(args.kernel), dict(args.param), args.target, **execution(args))
+    if args.save_temps and verdict.artifact is not None:
+        _save(args.save_temps, verdict.kernel, verdict.artifact)
+    if args.json:
+        print_json("run", to_json(verdict))
+    else:
+        print(render(verdict))
+    failed = verdict.failed
+    if failed is not None and isinstance(failed.error, InternalError):
+        raise failed.error
+    return 0 if verdict.ok else 1
+
+
+def render(verdict: Verdict) -> str:
+    """The verdict for people: what was run, each stage's outcome and time, results, resources, findings."""
+    given = ", ".join(f"{name}={value}" for name, value in verdict.parameters.items())
+    headline = "pass" if verdict.ok else "FAIL"
+    lines = [f"{headline}  {verdict.kernel} on {verdict.target} ({verdict.executor}): {given}"]
+    for stage in verdict.stages:
+        line = f"  {stage.name:<9} {stage.outcome:<11} {1000 * stage.seconds:9.1f} ms"
+        lines.append(f"{line}  {stage.note}" if stage.note else line)
+    if verdict.error_over_bound is not None:
+        at = f" at {verdict.worst[0]}{list(verdict.worst[1])}" if verdict.worst else ""
+        lines.append(f"  error over bound {verdict.error_over_bound:.3g}{at}")
+    if verdict.artifact is not None:
+        lines.append("  " + _resources(verdict.artifact))
+    if verdict.counters:
+        lines.append("  " + ", ".join(f"{name} {value:,}" for name, value in verdict.counters.items()))
+    return "\n".join(lines + _troubles(verdict))
+
+
+def _troubles(verdict: Verdict) -> list[str]:
+    from tilefw.runtime.diagnostics import render_findings
+
+    lines = [render_findings(verdict.findings)] if verdict.findings else []
+    failed = verdict.failed
+    if failed is not None and failed.error is not None and not verdict.findings:
+        lines.append(str(failed.error))
+    return lines
+
+
+def _resources(artifact: Artifact) -> str:
+    used = artifact.resources
+    registers = ", ".join(f"{count} {kind} registers" for kind, count in used.registers.items()) if used.registers else None
+    facts = [registers] + [
+        f"{what} {number}" for what, number in (
+            ("spills", used.spills), ("shared bytes", used.shared_bytes), ("scratch bytes", used.scratch_bytes),
+            ("occupancy", used.occupancy),
+        ) if number is not None
+    ]
+    known = ", ".join(fact for fact in facts if fact)
+    return known or f"registers unknown: {used.unknown or 'this target does not report them'}"
+
+
+def to_json(verdict: Verdict) -> dict[str, Any]:
+    """The verdict as plain JSON values; a figure that is not known is null, with the reason in `resources.unknown`."""
+    from tilefw.api.artifact import Resources
+    from tilefw.runtime.diagnostics import finding_to_json
+
+    resources = None
+    if verdict.artifact is not None:
+        raw = {name: getattr(verdict.artifact.resources, name) for name in Resources.__dataclass_fields__}
+        resources = {name: dict(value) if isinstance(value, Mapping) else value for name, value in raw.items()}
+    return {
+        "verdict": "pass" if verdict.ok else "fail",
+        "kernel": verdict.kernel, "target": verdict.target, "executor": verdict.executor, "seed": verdict.seed,
+        "parameters": dict(verdict.parameters),
+        "stages": [
+            {"name": s.name, "outcome": s.outcome, "seconds": s.seconds, "error": None if s.error is None else str(s.error)}
+            for s in verdict.stages
+        ],
+        "error_over_bound": verdict.error_over_bound,
+        "worst": None if verdict.worst is None else {"output": verdict.worst[0], "index": list(verdict.worst[1])},
+        "resources": resources, "counters": dict(verdict.counters), "seconds": dict(verdict.times),
+        "findings": [finding_to_json(f) for f in verdict.findings],
+    }
+
+
+def _save(folder: str, kernel: str, artifact: Artifact) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}", code="TFW0913") from None
+    for level, text in artifact.levels.items():
+        write_file(os.path.join(folder, f"{kernel}.{level}.{EXTENSIONS.get(level, 'txt')}"), text.encode())
+    write_file(os.path.join(folder, f"{kernel}.{artifact.format}"), artifact.text.encode())
+    if artifact.binary is not None:
+        write_file(os.path.join(folder, f"{kernel}.bin"), artifact.binary)
+    print(f"levels and machine code are in {folder}", file=sys.stderr)
