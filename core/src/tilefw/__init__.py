@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tilefw.runtime.arrays import reinterpret
     from tilefw.runtime.compiler import compile
     from tilefw.runtime.config import set_target, target
-    from tilefw.runtime.jit import Config, autotune, cdiv, heuristics, jit, next_power_of_2
+    from tilefw.runtime.jit import Config, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
     from tilefw.runtime.launch import LaunchResult
     from tilefw.runtime.listings import plugins, targets
     from tilefw.runtime.module import load
@@ -38,7 +38,9 @@ _HOMES = {
          "UnsupportedError", "UsageError"),
         "tilefw.api.errors",
     ),
-    **dict.fromkeys(("Config", "autotune", "cdiv", "heuristics", "jit", "next_power_of_2"), "tilefw.runtime.jit"),
+    **dict.fromkeys(
+        ("Config", "autotune", "cdiv", "constexpr_function", "heuristics", "jit", "next_power_of_2"), "tilefw.runtime.jit"
+    ),
     "LaunchResult": "tilefw.runtime.launch",
     "compile": "tilefw.runtime.compiler",
     "load": "tilefw.runtime.module",
@@ -52,8 +54,8 @@ _HOMES = {
 
 __all__ = [
     "Artifact", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError", "LaunchError",
-    "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile", "heuristics", "jit", "load",
-    "next_power_of_2", "plugins", "reference", "reinterpret", "set_target", "target", "targets",
+    "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile", "constexpr_function",
+    "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference", "reinterpret", "set_target", "target", "targets",
 ]
 
 

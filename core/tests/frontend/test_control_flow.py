@@ -26,14 +26,15 @@ def atoms() -> st.SearchStrategy[str]:
 
 def expressions() -> st.SearchStrategy[str]:
     binary = st.tuples(atoms(), st.sampled_from(["+", "-", "&", "|", "^"]), atoms()).map(" ".join)
-    call = st.tuples(st.sampled_from(["helper", "early", "pair"]), atoms()).map(lambda t: f"{t[0]}({t[1]})" + ("[1]" if t[0] == "pair" else ""))
+    call = st.tuples(st.sampled_from(["helper({})", "early({})", "pair({})[1]"]), atoms()).map(lambda t: t[0].format(t[1]))
     choice = st.tuples(atoms(), conditions(), atoms()).map(lambda t: f"({t[0]} + 0) if {t[1]} else ({t[2]} + 0)")
     return st.one_of(binary, atoms().map(lambda a: f"({a} & 15) * 3"), call, choice)
 
 
 def conditions() -> st.SearchStrategy[str]:
     simple = st.tuples(atoms(), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.sampled_from([*NAMES, "n"])).map(" ".join)
-    return st.one_of(simple, st.tuples(simple, st.sampled_from(["and", "or"]), simple).map(" ".join), simple.map(lambda c: f"not ({c})"))
+    both = st.tuples(simple, st.sampled_from(["and", "or"]), simple).map(" ".join)
+    return st.one_of(simple, both, simple.map(lambda c: f"not ({c})"))
 
 
 def indent(block: str) -> str:
@@ -54,7 +55,8 @@ def statements(depth: int, returns: bool) -> st.SearchStrategy[str]:
                 lambda t: f"if {t[0]}:\n{indent(t[1])}elif {t[2]}:\n{indent(t[3])}"),
             st.tuples(st.sampled_from(["n & 3", "1, 5, 2", "5, 0, -2", "a & 3"]), inner).map(
                 lambda t: f"for i in range({t[0]}):\n{indent('a = (a + i) & 1023' + chr(10) + t[1])}"),
-            st.tuples(st.integers(1, 3), body).map(lambda t: f"for k in tl.static_range({t[0]}):\n{indent('b = b ^ k' + chr(10) + t[1])}"),
+            st.tuples(st.integers(1, 3), body).map(
+                lambda t: f"for k in tl.static_range({t[0]}):\n{indent('b = b ^ k' + chr(10) + t[1])}"),
             inner.map(lambda block: f"t = n & 3\nwhile t > 0:\n{indent(block + 't = t - 1' + chr(10))}"),
         ]
         if returns:
@@ -100,7 +102,12 @@ def kernel(x_ptr, n):
     t = 0
 {body}    out(a, b, c)
 """
-OUR_OUT = "@tilefw.jit\ndef store(x_ptr, a, b, c):\n    tl.store(x_ptr, a)\n    tl.store(x_ptr + 1, b)\n    tl.store(x_ptr + 2, c)\n"
+OUR_OUT = """@tilefw.jit
+def store(x_ptr, a, b, c):
+    tl.store(x_ptr, a)
+    tl.store(x_ptr + 1, b)
+    tl.store(x_ptr + 2, c)
+"""
 
 
 def device_text(body: str) -> str:
@@ -110,7 +117,7 @@ def device_text(body: str) -> str:
 
 def python_result(body: str, n: int) -> list[int]:
     text = HELPERS.format(jit="", out="", body=indent(body)).replace("def kernel(x_ptr, n)", "def kernel(out, n)")
-    text = text.replace("tl.static_range", "range").replace("    out(a, b, c)\n    return\n", "    out(a, b, c)\n    return\n")
+    text = text.replace("tl.static_range", "range")
     names: dict[str, Any] = {}
     exec(text, names)
     stored: list[int] = []

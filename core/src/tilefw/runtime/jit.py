@@ -297,7 +297,8 @@ def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -
         kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
     if kind.startswith(("fp", "bf", "*")) or kind == "i1" or not parameter.specialize:
         return kind
-    if value == 1:
+    # A constant 1 is a Python number in the kernel, and would lose the type that an annotation gives it.
+    if value == 1 and not parameter.annotation:
         return f"{kind}:1"
     return f"{kind}:16" if parameter.align and value % 16 == 0 else kind
 

@@ -1,0 +1,48 @@
+"""The kernel author's guide: its Python blocks run, one after the other as a reader would, and its tables name real things."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilefw.language as tl
+
+PAGE = Path("docs", "kernel-authors-guide.md")
+GUIDE = next((parent / PAGE for parent in Path(__file__).parents if (parent / PAGE).is_file()), None)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    assert GUIDE is not None, "docs/kernel-authors-guide.md is missing"
+    return GUIDE.read_text()
+
+
+def test_the_python_blocks_run(text: str) -> None:
+    names: dict[str, Any] = {"__name__": "guide"}
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M)
+    assert len(blocks) >= 8
+    for index, block in enumerate(blocks):
+        file = f"<guide block {index}>"
+        linecache.cache[file] = (len(block), None, block.splitlines(True), file)
+        exec(compile(block, file, "exec"), names)
+
+
+def test_the_names_of_the_tables_are_there(text: str) -> None:
+    table = text.partition("## What is there")[2].partition("## On the host")[0]
+    for row in re.findall(r"^\| .* \| (.*) \|$", table, flags=re.M):
+        for words in re.findall(r"`([^`]+)`", row):
+            for word in words.split():
+                if re.fullmatch(r"[a-z]\w*", word) and word not in ("other", "volatile", "names"):
+                    assert hasattr(tl, word), word
+
+
+def test_the_error_shown_is_the_one_that_users_get(text: str) -> None:
+    goldens = Path(__file__).parents[1] / "frontend" / "goldens" / "errors.txt"
+    shown = re.findall(r"^```text\n(error.*?)^```$", text, flags=re.S | re.M)
+    assert shown
+    for error in shown:
+        assert error.strip() in goldens.read_text()
