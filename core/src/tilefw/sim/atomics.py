@@ -1,0 +1,113 @@
+"""Atomic read-modify-write over many lanes: lanes on one address go one after the other, in the order of their numbers.
+
+The order is the lanes' own or, with a seed, a permutation. Addresses that are hit once are done together; long chains of
+an operation that accumulates are one `ufunc.accumulate`, which is the sequential definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.floats import SIGNED, Array, decode, encode
+from tilefw.sim.memory import Region, gather, scatter
+
+_SIGNED_OPS = {"min_s": np.minimum, "max_s": np.maximum}
+_PLAIN_OPS = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min_u": np.minimum, "max_u": np.maximum,
+}
+_FLOAT_OPS = {"fadd": np.add, "fmin": np.fmin, "fmax": np.fmax}
+_LONG_CHAIN = 8
+
+
+def perform(region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, random: Any) -> Array:
+    """Apply `op` at byte offsets `index` (flat) with flat operands; gives each lane the value it found."""
+    order = np.arange(len(index)) if random is None else random.permutation(len(index))
+    order = order[np.argsort(index[order], kind="stable")]
+    sorted_index = index[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = sorted_index[1:] != sorted_index[:-1]
+    starts = np.nonzero(first)[0]
+    lengths = np.diff(np.append(starts, len(order)))
+    operands = [v[order] for v in values]
+    current = gather(region, sorted_index[starts], size)
+    found = np.empty(len(order), dtype=current.dtype)
+    ufunc = _ufunc(op, fmt)
+    if ufunc is not None and lengths.max() > _LONG_CHAIN:
+        final = _chains(ufunc, current, operands[0], starts, lengths, found)
+    else:
+        final = _rounds(_step(op, fmt), current, operands, starts, lengths, found)
+    scatter(region.data, region.view(size), sorted_index[starts], final, size)
+    old = np.empty_like(found)
+    old[order] = found
+    return old
+
+
+def _ufunc(op: str, fmt: str) -> tuple[Any, Any] | None:
+    """(ufunc, dtype to view as), where accumulating means the same as going lane by lane."""
+    if op in _PLAIN_OPS:
+        return _PLAIN_OPS[op], None
+    if op in _SIGNED_OPS:
+        return _SIGNED_OPS[op], "signed"
+    if op == "fadd" and fmt in ("f32", "f64"):
+        return np.add, {"f32": np.float32, "f64": np.float64}[fmt]
+    return None
+
+
+def _chains(ufunc: tuple[Any, Any], current: Array, values: Array, starts: Array, lengths: Array, found: Array) -> Array:
+    function, kind = ufunc
+    bits = current.dtype
+    dtype = SIGNED[bits.itemsize * 8] if kind == "signed" else (kind or bits)
+    final = np.empty_like(current)
+    for place, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        chain = np.empty(length + 1, dtype=dtype)
+        chain[0] = current[place : place + 1].view(dtype)[0]
+        chain[1:] = values[start : start + length].view(dtype)
+        chain = function.accumulate(chain, dtype=dtype).view(bits)
+        found[start : start + length] = chain[:-1]
+        final[place] = chain[-1]
+    return final
+
+
+def _rounds(
+    step: Callable[..., Array], current: Array, operands: Sequence[Array], starts: Array, lengths: Array, found: Array
+) -> Array:
+    current = current.copy()
+    for turn in range(int(lengths.max())):
+        live = lengths > turn
+        lanes = starts[live] + turn
+        found[lanes] = current[live]
+        current[live] = step(current[live], *(v[lanes] for v in operands))
+    return current
+
+
+def _step(op: str, fmt: str) -> Callable[..., Array]:
+    """The new value of old and operands."""
+    if op in _PLAIN_OPS:
+        return _PLAIN_OPS[op]
+    if op in _SIGNED_OPS:
+        ufunc = _SIGNED_OPS[op]
+        return lambda old, b: ufunc(old.view(SIGNED[old.itemsize * 8]), b.view(SIGNED[b.itemsize * 8])).view(old.dtype)
+    if op in _FLOAT_OPS:
+        return _float_step(_FLOAT_OPS[op], fmt)
+    return {
+        "exchange": lambda old, b: b,
+        "compare_exchange": lambda old, expected, new: np.where(old == expected, new, old),
+        "inc": lambda old, b: np.where(old >= b, old.dtype.type(0), old + old.dtype.type(1)),
+        "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
+    }[op]
+
+
+def _float_step(ufunc: Any, fmt: str) -> Callable[..., Array]:
+    name = fmt.removesuffix("x2")
+
+    def step(old: Array, b: Array) -> Array:
+        half = np.uint16 if fmt.endswith("x2") else old.dtype
+        x, y = decode(old.view(half), name), decode(b.view(half), name)
+        # f16 and bf16 sums of two values are exact in f64, so that encoding rounds once.
+        result = ufunc(x, y) if name in ("f32", "f64") else ufunc(x.astype(np.float64), y)
+        return encode(result.astype(np.float64), name).view(old.dtype)
+
+    return step

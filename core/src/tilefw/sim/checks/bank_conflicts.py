@@ -1,0 +1,36 @@
+"""bank_conflicts: counts the extra passes that shared memory needs because lanes of one pass want different words of one bank.
+
+An access of 4 bytes or less is one pass for a whole wave; wider ones take a pass per 128 bytes (CUDA C++ Programming Guide,
+"Shared Memory": banks of 32 bits; the split of 64- and 128-bit accesses into halves and quarters of a warp).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def count(lanes: Any, pieces: Any, size: int) -> None:
+    """Add this access's conflicts to the counter `bank_conflicts`."""
+    banks = lanes.launch.chip.shared_banks
+    words = max(1, size // 4)
+    for piece in pieces:
+        if piece.region is not lanes.batch.region("shared"):
+            continue
+        index = np.full(lanes.frame.shape, -1, dtype=np.int64)
+        if piece.lanes is None:
+            index[...] = piece.index % piece.region.stride
+        else:
+            index[piece.lanes] = piece.index % piece.region.stride
+        per_pass = lanes.wave_size // words
+        rows = index.reshape(-1, per_pass)
+        first = np.where(rows >= 0, rows >> 2, -1)
+        wanted = np.where(first[..., None] >= 0, first[..., None] + np.arange(words), -1).reshape(len(rows), -1)
+        wanted = np.sort(wanted, axis=1)
+        fresh = np.ones_like(wanted, dtype=np.bool_)
+        fresh[:, 1:] = wanted[:, 1:] != wanted[:, :-1]
+        fresh &= wanted >= 0
+        row, column = np.nonzero(fresh)
+        load = np.bincount(row * banks + wanted[row, column] % banks, minlength=len(rows) * banks).reshape(-1, banks)
+        lanes.launch.counters.add("bank_conflicts", int(np.maximum(load.max(axis=1) - 1, 0).sum()))

@@ -1,0 +1,319 @@
+"""races: two accesses to one byte, one of them a write, by different waves with nothing ordering them. Both sides are named.
+
+Order comes from barriers (vector clocks per workgroup: a barrier joins the clocks of the waves that take part) and from
+release/acquire pairs of atomics and fences on one address, kept per workgroup: a receiving workgroup is taken to know at once what
+one of its waves has acquired, so some races are missed, none invented. Lanes of one wave never race: within an instruction the
+highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place keeps its last
+writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.floats import Array
+from tilefw.sim.memory import Region, gather
+from tilefw.sim.program import Instruction
+from tilefw.sim.report import first_true
+
+CODE = "TFW0804"
+_SEVERAL_WAVES = 63
+_SEVERAL_GROUPS = np.uint32(0xFFFFFFFF)
+_RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
+_ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
+# Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
+_FEW_ADDRESSES = 64
+
+Knowledge = dict[int, Array]
+
+
+class _Places:
+    """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody."""
+
+    def __init__(self, region: Region, granule: int) -> None:
+        count = len(region.data) // granule
+        self.granule = granule
+        self.writer = np.zeros(count, dtype=np.uint32)
+        self.written = np.zeros(count, dtype=np.uint32)
+        self.write_site = np.zeros(count, dtype=np.int32)
+        self.strong = np.zeros(count, dtype=np.bool_)
+        self.reader = np.zeros(count, dtype=np.uint32)
+        self.read = np.zeros(count, dtype=np.uint32)
+        self.read_site = np.zeros(count, dtype=np.int32)
+
+    def refine(self, granule: int) -> None:
+        """Narrower accesses have come: every granule is cut."""
+        factor = self.granule // granule
+        for name in ("writer", "written", "write_site", "strong", "reader", "read", "read_site"):
+            setattr(self, name, np.repeat(getattr(self, name), factor))
+        self.granule = granule
+
+
+class Races:
+    """The race check of one launch."""
+
+    def __init__(self, instructions: Any) -> None:
+        self._instructions = instructions
+        self._released: dict[tuple[int, int], Knowledge] = {}
+        self._known: dict[int, Knowledge] = {}
+        self._fenced: set[int] = set()
+        self._touched: list[Region] = []
+
+    def close(self) -> None:
+        """The launch is over: what follows it is ordered behind it."""
+        for region in self._touched:
+            region.races = None
+
+    # --- accesses ------------------------------------------------------------------------------------------------------
+
+    def access(self, lanes: Any, piece: Any, size: int, kind: str, strong: bool, values: Array | None) -> None:
+        """A load, store or atomic of `size` bytes at each lane of a piece; `values` are what a store writes, flat by lane."""
+        atomic = kind == "atomic"
+        places, granules = self._places(piece.region, lanes.frame, piece, size)
+        actor, clock, group, wave = self._actors(lanes, piece)
+        me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
+        bad, other = self._conflicts_with_writer(lanes, places, granules, me, strong or atomic)
+        if kind != "read":
+            reading = self._conflicts_with_readers(lanes, places, granules, me)
+            if values is not None:
+                same = self._same_bytes(lanes.frame, piece, values, size, places.granule)
+                bad &= ~same
+            other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
+            bad |= reading
+        if bad.any():
+            self._report(lanes, piece, bad, other, kind, places, granules)
+        site = lanes.instruction.index
+        if kind == "read":
+            if not strong:
+                self._note_read(lanes, places, granules, me, site)
+        else:
+            self._note_write(places, granules, me, site, atomic or strong)
+            if not (atomic or strong):
+                self._check_together(lanes, piece, size, kind, values, places, granules, me)
+
+    def _check_together(
+        self, lanes: Any, piece: Any, size: int, kind: str, values: Array | None, places: _Places, granules: Array, me: Any
+    ) -> None:
+        """Several waves wrote one place in this very step: the last one stands there, and the others wrote something else."""
+        lost = places.writer[granules] != me[0]
+        if not lost.any():
+            return
+        flat = granules.reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        winner = order[np.searchsorted(flat[order], flat, side="right") - 1]
+        if values is not None:
+            parts = np.ascontiguousarray(values)[..., None].view(np.uint8).reshape(len(flat), -1)
+            lost &= (parts != parts[winner]).any(axis=1).reshape(lost.shape)
+        if lost.any():
+            self._report(lanes, piece, lost, places.write_site[granules], kind, places, granules)
+
+    def start_copy(self, lanes: Any, copy: Any, size: int) -> None:
+        """An asynchronous write begins: whoever read or wrote there must be ordered before it."""
+        piece, me, places, granules = self._copy_parts(lanes, copy, size)
+        bad, other = self._conflicts_with_writer(lanes, places, granules, me, False)
+        reading = self._conflicts_with_readers(lanes, places, granules, me)
+        other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
+        bad |= reading
+        if bad.any():
+            self._report(lanes, piece, bad, other, "write", places, granules)
+
+    def land_copy(self, lanes: Any, copy: Any, size: int) -> None:
+        """Its bytes count as written by the thread that started it, at the wait."""
+        _, me, places, granules = self._copy_parts(lanes, copy, size)
+        self._note_write(places, granules, me, copy.instruction.index, False)
+
+    def _copy_parts(self, lanes: Any, copy: Any, size: int) -> tuple[Any, Any, _Places, Array]:
+        from tilefw.sim.lanes_memory import Piece
+
+        batch = lanes.batch
+        _, waves, width = batch.frame.shape
+        slot, wave = copy.thread // (waves * width), copy.thread // width % waves
+        group = batch.linear[slot]
+        actor = ((group + 1) * 64 + wave).astype(np.uint32)
+        clock = batch.clocks[slot, wave, wave].astype(np.uint32)
+        mask = np.zeros(batch.frame.shape, dtype=np.bool_)
+        mask.reshape(-1)[copy.thread] = True
+        piece = Piece(copy.destination, copy.index, mask)
+        places, granules = self._places(copy.destination, batch.frame, piece, size)
+        return piece, (actor[:, None], clock[:, None], slot[:, None], wave[:, None]), places, granules
+
+    def _places(self, region: Region, frame: Any, piece: Any, size: int) -> tuple[_Places, Array]:
+        places: Any = region.races
+        if places is None:
+            places = region.races = _Places(region, min(4, size))
+            self._touched.append(region)
+        if size < places.granule:
+            places.refine(size)
+        index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
+        first = index // places.granule
+        return places, first[:, None] + np.arange(max(1, size // places.granule))
+
+    def _actors(self, lanes: Any, piece: Any) -> tuple[Array, Array, Array, Array]:
+        frame, batch = lanes.frame, lanes.batch
+        slot = np.broadcast_to(frame.group, frame.shape)
+        wave = np.broadcast_to(frame.wave, frame.shape)
+        slot, wave = (slot.reshape(-1), wave.reshape(-1)) if piece.lanes is None else (slot[piece.lanes], wave[piece.lanes])
+        actor = ((batch.linear[slot] + 1) * 64 + wave).astype(np.uint32)
+        return actor, batch.clocks[slot, wave, wave].astype(np.uint32), slot, wave
+
+    def _conflicts_with_writer(self, lanes: Any, places: _Places, granules: Array, me: Any, strong: bool) -> tuple[Array, Array]:
+        actor = me[0]
+        writer = places.writer[granules]
+        bad = (writer != 0) & (writer != actor)
+        if strong:
+            bad &= ~places.strong[granules]
+        if bad.any():
+            bad &= ~self._ordered(lanes, writer, places.written[granules], me, bad)
+        return bad, places.write_site[granules]
+
+    def _conflicts_with_readers(self, lanes: Any, places: _Places, granules: Array, me: Any) -> Array:
+        reader = places.reader[granules]
+        bad = (reader != 0) & (reader != me[0])
+        if bad.any():
+            bad &= ~self._ordered(lanes, reader, places.read[granules], me, bad)
+        return bad
+
+    def _ordered(self, lanes: Any, actor: Array, clock: Array, me: Any, asked: Array) -> Array:
+        """Whether the access (actor, clock) happens before what `me` does now, where asked."""
+        _, _, slot, wave = me
+        batch = lanes.batch
+        slot, wave = np.broadcast_to(slot, actor.shape), np.broadcast_to(wave, actor.shape)
+        group = (actor >> np.uint32(6)).astype(np.int64) - 1
+        other = (actor & np.uint32(63)).astype(np.int64)
+        mine = (group == batch.linear[slot]) & (actor != _SEVERAL_GROUPS)
+        several = other == _SEVERAL_WAVES
+        known = batch.clocks[slot, wave, np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))]
+        known = np.where(several, batch.clocks.min(axis=2)[slot, wave], known)
+        result = mine & (known >= clock)
+        foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
+        if foreign.any() and self._known:
+            for place in zip(*np.nonzero(foreign), strict=True):
+                result[place] = self._knows(int(batch.linear[slot[place]]), int(group[place]), int(other[place]), int(clock[place]))
+        return result
+
+    def _knows(self, mine: int, group: int, wave: int, clock: int) -> bool:
+        clocks = self._known.get(mine, {}).get(group)
+        if clocks is None:
+            return False
+        return bool((clocks.min() if wave == _SEVERAL_WAVES else clocks[wave]) >= clock)
+
+    def _same_bytes(self, frame: Any, piece: Any, values: Array, size: int, granule: int) -> Array:
+        values = values.reshape(-1)
+        index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
+        now = gather(piece.region, np.ascontiguousarray(index), size)
+        same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
+        return same.reshape(len(values), -1, granule).all(axis=2)
+
+    def _note_write(self, places: _Places, granules: Array, me: Any, site: int, strong: bool) -> None:
+        actor, clock, _, _ = me
+        places.writer[granules] = np.broadcast_to(actor, granules.shape)
+        places.written[granules] = np.broadcast_to(clock, granules.shape)
+        places.write_site[granules] = site
+        places.strong[granules] = strong
+        places.reader[granules] = 0
+
+    def _note_read(self, lanes: Any, places: _Places, granules: Array, me: Any, site: int) -> None:
+        actor, clock, _, _ = me
+        actor, clock = np.broadcast_to(actor, granules.shape), np.broadcast_to(clock, granules.shape)
+        # Lanes of several waves may read one place in this very step: the first pass claims it, the second sees who else does.
+        for _ in range(2):
+            reader = places.reader[granules]
+            foreign = (reader != 0) & (reader != actor)
+            if foreign.any():
+                foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign)
+            one_group = (reader >> np.uint32(6)) == (actor >> np.uint32(6))
+            several = np.where(one_group & (reader != _SEVERAL_GROUPS), actor | np.uint32(_SEVERAL_WAVES), _SEVERAL_GROUPS)
+            combined = np.where(foreign, several, actor)
+            latest = np.where(foreign, np.maximum(clock, places.read[granules]), clock)
+            order = np.argsort(foreign.reshape(-1), kind="stable")
+            flat = granules.reshape(-1)[order]
+            places.reader[flat] = combined.reshape(-1)[order]
+            places.read[flat] = latest.reshape(-1)[order]
+        places.read_site[granules] = site
+
+    def _report(
+        self, lanes: Any, piece: Any, bad: Array, other: Array, kind: str, places: _Places, granules: Array
+    ) -> None:
+        element = bad.any(axis=1)
+        frame = lanes.batch.frame if piece.lanes is not None and piece.lanes.shape == lanes.batch.frame.shape else lanes.frame
+        full = np.zeros(frame.shape, dtype=np.bool_)
+        if piece.lanes is None:
+            full[...] = element.reshape(frame.shape)
+        else:
+            full[piece.lanes] = element
+        a, b, lane = first_true(full)
+        row = int(np.argmax(element))
+        column = int(np.argmax(bad[row]))
+        granule = granules[row, column]
+        site = int(other[row, column])
+        reading = site < 0
+        instruction: Instruction = self._instructions[-1 - site if reading else site]
+        actor = places.reader[granule] if reading else places.writer[granule]
+        where = lanes.locate_in(frame, a, b, lane)
+        address = piece.region.base + int(granule * places.granule) % max(1, piece.region.stride)
+        verb = {"read": "load", "write": "store", "atomic": "atomic operation"}[kind]
+        name = f" on {piece.region.label}" if piece.region.label else ""
+        place = f" ({instruction.code})" if instruction.code else ""
+        lanes.launch.reporter.add(
+            "races", CODE, f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
+            lanes.instruction, count=int(element.sum()), where=where, address=address,
+            other=f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
+        )
+
+    # --- order ---------------------------------------------------------------------------------------------------------
+
+    def barrier(self, batch: Any, slot: int, waves: Array) -> None:
+        """The waves (numbers) of a workgroup have met."""
+        clocks = batch.clocks[slot]
+        clocks[waves] = clocks[waves].max(axis=0)
+        clocks[waves, waves] += 1
+
+    def barrier_all(self, batch: Any) -> None:
+        """All waves of every workgroup of the batch have met."""
+        clocks = batch.clocks
+        clocks[...] = clocks.max(axis=1, keepdims=True)
+        waves = np.arange(clocks.shape[1])
+        clocks[:, waves, waves] += 1
+
+    def fence(self, lanes: Any) -> None:
+        """Atomics of these workgroups act as releases from now on, and what they have seen as acquired."""
+        for slot in np.unique(lanes.frame.group):
+            self._fenced.add(int(lanes.batch.linear[slot]))
+
+    def synchronise(self, lanes: Any, pieces: Any, order: str) -> None:
+        """After strong accesses: what they acquire from, and release to, their addresses."""
+        for piece in pieces:
+            _, _, slots, waves = self._actors(lanes, piece)
+            index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
+            addresses = np.unique(index)
+            many = len(addresses) > _FEW_ADDRESSES
+            pairs = {(int(s), int(w), -1 if many else int(i)) for s, w, i in zip(slots, waves, index, strict=True)}
+            for slot, wave, address in sorted(pairs):
+                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), order)
+
+    def _exchange(self, batch: Any, slot: int, wave: int, key: tuple[int, int], order: str) -> None:
+        group = int(batch.linear[slot])
+        fenced = group in self._fenced
+        released = self._released.get(key)
+        if released is not None and (order in _ACQUIRES or fenced):
+            _join(self._known.setdefault(group, {}), released)
+        if order in _RELEASES or fenced:
+            knowledge = self._released.setdefault(key, {})
+            _join(knowledge, self._known.get(group, {}))
+            _join(knowledge, {group: batch.clocks[slot, wave].copy()})
+            batch.clocks[slot, wave, wave] += 1
+
+
+def _join(into: Knowledge, other: Knowledge) -> None:
+    for group, clocks in other.items():
+        known = into.get(group)
+        into[group] = clocks.copy() if known is None else np.maximum(known, clocks)
+
+
+def _who(lanes: Any, actor: int) -> str:
+    if actor == int(_SEVERAL_GROUPS):
+        return "several workgroups"
+    group, wave = lanes.launch.coordinates(actor // 64 - 1), actor % 64
+    return f"workgroup {group}, " + ("several waves" if wave == _SEVERAL_WAVES else f"wave {wave}")

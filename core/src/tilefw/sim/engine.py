@@ -1,0 +1,220 @@
+"""A launch from beginning to end: layout, batches of workgroups, budget, and the report."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.device import LaunchOptions, LaunchReport
+from tilefw.api.errors import LaunchError
+from tilefw.sim.checks.races import Races
+from tilefw.sim.counters import Counters
+from tilefw.sim.lanes import NumpyLanes
+from tilefw.sim.matrix import MatrixUnit
+from tilefw.sim.memory import GlobalMemory, Region
+from tilefw.sim.prepare import Prepared, prepare
+from tilefw.sim.program import Chip, Program
+from tilefw.sim.report import Fault, Reporter
+from tilefw.sim.strands import Batch
+
+# Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache (measured, bench/).
+BATCH_THREADS = 8192
+BATCH_WORKGROUPS = 64
+# Blocks after which a batch that has not ended lets another one in: it may be waiting for it.
+QUANTUM = 20_000
+# Shared and local memory of one batch.
+BATCH_BYTES = 1 << 29
+
+
+@dataclass(slots=True)
+class LoadedProgram:
+    """A program with its variables laid out. `shared` and `local` are bytes of the static variables."""
+
+    program: Program
+    chip: Chip
+    prepared: Prepared
+    shared: int
+    shared_alignment: int
+    local: int
+    constants: Region
+
+
+def load_program(program: Program, chip: Chip, memory: GlobalMemory) -> LoadedProgram:
+    """Place the variables and prepare the steps. Raises CodeError, LaunchError (memory)."""
+    symbols: dict[str, int] = {p.name: p.offset for p in program.parameters}
+    ends = {"shared": 0, "local": 0, "const": 0}
+    dynamic = []
+    initial: list[tuple[int, bytes]] = []
+    for variable in program.variables:
+        if variable.space == "global":
+            handle = memory.allocate(variable.size, label=variable.name)
+            region = memory.region(handle)
+            region.initialise(0, variable.data if variable.data is not None else bytes(variable.size))
+            symbols[variable.name] = region.base
+            continue
+        if variable.space == "shared" and not variable.size:
+            dynamic.append(variable)
+            continue
+        start = ends[variable.space]
+        start += -start % max(1, variable.alignment)
+        symbols[variable.name] = start
+        ends[variable.space] = start + variable.size
+        if variable.space == "const" and variable.data is not None:
+            initial.append((start, variable.data))
+    # Dynamic shared memory begins behind the static variables, at the widest alignment that any access can need.
+    alignment = max([16, *(v.alignment for v in dynamic)])
+    shared = ends["shared"] + (-ends["shared"] % alignment if dynamic else 0)
+    for variable in dynamic:
+        symbols[variable.name] = shared
+    constants = Region(0, ends["const"], label="constant memory")
+    constants.poison = None
+    for start, data in initial:
+        constants.initialise(start, data)
+    return LoadedProgram(program, chip, prepare(program, symbols), shared, alignment, ends["local"], constants)
+
+
+class Launch:
+    """One launch in progress: everything that lanes, batches and checks look up."""
+
+    def __init__(
+        self, loaded: LoadedProgram, memory: GlobalMemory, grid: tuple[int, int, int], block: tuple[int, int, int],
+        arguments: bytes, options: LaunchOptions,
+    ) -> None:
+        self.chip, self.prepared, self.memory = loaded.chip, loaded.prepared, memory
+        self.grid, self.block, self.options = grid, block, options
+        self.threads = block[0] * block[1] * block[2]
+        self.waves = -(-self.threads // self.chip.wave_size)
+        self.dynamic_shared = options.dynamic_shared or 0
+        self.shared_bytes = loaded.shared + self.dynamic_shared
+        self.local_bytes = loaded.local
+        _check_launch(self, loaded.program)
+        self.checks = options.checks
+        self.track_poison = "initialisation" in self.checks
+        self.watch_pending = "pending" in self.checks
+        self.watch_banks = "bank_conflicts" in self.checks
+        self.random = np.random.default_rng(options.seed) if options.seed else None
+        self.counters = Counters()
+        self.reporter = Reporter()
+        self.races = Races(self.prepared.program.instructions) if "races" in self.checks else None
+        self.matrix_unit = MatrixUnit(options.numerics == "hw")
+        self.parameters = Region(0, len(arguments), label="the parameters")
+        self.parameters.initialise(0, arguments)
+        self.parameters.poison = None
+        self.constants = loaded.constants
+        self.lanes = NumpyLanes(self)
+        self._block_counts = [0] * len(self.prepared.blocks)
+
+    def coordinates(self, linear: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return linear % x, linear // x % y, linear // (x * y)
+
+    def count(self, block: int, instructions: int) -> None:
+        """Instructions executed by all threads of a strand; raises Fault when the budget is spent."""
+        self._block_counts[block] += instructions
+        self.counters.executed += instructions
+        if self.counters.executed > self.options.budget:
+            last = self.prepared.blocks[block].instructions[-1]
+            self.reporter.add(
+                "budget", "TFW0810", f"the kernel executed more than {self.options.budget} instructions (over all threads)", last,
+                note="it does not end, or needs a larger budget",
+            )
+            raise Fault
+
+    def run(self) -> LaunchReport:
+        """Execute every workgroup."""
+        began = time.perf_counter()
+        for region in self.memory:
+            region.settle()
+        try:
+            with np.errstate(all="ignore"):
+                self._run_batches()
+        except Fault:
+            pass
+        finally:
+            for region in self.memory:
+                region.flags = None
+            if self.races is not None:
+                self.races.close()
+        self._count_units()
+        seconds = time.perf_counter() - began
+        return LaunchReport(self.reporter.findings, self.counters.totals(), seconds)
+
+    def _batches(self) -> deque[np.ndarray[Any, Any]]:
+        total = self.grid[0] * self.grid[1] * self.grid[2]
+        each = max(1, min(BATCH_WORKGROUPS, BATCH_THREADS // (self.waves * self.chip.wave_size)))
+        per_group = self.shared_bytes + self.local_bytes * self.waves * self.chip.wave_size
+        if self.races is not None:
+            per_group *= 8
+        each = max(1, min(each, BATCH_BYTES // max(1, per_group)))
+        order = np.arange(total) if self.random is None else self.random.permutation(total)
+        return deque(order[i : i + each] for i in range(0, total, each))
+
+    def _run_batches(self) -> None:
+        queue = self._batches()
+        running: deque[Batch] = deque()
+        resident = 0
+        while queue or running:
+            if queue and (not running or resident < self.chip.resident_workgroups):
+                batch = Batch(self, queue.popleft())
+                resident += len(batch.linear)
+            else:
+                batch = running.popleft()
+            if batch.run(QUANTUM):
+                resident -= len(batch.linear)
+            else:
+                running.append(batch)
+
+    def _count_units(self) -> None:
+        for block, count in zip(self.prepared.blocks, self._block_counts, strict=True):
+            for unit, amount in block.units.items():
+                if count:
+                    self.counters.add(f"instructions.{unit}", count // block.size * amount)
+
+
+def _check_launch(launch: Launch, program: Program) -> None:
+    chip = launch.chip
+    if any(n < 1 for n in launch.block) or launch.threads > chip.max_threads:
+        raise LaunchError(
+            f"a workgroup of {launch.block} threads", code="TFW0342", note=f"{chip.name} takes 1 to {chip.max_threads} threads"
+        )
+    if any(n < 1 or n > limit for n, limit in zip(launch.grid, chip.max_grid, strict=True)):
+        raise LaunchError(f"a grid of {launch.grid} workgroups", code="TFW0343", note=f"{chip.name} takes 1 to {chip.max_grid}")
+    required = program.required_workgroup
+    if required is not None and required != launch.block:
+        raise LaunchError(f"{program.name} needs workgroups of {required}, not {launch.block} threads", code="TFW0342")
+    if program.max_workgroup is not None and launch.threads > program.max_workgroup:
+        raise LaunchError(
+            f"{program.name} takes at most {program.max_workgroup} threads a workgroup, not {launch.threads}", code="TFW0342"
+        )
+    if launch.dynamic_shared < 0 or launch.shared_bytes > chip.shared_bytes:
+        raise LaunchError(
+            f"{launch.shared_bytes} bytes of shared memory a workgroup", code="TFW0344", note=f"{chip.name} has {chip.shared_bytes}"
+        )
+    if launch.local_bytes > chip.local_bytes:
+        raise LaunchError(
+            f"{launch.local_bytes} bytes of local memory a thread", code="TFW0344", note=f"{chip.name} has {chip.local_bytes}"
+        )
+
+
+def launch(
+    loaded: LoadedProgram, memory: GlobalMemory, grid: Sequence[int], block: tuple[int, int, int], arguments: bytes,
+    options: LaunchOptions,
+) -> LaunchReport:
+    """Run `grid` workgroups (1 to 3 axes) of `block` threads with a packed argument block; raises LaunchError."""
+    axes = [int(n) for n in grid] + [1] * (3 - len(grid))
+    if len(axes) != 3:
+        raise LaunchError(f"a grid of {len(grid)} axes", code="TFW0343", help="give one to three")
+    return Launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options).run()
+
+
+def pack(values: Mapping[int, bytes], size: int) -> bytes:
+    """An argument block of `size` bytes with `values` at their offsets."""
+    block = bytearray(size)
+    for offset, data in values.items():
+        block[offset : offset + len(data)] = data
+    return bytes(block)

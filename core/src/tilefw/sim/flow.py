@@ -1,0 +1,140 @@
+"""What comes after a block: branches, calls, ends and barriers, for all lanes at once or for each side of a split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.checks import initialisation
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import Frame
+from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction
+from tilefw.sim.report import Fault, first_true
+from tilefw.sim.shadow import nonzero
+
+
+def follow(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
+    """The next block, or None when the strand has split, waits or has ended (its parts are with the batch then)."""
+    instruction: Instruction = block.flow
+    lanes = batch.launch.lanes
+    lanes.instruction = instruction
+    for slot, operand in block.flow_specials:
+        frame.registers[slot], frame.poison[slot] = operand.meaning(lanes), None
+    flow = instruction.flow
+    if isinstance(flow, Branch) and instruction.guard is None:
+        return batch.launch.prepared.block_at[flow.target]
+    taken = _taken(batch, frame, instruction)
+    if taken is False:
+        return strand.block + 1
+    if taken is not True:
+        return _split(batch, strand, frame, block, taken)
+    return _go(batch, strand, frame, block)
+
+
+def _taken(batch: Any, frame: Frame, instruction: Instruction) -> Array | bool:
+    """Lanes for which the flow holds: all (True), none (False), or a mask of the frame."""
+    guard = instruction.guard
+    if guard is None:
+        return True
+    register = guard.register.index
+    predicate = frame.registers[register]
+    poison = frame.poison[register]
+    if poison is not None:
+        initialisation.report(batch.launch.lanes, "the condition of the branch", nonzero(poison))
+    if predicate.size == 1:
+        return bool(predicate.flat[0]) != guard.negated
+    taken = ~predicate if guard.negated else predicate
+    if frame.active is None:
+        return True if taken.all() else taken if taken.any() else False
+    taken = taken & frame.active
+    if not taken.any():
+        return False
+    return True if (taken == frame.active).all() else taken
+
+
+def _split(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array) -> int | None:
+    """Some lanes follow the flow, the others fall through: two strands from here."""
+    launch = batch.launch
+    whole = batch.full_mask(frame, taken)
+    rest = (batch.alive if strand.mask is None else strand.mask) & ~whole
+    launch.counters.add("divergent_branches", 1)
+    inside = (whole.any(axis=2) & rest.any(axis=2)).any()
+    flow = block.flow.flow
+    if inside and isinstance(flow, Branch) and flow.uniform:
+        _report_split(batch, whole, "a branch that the code calls uniform splits a wave")
+    if inside and isinstance(flow, Branch) and not launch.chip.pc_per_lane:
+        _report_split(batch, whole, "the lanes of a wave disagree on a branch, and the chip has one program counter for a wave")
+        raise Fault
+    kind = type(strand)
+    batch.strands.append(kind(strand.block + 1, rest, strand.stack))
+    if isinstance(flow, Branch):
+        batch.strands.append(kind(launch.prepared.block_at[flow.target], whole, strand.stack))
+        return None
+    part = kind(strand.block, whole, strand.stack)
+    following = _go(batch, part, frame, block, taken)
+    if following is not None:
+        part.block = following
+        batch.strands.append(part)
+    return None
+
+
+def _report_split(batch: Any, taken: Array, message: str) -> None:
+    lanes = batch.launch.lanes
+    a, b, lane = first_true(taken)
+    lanes.launch.reporter.add(
+        "barriers", "TFW0813", message, lanes.instruction, where=(batch.workgroup(a), b, lane), count=int(taken.any(axis=2).sum())
+    )
+
+
+def _go(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array | None = None) -> int | None:
+    """All of the strand's threads follow the flow; `taken` is their mask in the frame where that is not all of it."""
+    flow = block.flow.flow
+    block_at = batch.launch.prepared.block_at
+    if isinstance(flow, Branch):
+        return block_at[flow.target]
+    if isinstance(flow, BranchTable):
+        return _table(batch, strand, frame, block)
+    if isinstance(flow, Call):
+        strand.stack = (*strand.stack, strand.block + 1)
+        return block_at[flow.target]
+    if isinstance(flow, Barrier):
+        return batch.waiting.arrive(strand, frame, block)
+    if not isinstance(flow, Exit) and strand.stack:
+        following = strand.stack[-1]
+        strand.stack = strand.stack[:-1]
+        return following
+    end(batch, strand, frame)
+    return None
+
+
+def end(batch: Any, strand: Any, frame: Frame) -> None:
+    """The strand's threads end; barriers no longer wait for them."""
+    batch.alive = np.zeros_like(batch.alive) if strand.mask is None else batch.alive & ~strand.mask
+    batch.waiting.recheck()
+
+
+def _table(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
+    flow = block.flow.flow
+    index = frame.registers[block.flow_sources[0]]
+    mask = batch.mask_of(strand)
+    values = np.zeros(batch.frame.shape, dtype=np.int64)
+    if frame is batch.frame:
+        values[...] = index
+    else:
+        values[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(index, frame.shape)[:, 0, :]
+    wild = mask & (values >= len(flow.targets))
+    if wild.any():
+        a, b, lane = first_true(wild)
+        batch.launch.reporter.add(
+            "bounds", "TFW0814", f"branch index {values[a, b, lane]} of a table of {len(flow.targets)}", block.flow,
+            where=(batch.workgroup(a), b, lane), count=int(wild.sum()),
+        )
+        raise Fault
+    block_at = batch.launch.prepared.block_at
+    choices = np.unique(values[mask])
+    if len(choices) == 1:
+        return block_at[flow.targets[int(choices[0])]]
+    for choice in choices.tolist():
+        batch.strands.append(type(strand)(block_at[flow.targets[choice]], mask & (values == choice), strand.stack))
+    return None

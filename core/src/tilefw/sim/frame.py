@@ -1,0 +1,115 @@
+"""The register file of lanes that step together: arrays [workgroups, waves, lanes], of size 1 on every axis where values agree.
+
+`Frame` is a whole batch. `CompactFrame` copies the waves of a divergent group into [waves, 1, lanes], block by block as they are
+needed, and writes back what changed. Register arrays are never written in place, so they may be shared and cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tilefw.sim.floats import UNSIGNED, Array
+
+
+def zeros(bits: int) -> Array:
+    return np.zeros((1, 1, 1), dtype=UNSIGNED.get(bits, np.complex128))
+
+
+def all_ones(like: Array) -> Array:
+    """Full poison for a value."""
+    if like.dtype == np.bool_:
+        return np.ones((1, 1, 1), dtype=np.bool_)
+    if like.dtype == np.complex128:
+        return np.full((1, 1, 2), 2**64 - 1, dtype=np.uint64).view(np.complex128)
+    return np.full((1, 1, 1), ~like.dtype.type(0), dtype=like.dtype)
+
+
+class Frame:
+    """`registers[i]` is the value of register i, `poison[i]` its undefined bits or None.
+
+    `active`: lanes that execute, None for all; `merge`: lanes whose registers change, None for all (they differ where the other
+    lanes have ended: nobody reads those any more). `group`, `wave`, `lane` are index arrays that broadcast to `shape`.
+    """
+
+    __slots__ = ("active", "group", "lane", "merge", "poison", "registers", "shape", "threads", "wave")
+
+    def __init__(self, shape: tuple[int, int, int], group: Array, wave: Array, lane: Array) -> None:
+        self.shape = shape
+        self.group, self.wave, self.lane = group, wave, lane
+        self.registers: list[Array] = []
+        self.poison: list[Array | None] = []
+        self.active: Array | None = None
+        self.merge: Array | None = None
+        self.threads = shape[0] * shape[1] * shape[2]
+
+    def prepare(self, registers: Iterable[int]) -> None:
+        """Called with the registers of a block before it runs."""
+
+    def finish(self) -> None:
+        """Called when another group takes over."""
+
+    @staticmethod
+    def of_batch(groups: int, waves: int, lanes: int) -> Frame:
+        return Frame(
+            (groups, waves, lanes),
+            np.arange(groups, dtype=np.int64).reshape(-1, 1, 1),
+            np.arange(waves, dtype=np.int64).reshape(1, -1, 1),
+            np.arange(lanes, dtype=np.int64).reshape(1, 1, -1),
+        )
+
+
+class CompactFrame(Frame):
+    """The waves `(groups[i], waves[i])` of a parent, as [i, 1, lanes]."""
+
+    __slots__ = ("_groups", "_held", "_parent", "_taken", "_waves")
+
+    def __init__(self, parent: Frame, rows: Array) -> None:
+        groups, waves = np.nonzero(rows)
+        super().__init__((len(groups), 1, parent.shape[2]), groups.reshape(-1, 1, 1), waves.reshape(-1, 1, 1), parent.lane)
+        self._parent, self._groups, self._waves = parent, groups, waves
+        self._held: set[int] = set()
+        self._taken: dict[int, tuple[Array, Array | None]] = {}
+        self.registers = [None] * len(parent.registers)  # type: ignore[list-item]
+        self.poison = [None] * len(parent.registers)
+
+    def _rows_of(self, value: Array) -> Array:
+        if value.shape[0] == 1 and value.shape[1] == 1:
+            return value
+        groups = self._groups if value.shape[0] > 1 else 0
+        waves = self._waves if value.shape[1] > 1 else 0
+        return value[groups, waves][:, None, :]
+
+    def prepare(self, registers: Iterable[int]) -> None:
+        parent = self._parent
+        for index in registers:
+            if index in self._held:
+                continue
+            self._held.add(index)
+            value, poison = parent.registers[index], parent.poison[index]
+            self.registers[index] = self._rows_of(value)
+            self.poison[index] = None if poison is None else self._rows_of(poison)
+            self._taken[index] = self.registers[index], self.poison[index]
+
+    def finish(self) -> None:
+        parent = self._parent
+        for index in self._held:
+            value, poison = self._taken[index]
+            if self.registers[index] is not value:
+                parent.registers[index] = self._spread(parent.registers[index], self.registers[index])
+            if self.poison[index] is not poison:
+                old = parent.poison[index]
+                new = self.poison[index]
+                base = np.zeros_like(parent.registers[index][:1, :1, :1]) if old is None else old
+                merged = self._spread(base, np.zeros_like(base[:1, :1, :1]) if new is None else new)
+                parent.poison[index] = merged if merged.view(np.uint8).any() else None
+        self._held.clear()
+        self._taken.clear()
+
+    def _spread(self, old: Array, new: Array) -> Array:
+        groups, waves, _ = self._parent.shape
+        full = np.empty((groups, waves, max(old.shape[2], new.shape[2])), dtype=old.dtype)
+        full[...] = old
+        full[self._groups, self._waves] = new[:, 0, :]
+        return full

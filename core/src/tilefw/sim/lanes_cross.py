@@ -1,0 +1,141 @@
+"""Primitives across the lanes of a wave, and those that say where a lane stands; see `Algebra` for their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.algebra import Algebra
+from tilefw.sim.floats import Array
+from tilefw.sim.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.frame import Frame
+from tilefw.sim.matrix import MatrixUnit, rearrange
+
+_REDUCE = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min_s": np.minimum, "min_u": np.minimum,
+    "max_s": np.maximum, "max_u": np.maximum,
+}
+_WORD = np.uint32
+
+
+class CrossLanes(Algebra):
+    """Needs of the whole: `frame`, `mask` (lanes that act now, None for all), `place` (batch constants), `matrix_unit`."""
+
+    launch: Any
+    batch: Any
+    frame: Frame
+    mask: Array | None
+    wave_size: int
+    matrix_unit: MatrixUnit
+    # A primitive sets this when its result has undefined bits: the engine then repeats the step with `ShadowLanes`.
+    tainted: bool
+
+    def _full(self, a: Array) -> Array:
+        return np.broadcast_to(a, self.frame.shape)
+
+    def _acting(self) -> Array:
+        if self.mask is None:
+            return np.ones((1, 1, self.wave_size), dtype=np.bool_)
+        return np.broadcast_to(self.mask, (*self.mask.shape[:2], self.wave_size))
+
+    def undefined(self, bits: int) -> Array:
+        self.tainted = self.launch.track_poison
+        return self.const(0, bits)
+
+    def read_lane(self, a: Array, lane: Array) -> Array:
+        index = (lane & _WORD(self.wave_size - 1)).astype(np.intp)
+        if self.mask is not None and self.launch.track_poison and not self.lane_is_active(index).all():
+            self.tainted = True
+        if a.shape[2] == 1:
+            return a
+        if index.shape[0] == 1 and index.shape[1] == 1:
+            return a[:, :, index[0, 0]]
+        a, index = np.broadcast_arrays(a, index) if a.shape[2] == index.shape[2] else (self._full(a), index)
+        if index.shape[:2] != a.shape[:2]:
+            index = np.broadcast_to(index, (*a.shape[:2], index.shape[2]))
+        return np.take_along_axis(a, index, axis=2)
+
+    def lane_is_active(self, index: Array) -> Array:
+        """Whether the lanes read by acting lanes act; true for lanes that do not act themselves."""
+        acting = self._acting()
+        shape = np.broadcast_shapes(acting.shape[:2], index.shape[:2])
+        acting = np.broadcast_to(acting, (*shape, self.wave_size))
+        index = np.broadcast_to(index, (*shape, self.wave_size))
+        return np.take_along_axis(acting, index, axis=2) | ~acting
+
+    def ballot(self, p: Array) -> tuple[Array, Array]:
+        lanes = p if self.mask is None else p & self._acting()
+        if lanes.shape[2] == 1:
+            lanes = np.broadcast_to(lanes, (*lanes.shape[:2], self.wave_size))
+        packed = np.packbits(lanes, axis=2, bitorder="little")
+        words = np.zeros((*lanes.shape[:2], 8), dtype=np.uint8)
+        words[:, :, : packed.shape[2]] = packed
+        pair = words.view(np.uint32)
+        return pair[:, :, :1], pair[:, :, 1:]
+
+    def active(self) -> tuple[Array, Array]:
+        return self.ballot(np.ones((1, 1, 1), dtype=np.bool_))
+
+    def _in_members(self, members: Array) -> Array:
+        bits = (members >> np.arange(self.wave_size, dtype=_WORD)) & _WORD(1) if members.shape[2] == 1 else (
+            (members >> self.frame.lane.astype(_WORD)) & _WORD(1)
+        )
+        return bits.astype(np.bool_) & self._acting()
+
+    def wave_reduce(self, a: Array, op: str, members: Array) -> Array:
+        signed = op.endswith("_s")
+        value = a.view(np.int32) if signed else a
+        neutral = {
+            "add": 0, "or": 0, "xor": 0, "and": 0xFFFFFFFF, "min_u": 0xFFFFFFFF, "max_u": 0, "min_s": 2**31 - 1, "max_s": -(2**31),
+        }[op]
+        inside = np.where(self._in_members(members), value, value.dtype.type(neutral))
+        return _REDUCE[op].reduce(inside, axis=2, keepdims=True, dtype=inside.dtype).view(np.uint32)
+
+    def match(self, a: Array, members: Array) -> Array:
+        inside = self._in_members(members)
+        value = np.broadcast_to(a, np.broadcast_shapes(a.shape, inside.shape))
+        equal = (value[..., None, :] == value[..., :, None]) & inside[..., None, :]
+        packed = np.packbits(equal, axis=-1, bitorder="little")
+        return np.ascontiguousarray(packed).view(np.uint32)[..., 0]
+
+    def rearrange(self, values: Sequence[Array], bits: int, mapping: BitMap) -> tuple[Array, ...]:
+        return rearrange([self._full(v) for v in values], bits, mapping)
+
+    def matrix_multiply(
+        self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], a_map: Fragment, b_map: Fragment, c_map: Fragment,
+        accumulation: Accumulation, d_map: Fragment | None = None,
+    ) -> tuple[Array, ...]:
+        return self.matrix_unit.multiply(self.frame.shape, (a, b, c), (a_map, b_map, c_map, d_map or c_map), accumulation)
+
+    def lane_id(self) -> Array:
+        return self.frame.lane.astype(_WORD)
+
+    def wave_id(self) -> Array:
+        return self.frame.wave.astype(_WORD)
+
+    def thread_id(self, axis: int) -> Array:
+        x, y, _ = self.launch.block
+        linear = self.frame.wave * self.wave_size + self.frame.lane
+        index = (linear % x, linear // x % y, linear // (x * y))[axis]
+        if self.launch.block[axis] == 1:
+            return self.const(0, 32)
+        return index.astype(_WORD)
+
+    def workgroup_id(self, axis: int) -> Array:
+        if self.launch.grid[axis] == 1:
+            return self.const(0, 32)
+        return self.batch.coordinates[axis][self.frame.group]
+
+    def workgroup_size(self, axis: int) -> Array:
+        return self.const(self.launch.block[axis], 32)
+
+    def grid_size(self, axis: int) -> Array:
+        return self.const(self.launch.grid[axis], 32)
+
+    def shared_size(self, dynamic: bool) -> Array:
+        return self.const(self.launch.dynamic_shared if dynamic else self.launch.shared_bytes, 32)
+
+    def clock(self) -> Array:
+        return self.const(self.launch.counters.executed, 64)

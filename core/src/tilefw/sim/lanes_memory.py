@@ -1,0 +1,339 @@
+"""Memory primitives of the lane algebra: addresses to regions, checked, then vectorised gathers and scatters.
+
+The fast path is one region for all lanes, no lane masked: two reductions check bounds and alignment, one `take` loads. All
+else (masks, several regions, faults) goes through `_pieces`, which says for each region touched which lanes go there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilefw.sim.algebra import Algebra
+from tilefw.sim.atomics import perform
+from tilefw.sim.checks import alignment, bank_conflicts, bounds, pending
+from tilefw.sim.floats import UNSIGNED, Array
+from tilefw.sim.memory import ELEMENTS, Region, gather, gather_poison, scatter
+
+_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "seq_cst"})
+
+
+class Piece(NamedTuple):
+    """Lanes of one access that lie in one region: byte offsets into its data; `lanes` None when it is every lane and the
+    offsets keep the address's own (broadcastable) shape, else a full mask whose true lanes the flat offsets belong to."""
+
+    region: Region
+    index: Array
+    lanes: Array | None
+
+
+class MemoryLanes(Algebra):
+    """Loads, stores, atomics and generic addresses over `launch` and `batch`; see `Algebra` for their meaning."""
+
+    launch: Any
+    batch: Any
+    frame: Any
+    mask: Array | None
+    instruction: Any
+    tainted: bool
+    quiet: bool
+    """True while a step is repeated for its poison: nothing is counted or reported twice."""
+
+    # --- where an access goes ----------------------------------------------------------------------------------------
+
+    def pieces(self, space: str, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+        """The regions that an access of `size` bytes touches; faults are reported and end the launch."""
+        if address.dtype != np.uint64:
+            address = address.astype(np.uint64)
+        if space == "generic":
+            return self._generic(address, size, kind, mask)
+        if space == "global":
+            return self._global(address, size, kind, mask)
+        region: Region = self.batch.region(space)
+        if mask is None:
+            flat, lanes = address, None
+            copy = self._copy(space)
+        else:
+            lanes = np.broadcast_to(mask, self.frame.shape)
+            flat = np.broadcast_to(address, self.frame.shape)[lanes]
+            copy = np.broadcast_to(self._copy(space), self.frame.shape)[lanes]
+        if flat.size and (region.size < size or int(flat.max()) > region.size - size):
+            bounds.report(self, space, address, size, kind, mask, region)
+        self._check_alignment(address, flat, size, mask)
+        index = flat.view(np.int64)
+        if space in ("shared", "local"):
+            index = index + copy * region.stride
+        return [Piece(region, index, lanes)]
+
+    def _copy(self, space: str) -> Array:
+        """Which copy of a per-workgroup or per-thread space a lane has."""
+        if space == "shared":
+            return self.frame.group
+        if space == "local":
+            _, waves, lanes = self.batch.frame.shape
+            return (self.frame.group * waves + self.frame.wave) * lanes + self.frame.lane
+        return np.zeros((1, 1, 1), dtype=np.int64)
+
+    def _check_alignment(self, address: Array, flat: Array, size: int, mask: Array | None) -> None:
+        if size > 1 and int(np.bitwise_or.reduce(flat, axis=None)) & (size - 1) and "alignment" in self.launch.checks:
+            alignment.report(self, address, size, mask)
+
+    def _global(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+        if mask is None:
+            flat, lanes = address, None
+        else:
+            lanes = np.broadcast_to(mask, self.frame.shape)
+            flat = np.broadcast_to(address, self.frame.shape)[lanes]
+            if not flat.size:
+                return []
+        self._check_alignment(address, flat, size, mask)
+        region = self.launch.memory.find(int(flat.flat[0]))
+        if region is not None and region.size >= size:
+            # One comparison does both ends: an address below the base wraps to a huge offset.
+            offset = flat - np.uint64(region.base)
+            if int(offset.max()) <= region.size - size:
+                self._check_writable(region, kind, address, mask)
+                return [Piece(region, offset.view(np.int64), lanes)]
+        return self._several(address, size, kind, mask)
+
+    def _check_writable(self, region: Region, kind: str, address: Array, mask: Array | None) -> None:
+        if region.readonly and kind != "read":
+            bounds.report_readonly(self, region, address, mask)
+
+    def _several(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+        """Lanes of one access in several allocations."""
+        full = np.broadcast_to(address, self.frame.shape)
+        open_lanes = np.ones(self.frame.shape, dtype=np.bool_) if mask is None else np.broadcast_to(mask, self.frame.shape).copy()
+        found = []
+        while open_lanes.any():
+            first = full[open_lanes][0]
+            region = self.launch.memory.find(int(first))
+            offset = full - np.uint64(region.base if region is not None else 0)
+            inside = open_lanes & (offset <= np.uint64(max(0, region.size - size))) if region is not None else open_lanes
+            if region is None or region.size < size or not inside.any() or not inside.flat[np.argmax(open_lanes)]:
+                bounds.report(self, "global", address, size, kind, mask, region)
+            assert region is not None
+            self._check_writable(region, kind, address, mask)
+            found.append(Piece(region, offset[inside].view(np.int64), inside))
+            open_lanes &= ~inside
+        return found
+
+    def _generic(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+        found: list[Piece] = []
+        elsewhere = np.zeros((1, 1, 1), dtype=np.bool_)
+        for space, (base, extent) in self.launch.chip.windows.items():
+            inside = (address - np.uint64(base)) < np.uint64(extent)
+            if not inside.any():
+                continue
+            elsewhere = elsewhere | inside
+            if inside.all():
+                return self.pieces(space, address - np.uint64(base), size, kind, mask)
+            lanes = inside if mask is None else inside & mask
+            if np.any(lanes):
+                found += self.pieces(space, address - np.uint64(base), size, kind, lanes)
+        if not elsewhere.any():
+            return self._global(address, size, kind, mask)
+        rest = ~elsewhere if mask is None else ~elsewhere & mask
+        return found + (self._global(address, size, kind, rest) if np.any(rest) else [])
+
+    # --- loads and stores --------------------------------------------------------------------------------------------
+
+    def load(
+        self, space: str, address: Array, bits: int, count: int = 1, *, order: str = "weak", scope: str = "workgroup",
+        lanes: int | None = None,
+    ) -> tuple[Array, ...]:
+        size = bits * count // 8
+        mask = self._first_lanes(lanes)
+        pieces = self.pieces(space, address, size, "read", mask)
+        if not self.quiet:
+            self._observe(space, pieces, size, "read", order, scope)
+        if len(pieces) == 1 and pieces[0].lanes is None:
+            raw = gather(pieces[0].region, pieces[0].index, size)
+        else:
+            raw = np.zeros(self.frame.shape, dtype=ELEMENTS[size])
+            for piece in pieces:
+                raw[piece.lanes] = gather(piece.region, piece.index, size)
+        if not self.quiet and self.launch.track_poison and self._any_poison(pieces, size):
+            self.tainted = True
+        elif order != "weak" and self.launch.races is not None:
+            self.launch.races.synchronise(self, pieces, order)
+        return _elements(raw, bits, count)
+
+    def _first_lanes(self, lanes: int | None) -> Array | None:
+        if lanes is None or lanes >= self.wave_size:
+            return self.mask
+        first = self.frame.lane < lanes
+        return first if self.mask is None else first & self.mask
+
+    def _any_poison(self, pieces: list[Piece], size: int) -> bool:
+        return any(
+            p.region.poison is not None and bool(gather_poison(p.region, p.index, size).any()) for p in pieces
+        )
+
+    def load_poison(self, space: str, address: Array, bits: int, count: int, lanes: int | None) -> tuple[Array, ...]:
+        """The poison of what `load` gives; lanes that did not load are wholly poison when `lanes` left them out."""
+        size = bits * count // 8
+        raw = np.zeros(self.frame.shape, dtype=ELEMENTS[size])
+        for piece in self.pieces(space, address, size, "read", self._first_lanes(lanes)):
+            if piece.region.poison is None:
+                continue
+            taken = gather_poison(piece.region, piece.index, size)
+            if piece.lanes is None:
+                raw[...] = taken
+            else:
+                raw[piece.lanes] = taken
+        return _elements(raw, bits, count)
+
+    def store(
+        self, space: str, address: Array, values: Sequence[Array], *, order: str = "weak", scope: str = "workgroup"
+    ) -> None:
+        self.store_poisoned(space, address, values, None, order, scope)
+
+    def store_poisoned(
+        self, space: str, address: Array, values: Sequence[Array], poison: Sequence[Array] | None, order: str, scope: str
+    ) -> None:
+        """`store`, with undefined bits beside the values."""
+        raw = _packed(values)
+        size = raw.dtype.itemsize
+        pieces = self.pieces(space, address, size, "write", self.mask)
+        self._observe(space, pieces, size, "write", order, scope, raw)
+        raw_poison = None if poison is None else _packed(poison)
+        for piece in pieces:
+            self._write(piece, raw, raw_poison, size)
+        if _STRONG & {order} and self.launch.races is not None:
+            self.launch.races.synchronise(self, pieces, order)
+
+    def _write(self, piece: Piece, raw: Array, poison: Array | None, size: int) -> None:
+        region = piece.region
+        index, values = self._matched(piece, raw)
+        scatter(region.data, region.view(size), index, values, size)
+        if region.poison is not None:
+            marks = np.zeros((1,), dtype=ELEMENTS[size]) if poison is None else self._matched(piece, poison)[1]
+            scatter(region.poison, region.poison_view(size), index, marks, size)
+        elif poison is not None and poison.view(np.uint8).any():
+            region.poison = np.zeros(len(region.data), dtype=np.uint8)
+            scatter(region.poison, region.poison_view(size), index, self._matched(piece, poison)[1], size)
+
+    def _matched(self, piece: Piece, raw: Array) -> tuple[Array, Array]:
+        """Offsets and values of the same lanes, in ascending order of lanes."""
+        if piece.lanes is not None:
+            return piece.index, np.broadcast_to(raw, self.frame.shape)[piece.lanes]
+        if piece.index.shape == raw.shape:
+            return piece.index, raw
+        index, values = np.broadcast_arrays(piece.index, raw)
+        return index, values
+
+    def _observe(
+        self, space: str, pieces: list[Piece], size: int, kind: str, order: str, scope: str, raw: Array | None = None
+    ) -> None:
+        """Count the access and show it to the checks that watch memory."""
+        launch = self.launch
+        for piece in pieces:
+            count = self.frame.threads if piece.lanes is None else piece.index.size
+            launch.counters.access(space, kind, size, count)
+        if self.batch.copies.outstanding and launch.watch_pending:
+            pending.check(self, pieces, size, kind)
+        if launch.races is not None and space not in ("param", "const", "local"):
+            strong = order in _STRONG
+            for piece in pieces:
+                values = None
+                if raw is not None:
+                    values = np.broadcast_to(raw, self.frame.shape)
+                    values = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
+                launch.races.access(self, piece, size, kind, strong, values)
+        if launch.watch_banks and space in ("shared", "generic"):
+            bank_conflicts.count(self, pieces, size)
+
+    # --- atomics -----------------------------------------------------------------------------------------------------
+
+    def atomic(
+        self, space: str, address: Array, op: str, operands: Sequence[Array], fmt: str = "", *, order: str = "relaxed",
+        scope: str = "device",
+    ) -> Array:
+        size = operands[0].dtype.itemsize
+        # Every lane acts for itself, also where address and operands are uniform.
+        mask = np.ones((1, 1, 1), dtype=np.bool_) if self.mask is None else self.mask
+        pieces = self.pieces(space, address, size, "atomic", np.broadcast_to(mask, self.frame.shape))
+        old = np.zeros(self.frame.shape, dtype=operands[0].dtype)
+        self._observe(space, pieces, size, "atomic", order, scope)
+        for piece in pieces:
+            self._check_atomic_poison(piece, size)
+            values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
+            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random)
+        if self.launch.races is not None:
+            self.launch.races.synchronise(self, pieces, order)
+        self.launch.counters.add("atomics", sum(p.index.size for p in pieces))
+        return old
+
+    def _check_atomic_poison(self, piece: Piece, size: int) -> None:
+        region = piece.region
+        if region.poison is None or not self.launch.track_poison:
+            return
+        bad = gather_poison(region, piece.index, size)
+        if bad.view(np.uint8).any():
+            from tilefw.sim.checks import initialisation
+
+            initialisation.report_memory(self, piece, bad)
+            scatter(region.poison, region.poison_view(size), piece.index, np.zeros((1,), dtype=ELEMENTS[size]), size)
+
+    def fence(self, order: str = "acq_rel", scope: str = "device") -> None:
+        if self.launch.races is not None:
+            self.launch.races.fence(self)
+
+    # --- generic addresses -------------------------------------------------------------------------------------------
+
+    def to_generic(self, address: Array, space: str) -> Array:
+        base, _ = self.launch.chip.windows.get(space, (0, 0))
+        return address.astype(np.uint64) + np.uint64(base)
+
+    def from_generic(self, address: Array, space: str, bits: int = 64) -> Array:
+        base, _ = self.launch.chip.windows.get(space, (0, 0))
+        return (address.astype(np.uint64) - np.uint64(base)).astype(UNSIGNED[bits])
+
+    def is_space(self, address: Array, space: str) -> Array:
+        windows = self.launch.chip.windows
+        if space in windows:
+            base, extent = windows[space]
+            return (address - np.uint64(base)) < np.uint64(extent)
+        result = np.ones((1, 1, 1), dtype=np.bool_)
+        for base, extent in windows.values():
+            result = result & ~((address - np.uint64(base)) < np.uint64(extent))
+        return result
+
+    # --- asynchronous copies -----------------------------------------------------------------------------------------
+
+    def copy_async(
+        self, destination_space: str, destination: Array, source_space: str, source: Array, size: int,
+        source_size: Array | None = None,
+    ) -> None:
+        self.batch.copies.issue(self, destination_space, destination, source_space, source, size, source_size)
+
+    def commit_group(self) -> None:
+        self.batch.copies.commit(self)
+
+    def wait_group(self, pending: int) -> None:
+        self.batch.copies.wait(self, pending)
+
+    def wait_all(self) -> None:
+        self.batch.copies.wait(self, -1)
+
+
+def _elements(raw: Array, bits: int, count: int) -> tuple[Array, ...]:
+    """The elements of wide words, lowest first."""
+    if count == 1:
+        return (raw,)
+    parts = np.ascontiguousarray(raw)[..., None].view(ELEMENTS[bits // 8])
+    return tuple(parts[..., i] for i in range(count))
+
+
+def _packed(values: Sequence[Array]) -> Array:
+    """Elements side by side as one wide word."""
+    if len(values) == 1:
+        return values[0]
+    shape = np.broadcast_shapes(*(v.shape for v in values))
+    stacked = np.empty((*shape, len(values)), dtype=values[0].dtype)
+    for i, value in enumerate(values):
+        stacked[..., i] = value
+    return stacked.view(ELEMENTS[values[0].dtype.itemsize * len(values)])[..., 0]

@@ -1,0 +1,169 @@
+"""Memory as regions of bytes: global allocations at 64-bit addresses with guard gaps, and the shared, local and parameter blocks.
+
+A region holds its bytes in one NumPy array and, until all of them are initialised, a second one of poison: a set bit
+says that the bit beside it was never written. Elements are gathered and scattered through views of the element's width.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+
+import numpy as np
+
+from tilefw.api.errors import LaunchError
+from tilefw.sim.floats import Array
+
+# Wide elements move as complex128, whose copies are plain moves of 16 bytes.
+ELEMENTS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+GUARD_BYTES = 1 << 16
+ALIGNMENT = 512
+FIRST_ADDRESS = 0x10_0000_0000
+# One process must survive any kernel and any launch file: more than this is refused.
+MEMORY_LIMIT = 8 << 30
+
+
+class Region:
+    """`size` bytes from address `base`; `stride` separates the copies of a per-workgroup or per-thread space."""
+
+    __slots__ = (
+        "_poison_views", "_views", "base", "data", "element", "flags", "label", "poison", "races", "readonly", "size", "stride",
+    )
+
+    def __init__(
+        self, base: int, size: int, *, copies: int = 1, label: str = "", readonly: bool = False, element: str = ""
+    ) -> None:
+        self.base, self.size, self.label, self.readonly, self.element = base, size, label, readonly, element
+        self.stride = size + -size % 16
+        self.data: Array = np.zeros(max(16, self.stride * copies), dtype=np.uint8)
+        self.poison: Array | None = np.full(len(self.data), 0xFF, dtype=np.uint8)
+        if self.stride != size or not size:
+            # Padding belongs to nobody: it must not keep the region from being settled.
+            self.poison[: self.stride * copies].reshape(copies, self.stride)[:, size:] = 0
+            self.poison[self.stride * copies :] = 0
+        self.flags: Array | None = None
+        self.races: object | None = None
+        self._views: dict[int, Array] = {}
+        self._poison_views: dict[int, Array] = {}
+
+    def view(self, width: int) -> Array:
+        view = self._views.get(width)
+        if view is None:
+            view = self._views[width] = self.data.view(ELEMENTS[width])
+        return view
+
+    def poison_view(self, width: int) -> Array:
+        view = self._poison_views.get(width)
+        if view is None:
+            assert self.poison is not None
+            view = self._poison_views[width] = self.poison.view(ELEMENTS[width])
+        return view
+
+    def settle(self) -> None:
+        """Drop the poison where nothing of it is left."""
+        if self.poison is not None and not self.poison.any():
+            self.poison = None
+            self._poison_views.clear()
+
+    def initialise(self, offset: int, data: bytes | memoryview) -> None:
+        self.data[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        if self.poison is None:
+            return
+        if offset == 0 and len(data) == self.size:
+            self.poison = None
+            self._poison_views.clear()
+        else:
+            self.poison[offset : offset + len(data)] = 0
+
+
+def gather(region: Region, index: Array, width: int) -> Array:
+    """Elements of `width` bytes at byte offsets `index` (int64, in range); any alignment."""
+    return _take(region.view, region.data, index, width)
+
+
+def gather_poison(region: Region, index: Array, width: int) -> Array:
+    assert region.poison is not None
+    return _take(region.poison_view, region.poison, index, width)
+
+
+def _take(view: object, data: Array, index: Array, width: int) -> Array:
+    if not (np.bitwise_or.reduce(index, axis=None) & (width - 1)):
+        return np.take(view(width), index >> (width.bit_length() - 1))  # type: ignore[operator]
+    taken = np.take(data, index[..., None] + np.arange(width))
+    return taken.view(ELEMENTS[width])[..., 0]
+
+
+def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -> None:
+    """Write elements at byte offsets; where offsets are equal, the last one stays."""
+    if not (np.bitwise_or.reduce(index, axis=None) & (width - 1)):
+        view[index >> (width.bit_length() - 1)] = values
+        return
+    byte_index = index[..., None] + np.arange(width)
+    data[byte_index] = np.ascontiguousarray(values)[..., None].view(np.uint8)
+
+
+class GlobalMemory:
+    """Every live allocation of a device, found by address. Handles are positive integers; 0 is null."""
+
+    def __init__(self, limit: int = MEMORY_LIMIT) -> None:
+        self._by_handle: dict[int, Region] = {}
+        self._bases: list[int] = []
+        self._regions: list[Region] = []
+        self._next_handle = 1
+        self._next_address = FIRST_ADDRESS
+        self._limit = limit
+        self.used = 0
+
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._regions)
+
+    @property
+    def limit(self) -> int:
+        return self._limit
+
+    def allocate(self, size: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """A new region; raises LaunchError when size is negative or memory is spent."""
+        if size < 0:
+            raise LaunchError(f"an allocation of {size} bytes", code="TFW0340", help="sizes are not negative")
+        if self.used + size > self._limit:
+            raise LaunchError(
+                f"out of simulated memory: {size} bytes asked for, {self._limit - self.used} of {self._limit} free", code="TFW0340"
+            )
+        region = Region(self._next_address, size, label=label, readonly=readonly, element=element)
+        self._next_address += size + GUARD_BYTES
+        self._next_address += -self._next_address % ALIGNMENT
+        handle = self._next_handle
+        self._next_handle += 1
+        self._by_handle[handle] = region
+        self._bases.append(region.base)
+        self._regions.append(region)
+        self.used += size
+        return handle
+
+    def free(self, handle: int) -> None:
+        region = self.region(handle)
+        place = bisect.bisect_left(self._bases, region.base)
+        del self._bases[place], self._regions[place], self._by_handle[handle]
+        self.used -= region.size
+
+    def region(self, handle: int) -> Region:
+        region = self._by_handle.get(handle)
+        if region is None:
+            raise LaunchError(f"no live allocation has handle {handle}", code="TFW0341", help="was it freed?")
+        return region
+
+    def nearest(self, address: int) -> Region | None:
+        """The region that a wild address most likely meant: the one below it, unless the next one is closer."""
+        below = self.find(address)
+        place = bisect.bisect_right(self._bases, address)
+        above = self._regions[place] if place < len(self._regions) else None
+        if below is None or above is None:
+            return below or above
+        return below if address - (below.base + below.size) <= above.base - address else above
+
+    def find(self, address: int) -> Region | None:
+        """The last region that starts at or below the address; None where there is none."""
+        place = bisect.bisect_right(self._bases, address) - 1
+        if place < 0:
+            return None
+        return self._regions[place]

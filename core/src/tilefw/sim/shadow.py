@@ -1,0 +1,237 @@
+"""The algebra with poison: each value is bits and, beside them, which of those bits are undefined.
+
+The engine turns to it only for an instruction that meets undefined bits. Bitwise operations, moves and choices are exact to
+the bit; every other primitive makes the whole result undefined in lanes where any operand is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilefw.sim.algebra import PRIMITIVES
+from tilefw.sim.checks import initialisation
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import all_ones
+
+
+class Shadowed(NamedTuple):
+    """Bits and poison of one value; the poison has the bits' dtype and a shape that broadcasts with theirs."""
+
+    bits: Array
+    poison: Array
+
+
+def nonzero(poison: Array) -> Array:
+    return poison if poison.dtype == np.bool_ else poison != 0
+
+
+def _clean(like: Array) -> Array:
+    return np.zeros((1, 1, 1), dtype=like.dtype)
+
+
+def _filled(where: Array, like: Array) -> Array:
+    """Full poison of the value's width in marked lanes."""
+    return np.where(where, all_ones(like), _clean(like))
+
+
+def _unpair(value: Any) -> Any:
+    if isinstance(value, Shadowed):
+        return value.bits
+    if isinstance(value, (list, tuple)) and value and not isinstance(value, str):
+        return [_unpair(v) for v in value]
+    return value
+
+
+def _poisons(value: Any) -> list[Array]:
+    if isinstance(value, Shadowed):
+        return [nonzero(value.poison)]
+    if isinstance(value, (list, tuple)):
+        return [p for v in value for p in _poisons(v)]
+    return []
+
+
+def _bits_and_poison(value: Any) -> Shadowed:
+    return value if isinstance(value, Shadowed) else Shadowed(value, _clean(value))
+
+
+class ShadowLanes:
+    """Wraps the executing algebra `base`; a drop-in `Algebra` whose values are `Shadowed`."""
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.wave_size = base.wave_size
+        for name in PRIMITIVES:
+            if not hasattr(type(self), name):
+                setattr(self, name, self._general(name))
+
+    def _general(self, name: str) -> Callable[..., Any]:
+        primitive = getattr(self.base, name)
+
+        def call(*operands: Any, **keywords: Any) -> Any:
+            result = primitive(*map(_unpair, operands), **{k: _unpair(v) for k, v in keywords.items()})
+            if result is None:
+                return None
+            marks = [p for v in (*operands, *keywords.values()) for p in _poisons(v)]
+            where = np.zeros((1, 1, 1), dtype=np.bool_)
+            for mark in marks:
+                where = where | mark
+            return _spread(result, self._across(name, where))
+
+        return call
+
+    def _across(self, name: str, where: Array) -> Array:
+        """Primitives that mix lanes spread poison over the wave."""
+        if name in ("ballot", "wave_reduce", "match", "matrix_multiply"):
+            if self.base.mask is not None:
+                where = where & self.base.mask
+            return where.any(axis=2, keepdims=True)
+        return where
+
+    # --- exact to the bit ----------------------------------------------------------------------------------------------
+
+    def undefined(self, bits: int) -> Shadowed:
+        zero = self.base.const(0, bits)
+        return Shadowed(zero, all_ones(zero))
+
+    def and_(self, a: Any, b: Any) -> Shadowed:
+        a, b = _bits_and_poison(a), _bits_and_poison(b)
+        return Shadowed(a.bits & b.bits, (a.poison & b.poison) | (a.poison & b.bits) | (b.poison & a.bits))
+
+    def or_(self, a: Any, b: Any) -> Shadowed:
+        a, b = _bits_and_poison(a), _bits_and_poison(b)
+        return Shadowed(a.bits | b.bits, (a.poison & b.poison) | (a.poison & ~b.bits) | (b.poison & ~a.bits))
+
+    def xor(self, a: Any, b: Any) -> Shadowed:
+        a, b = _bits_and_poison(a), _bits_and_poison(b)
+        return Shadowed(a.bits ^ b.bits, a.poison | b.poison)
+
+    def not_(self, a: Any) -> Shadowed:
+        a = _bits_and_poison(a)
+        return Shadowed(~a.bits, a.poison)
+
+    def select(self, p: Any, a: Any, b: Any) -> Shadowed:
+        p, a, b = _bits_and_poison(p), _bits_and_poison(a), _bits_and_poison(b)
+        poison = np.where(p.bits, a.poison, b.poison)
+        if p.poison.any():
+            differs = (a.bits != b.bits) | nonzero(a.poison) | nonzero(b.poison)
+            poison = np.where(p.poison & differs, all_ones(a.bits), poison)
+        return Shadowed(np.where(p.bits, a.bits, b.bits), poison)
+
+    def _same_move(self, name: str, a: Any, *rest: Any) -> Shadowed:
+        a = _bits_and_poison(a)
+        move = getattr(self.base, name)
+        return Shadowed(move(a.bits, *rest), move(a.poison, *rest))
+
+    def zero_extend(self, a: Any, bits: int) -> Shadowed:
+        return self._same_move("zero_extend", a, bits)
+
+    def sign_extend(self, a: Any, bits: int) -> Shadowed:
+        return self._same_move("sign_extend", a, bits)
+
+    def truncate(self, a: Any, bits: int) -> Shadowed:
+        return self._same_move("truncate", a, bits)
+
+    def reverse_bits(self, a: Any) -> Shadowed:
+        return self._same_move("reverse_bits", a)
+
+    def fneg(self, a: Any, fmt: str, ftz: bool = False) -> Shadowed:
+        a = _bits_and_poison(a)
+        return Shadowed(self.base.fneg(a.bits, fmt, ftz), a.poison)
+
+    def join(self, parts: Sequence[Any]) -> Shadowed:
+        pairs = [_bits_and_poison(p) for p in parts]
+        return Shadowed(self.base.join([p.bits for p in pairs]), self.base.join([p.poison for p in pairs]))
+
+    def split(self, a: Any, bits: int) -> tuple[Shadowed, ...]:
+        a = _bits_and_poison(a)
+        return tuple(map(Shadowed, self.base.split(a.bits, bits), self.base.split(a.poison, bits)))
+
+    def _shift(self, name: str, a: Any, amount: Any, *rest: Any) -> Shadowed:
+        a, amount = _bits_and_poison(a), _bits_and_poison(amount)
+        move = getattr(self.base, name)
+        poison = move(a.poison, amount.bits, *rest) | _filled(nonzero(amount.poison), a.bits)
+        return Shadowed(move(a.bits, amount.bits, *rest), poison)
+
+    def shl(self, a: Any, amount: Any) -> Shadowed:
+        return self._shift("shl", a, amount)
+
+    def shr(self, a: Any, amount: Any, signed: bool) -> Shadowed:
+        return self._shift("shr", a, amount, signed)
+
+    def permute_bytes(self, a: Any, b: Any, selector: Any) -> Shadowed:
+        a, b, selector = _bits_and_poison(a), _bits_and_poison(b), _bits_and_poison(selector)
+        poison = self.base.permute_bytes(a.poison, b.poison, selector.bits) | _filled(nonzero(selector.poison), a.bits)
+        return Shadowed(self.base.permute_bytes(a.bits, b.bits, selector.bits), poison)
+
+    def rearrange(self, values: Sequence[Any], bits: int, mapping: Any) -> tuple[Shadowed, ...]:
+        pairs = [_bits_and_poison(v) for v in values]
+        moved = self.base.rearrange([p.bits for p in pairs], bits, mapping)
+        return tuple(map(Shadowed, moved, self.base.rearrange([p.poison for p in pairs], bits, mapping)))
+
+    def read_lane(self, a: Any, lane: Any) -> Shadowed:
+        a, lane = _bits_and_poison(a), _bits_and_poison(lane)
+        base = self.base
+        index = (lane.bits & np.uint32(base.wave_size - 1)).astype(np.intp)
+        lost = nonzero(lane.poison)
+        if base.mask is not None:
+            lost = lost | ~base.lane_is_active(index)
+        poison = base.read_lane(np.broadcast_to(a.poison, np.broadcast_shapes(a.poison.shape, a.bits.shape)), lane.bits)
+        return Shadowed(base.read_lane(a.bits, lane.bits), poison | _filled(lost, a.bits))
+
+    # --- memory ----------------------------------------------------------------------------------------------------------
+
+    def _address(self, address: Any) -> Array:
+        address = _bits_and_poison(address)
+        if address.poison.any():
+            initialisation.report(self.base, "the address", nonzero(address.poison))
+        return address.bits
+
+    def load(self, space: str, address: Any, bits: int, count: int = 1, **keywords: Any) -> tuple[Shadowed, ...]:
+        where = self._address(address)
+        values = self.base.load(space, where, bits, count, **keywords)
+        poison = self.base.load_poison(space, where, bits, count, keywords.get("lanes"))
+        return tuple(map(Shadowed, values, poison))
+
+    def store(self, space: str, address: Any, values: Sequence[Any], *, order: str = "weak", scope: str = "workgroup") -> None:
+        where = self._address(address)
+        pairs = [_bits_and_poison(v) for v in values]
+        if space in ("global", "generic"):
+            lost = np.zeros((1, 1, 1), dtype=np.bool_)
+            for pair in pairs:
+                lost = lost | nonzero(pair.poison)
+            initialisation.report(self.base, "the stored value", lost)
+        keep = None if space == "global" else [p.poison for p in pairs]
+        self.base.store_poisoned(space, where, [p.bits for p in pairs], keep, order, scope)
+
+    def atomic(self, space: str, address: Any, op: str, operands: Sequence[Any], fmt: str = "", **keywords: Any) -> Shadowed:
+        where = self._address(address)
+        pairs = [_bits_and_poison(v) for v in operands]
+        lost = np.zeros((1, 1, 1), dtype=np.bool_)
+        for pair in pairs:
+            lost = lost | nonzero(pair.poison)
+        initialisation.report(self.base, "the operand of an atomic operation", lost)
+        return _bits_and_poison(self.base.atomic(space, where, op, [p.bits for p in pairs], fmt, **keywords))
+
+    def copy_async(
+        self, destination_space: str, destination: Any, source_space: str, source: Any, size: int, source_size: Any = None
+    ) -> None:
+        amount = None
+        if source_size is not None:
+            amount = _bits_and_poison(source_size)
+            initialisation.report(self.base, "the size of an asynchronous copy", nonzero(amount.poison))
+            amount = amount.bits
+        self.base.copy_async(destination_space, self._address(destination), source_space, self._address(source), size, amount)
+
+    def require(self, p: Any, message: str) -> None:
+        p = _bits_and_poison(p)
+        initialisation.report(self.base, "an operand", p.poison)
+        self.base.require(p.bits, message)
+
+
+def _spread(result: Any, where: Array) -> Any:
+    if isinstance(result, tuple):
+        return tuple(Shadowed(r, _filled(where, r)) for r in result)
+    return Shadowed(result, _filled(where, result))

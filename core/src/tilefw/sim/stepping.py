@@ -1,0 +1,101 @@
+"""The careful way through one instruction: under a guard, in some lanes only, or with undefined bits among its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.checks import initialisation
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import Frame
+from tilefw.sim.program import Instruction
+from tilefw.sim.shadow import Shadowed, nonzero
+
+Step = Callable[[Any, Any], None]
+
+
+def write(frame: Frame, slot: int, value: Array, poison: Array | None) -> None:
+    """Put a result into a register, in the lanes that change."""
+    if poison is not None and not poison.view(np.uint8).any():
+        poison = None
+    merge = frame.merge
+    if merge is None:
+        frame.registers[slot], frame.poison[slot] = value, poison
+        return
+    old, old_poison = frame.registers[slot], frame.poison[slot]
+    frame.registers[slot] = np.where(merge, value, old)
+    if poison is None and old_poison is None:
+        return
+    zero = np.zeros((1, 1, 1), dtype=old.dtype)
+    mixed = np.where(merge, zero if poison is None else poison, zero if old_poison is None else old_poison)
+    frame.poison[slot] = mixed if mixed.view(np.uint8).any() else None
+
+
+def slow_step(instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Step:
+    """The instruction with any frame, any mask and any poison; the fast closure hands over to it before it has had effects."""
+    meaning = instruction.meaning
+    assert meaning is not None
+
+    def step(lanes: Any, frame: Frame) -> None:
+        registers, poison = frame.registers, frame.poison
+        lanes.instruction = instruction
+        if lanes.tainted or any(poison[s] is not None for s in sources):
+            # A load that found poison is repeated for it: its access was counted and checked already.
+            lanes.quiet = lanes.tainted
+            values = [Shadowed(registers[s], _poison_of(frame, s)) for s in sources]
+            results = meaning(lanes.shadow, *values)
+            lanes.quiet = False
+            lanes.tainted = False
+        else:
+            results = meaning(lanes, *(registers[s] for s in sources))
+            if lanes.tainted:
+                step(lanes, frame)
+                return
+        if not destinations:
+            return
+        if len(destinations) == 1 and (not isinstance(results, tuple) or isinstance(results, Shadowed)):
+            results = (results,)
+        for slot, result in zip(destinations, results, strict=True):
+            if isinstance(result, Shadowed):
+                write(frame, slot, result.bits, result.poison)
+            else:
+                write(frame, slot, result, None)
+
+    return step
+
+
+def _poison_of(frame: Frame, slot: int) -> Array:
+    poison = frame.poison[slot]
+    return np.zeros((1, 1, 1), dtype=frame.registers[slot].dtype) if poison is None else poison
+
+
+def guarded(step: Step, instruction: Instruction) -> Step:
+    """A step that acts where its predicate holds."""
+    assert instruction.guard is not None
+    register, negated = instruction.guard.register.index, instruction.guard.negated
+
+    def whole(lanes: Any, frame: Frame) -> None:
+        predicate = frame.registers[register]
+        if frame.poison[register] is not None:
+            lanes.instruction = instruction
+            initialisation.report(lanes, "the guard", nonzero(frame.poison[register]))
+        if predicate.size == 1:
+            if bool(predicate.flat[0]) != negated:
+                step(lanes, frame)
+            return
+        acting = ~predicate if negated else predicate
+        if frame.active is not None:
+            acting = acting & frame.active
+        elif acting.all():
+            step(lanes, frame)
+            return
+        if not acting.any():
+            return
+        merge, mask = frame.merge, lanes.mask
+        frame.merge = lanes.mask = acting
+        step(lanes, frame)
+        frame.merge, lanes.mask = merge, mask
+
+    return whole

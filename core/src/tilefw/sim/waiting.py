@@ -1,0 +1,207 @@
+"""Threads that wait at barriers, who releases them, and the report when nobody can.
+
+The common case, every living thread of the batch at one barrier, needs none of this state: it passes at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.checks import barriers
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import Frame
+from tilefw.sim.program import Barrier, Instruction
+from tilefw.sim.stepping import write
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """Threads `mask` that have arrived with `instruction`; those that `waits` go on at block `following`."""
+
+    number: int
+    mask: Array
+    instruction: Instruction
+    following: int
+    stack: tuple[int, ...]
+    expected: int | None
+    members: Array | None
+    waits: bool
+    predicate: Array | None
+    destination: int | None
+
+
+class Waiting:
+    """Arrivals of one batch that are not released yet."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._arrivals: list[_Arrival] = []
+        self._settle_in = 1
+        self._settle_step = 1
+
+    @property
+    def empty(self) -> bool:
+        return not any(a.waits for a in self._arrivals)
+
+    def arrive(self, strand: Any, frame: Frame, block: Any) -> int | None:
+        """A strand comes to a barrier; the next block when it passes at once."""
+        batch = self._batch
+        flow: Barrier = block.flow.flow
+        mask = batch.mask_of(strand)
+        launch = batch.launch
+        launch.counters.add("barriers", 1)
+        if flow.scope == "workgroup" and not self._arrivals and not flow.counted and flow.reduce is None and flow.action == "sync":
+            number = frame.registers[block.flow_sources[0]]
+            if number.size == 1 and (strand.mask is None or (mask == batch.alive).all()):
+                self._passed_by_all()
+                return strand.block + 1
+        if flow.aligned:
+            barriers.check_aligned(batch, mask, block.flow)
+        values = [self._spread(frame, frame.registers[s]) for s in block.flow_sources]
+        if flow.scope == "wave":
+            self._arrive_wave(strand, block, mask, values[0])
+        else:
+            self._arrive_workgroup(strand, block, mask, values, flow)
+        if flow.action == "arrive":
+            self.recheck()
+            return strand.block + 1
+        frame.finish()
+        self.recheck()
+        return None
+
+    def _spread(self, frame: Frame, value: Array) -> Array:
+        batch = self._batch
+        if frame is batch.frame:
+            return np.broadcast_to(value, frame.shape)
+        full = np.zeros(batch.frame.shape, dtype=value.dtype)
+        full[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(value, frame.shape)[:, 0, :]
+        return full
+
+    def _arrive_wave(self, strand: Any, block: Any, mask: Array, members: Array) -> None:
+        self._arrivals.append(
+            _Arrival(-1, mask, block.flow, strand.block + 1, strand.stack, None, members.copy(), True, None, None)
+        )
+
+    def _arrive_workgroup(self, strand: Any, block: Any, mask: Array, values: list[Array], flow: Barrier) -> None:
+        counts = values[1] if flow.counted else None
+        predicate = values[-1].copy() if flow.reduce is not None else None
+        destination = block.flow_destinations[0] if flow.reduce is not None else None
+        for number in np.unique(values[0][mask]).tolist():
+            part = mask & (values[0] == number)
+            sizes = [None] if counts is None else np.unique(counts[part]).tolist()
+            for size in sizes:
+                chosen = part if size is None else part & (counts == size)
+                self._arrivals.append(_Arrival(
+                    int(number), chosen, block.flow, strand.block + 1, strand.stack, size, None, flow.action == "sync", predicate,
+                    destination,
+                ))
+
+    def _passed_by_all(self) -> None:
+        batch = self._batch
+        if batch.launch.races is not None:
+            batch.launch.races.barrier_all(batch)
+        self._settle_in -= 1
+        if not self._settle_in:
+            # Looking whether all of shared memory is written costs a pass over it: ever more rarely.
+            batch.region("shared").settle()
+            self._settle_step *= 2
+            self._settle_in = self._settle_step
+
+    def recheck(self) -> None:
+        """Release every barrier that is complete."""
+        if not self._arrivals:
+            return
+        for number in sorted({a.number for a in self._arrivals}):
+            if number < 0:
+                self._release_waves()
+            else:
+                self._release_workgroups(number)
+        self._arrivals = [a for a in self._arrivals if a.mask.any()]
+
+    def _release_workgroups(self, number: int) -> None:
+        batch = self._batch
+        arrivals = [a for a in self._arrivals if a.number == number]
+        present = np.zeros(batch.frame.shape, dtype=np.bool_)
+        for arrival in arrivals:
+            present |= arrival.mask
+        for slot in range(len(present)):
+            if not present[slot].any():
+                continue
+            expected = [a.expected for a in arrivals if a.mask[slot].any()]
+            count = max((e for e in expected if e is not None), default=None)
+            # Barriers count warps: a wave that has arrived counts whole (PTX ISA, "bar": thread counts in multiples of warps).
+            here = int(present[slot].any(axis=1).sum()) * batch.frame.shape[2]
+            complete = bool((present[slot] == batch.alive[slot]).all()) if count is None else here >= count
+            if complete:
+                self._release(arrivals, present[slot], slot)
+
+    def _release(self, arrivals: list[_Arrival], present: Array, slot: int) -> None:
+        batch = self._batch
+        only = np.zeros(batch.frame.shape, dtype=np.bool_)
+        only[slot] = present
+        if batch.launch.races is not None:
+            batch.launch.races.barrier(batch, slot, np.nonzero(present.any(axis=1))[0])
+        total = _reduced(arrivals, only)
+        for arrival in arrivals:
+            freed = arrival.mask & only
+            if not freed.any():
+                continue
+            arrival.mask = arrival.mask & ~only
+            if arrival.destination is not None:
+                self._give(arrival, freed, total)
+            if arrival.waits:
+                self._free(arrival, freed)
+
+    def _give(self, arrival: _Arrival, freed: Array, total: tuple[int, int]) -> None:
+        ones, count = total
+        flow: Any = arrival.instruction.flow
+        value = {
+            "popc": np.full((1, 1, 1), ones, dtype=np.uint32), "and": np.full((1, 1, 1), ones == count),
+            "or": np.full((1, 1, 1), ones > 0),
+        }[flow.reduce]
+        frame = self._batch.frame
+        merge, frame.merge = frame.merge, freed
+        assert arrival.destination is not None
+        write(frame, arrival.destination, value, None)
+        frame.merge = merge
+
+    def _free(self, arrival: _Arrival, freed: Array) -> None:
+        from tilefw.sim.strands import Strand
+
+        whole = None if freed.all() else freed
+        self._batch.strands.append(Strand(arrival.following, whole, arrival.stack))
+        self._batch._join()
+
+    def _release_waves(self) -> None:
+        batch = self._batch
+        arrivals = [a for a in self._arrivals if a.number < 0]
+        present = np.zeros(batch.frame.shape, dtype=np.bool_)
+        for arrival in arrivals:
+            present |= arrival.mask
+        bit = np.uint32(1) << (batch.frame.lane.astype(np.uint32) & np.uint32(31))
+        words = (present * bit).sum(axis=2, dtype=np.uint32)[:, :, None]
+        alive = (batch.alive * bit).sum(axis=2, dtype=np.uint32)[:, :, None]
+        for arrival in arrivals:
+            assert arrival.members is not None
+            needed = arrival.members & alive
+            freed = arrival.mask & ((needed & words) == needed)
+            if freed.any():
+                arrival.mask = arrival.mask & ~freed
+                self._free(arrival, freed)
+
+    def report_deadlock(self) -> None:
+        barriers.report_deadlock(self._batch, [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits])
+
+
+def _reduced(arrivals: list[_Arrival], only: Array) -> tuple[int, int]:
+    """(how many predicates hold, of how many) among the participants of a reducing barrier."""
+    ones = count = 0
+    for arrival in arrivals:
+        if arrival.predicate is not None:
+            taking_part = arrival.mask & only
+            ones += int((arrival.predicate & taking_part).sum())
+            count += int(taking_part.sum())
+    return ones, count

@@ -1,0 +1,231 @@
+"""Lock-step execution: results do not depend on how lanes, waves and workgroups are grouped."""
+
+import numpy as np
+import pytest
+from running import run
+
+ADDRESSES = """
+    param a0, arg0
+    param a1, arg1
+"""
+
+
+def test_each_thread_adds_its_elements():
+    x = np.arange(512, dtype=np.uint32)
+    out = run(ADDRESSES + """
+        mul r0, group, 64
+        add r0, r0, tid
+        index a2, a0, r0
+        index a3, a1, r0
+        load r1, a2
+        add r1, r1, 5
+        store a3, r1
+        end
+    """, x, 512 * 4, grid=8, block=64)
+    assert out.report.findings == ()
+    assert (out.arrays[1] == x + 5).all()
+    assert out.report.counters["bytes.global.read"] == 2048
+    assert out.report.counters["instructions"] == 512 * 10
+
+
+COLLATZ = ADDRESSES + """
+        mul r0, group, 20
+        add r0, r0, tid
+        index a2, a0, r0
+        load r1, a2
+        mov r2, 0
+loop:   eq p0, r1, 1
+        @p0 jump done
+        and r3, r1, 1
+        eq p1, r3, 1
+        @p1 jump odd
+half:   mov r4, r1
+        mov r5, 0
+sub:    lt p2, r4, 2
+        @p2 jump halved
+        sub r4, r4, 2
+        add r5, r5, 1
+        jump sub
+halved: mov r1, r5
+        jump next
+odd:    mul r1, r1, 3
+        add r1, r1, 1
+next:   add r2, r2, 1
+        jump loop
+done:   index a3, a1, r0
+        store a3, r2
+        end
+"""
+
+
+def _collatz(n: int) -> int:
+    steps = 0
+    while n != 1:
+        n = 3 * n + 1 if n % 2 else n // 2
+        steps += 1
+    return steps
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_lanes_that_diverge_in_loops_and_branches_each_go_their_own_way(seed):
+    x = np.array([1 + i % 27 for i in range(60)], dtype=np.uint32)
+    out = run(COLLATZ, x, 240, grid=3, block=20, seed=seed)
+    assert out.report.findings == ()
+    assert out.arrays[1].tolist() == [_collatz(int(n)) for n in x]
+    assert out.report.counters["divergent_branches"] > 0
+
+
+def test_an_early_end_of_some_lanes_leaves_the_others_running():
+    out = run("""
+        param a0, arg0
+        lt p0, tid, 5
+        @p0 end
+        index a1, a0, tid
+        store a1, tid
+        bar 0
+        end
+    """, np.zeros(16, np.uint32), block=16)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist() == [0] * 5 + list(range(5, 16))
+
+
+def test_functions_called_by_some_lanes_return_to_them():
+    out = run("""
+        param a0, arg0
+        mov r1, tid
+        lt p0, tid, 3
+        @p0 call twice
+        @!p0 call thrice
+        index a1, a0, tid
+        store a1, r1
+        end
+twice:  add r1, r1, r1
+        return
+thrice: mul r1, r1, 3
+        return
+    """, np.zeros(16, np.uint32), block=16)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist() == [0, 2, 4] + [3 * i for i in range(3, 16)]
+
+
+def test_waves_exchange_through_shared_memory_across_a_barrier():
+    out = run("""
+        param a0, arg0
+        index a1, shared, tid
+        lstore a1, tid
+        bar 0
+        sub r0, 31, tid
+        index a2, shared, r0
+        lload r1, a2
+        index a3, a0, tid
+        store a3, r1
+        end
+    """, np.zeros(32, np.uint32), block=32, shared=128)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist() == list(range(31, -1, -1))
+
+
+def test_waves_may_come_to_one_barrier_from_different_instructions():
+    out = run("""
+        param a0, arg0
+        index a1, shared, tid
+        lstore a1, tid
+        lt p0, wave, 1
+        @p0 jump other
+        bar 0
+        jump read
+other:  bar 0
+read:   sub r0, 15, tid
+        index a2, shared, r0
+        lload r1, a2
+        index a3, a0, tid
+        store a3, r1
+        end
+    """, np.zeros(16, np.uint32), block=16, shared=64)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist() == list(range(15, -1, -1))
+
+
+def test_counted_barriers_join_only_their_waves():
+    out = run("""
+        param a0, arg0
+        index a1, shared, tid
+        lt p0, wave, 2
+        @!p0 jump rest
+        lstore a1, tid
+        barn 1, 16
+        sub r0, 15, tid
+        index a2, shared, r0
+        lload r1, a2
+        index a3, a0, tid
+        store a3, r1
+rest:   end
+    """, np.zeros(32, np.uint32), block=32, shared=128)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist()[:16] == list(range(15, -1, -1))
+
+
+def test_a_reducing_barrier_counts_predicates():
+    out = run("""
+        param a0, arg0
+        lt p0, tid, 5
+        barpop r1, 0, p0
+        index a1, a0, tid
+        store a1, r1
+        end
+    """, np.zeros(16, np.uint32), block=16)
+    assert out.report.findings == ()
+    assert out.arrays[0].tolist() == [5] * 16
+
+
+def test_a_spin_lock_within_a_wave_ends():
+    out = run("""
+        param a0, arg0
+        param a1, arg1
+spin:   atomcas r0, a0, 0, 1
+        eq p0, r0, 0
+        @!p0 jump spin
+        acquire r1, a1
+        add r1, r1, 1
+        store a1, r1
+        release r2, a0, 0
+        end
+    """, np.zeros(1, np.uint32), np.zeros(1, np.uint32), block=8, grid=2, budget=10**6,
+        checks=frozenset({"bounds", "initialisation", "barriers"}))
+    assert out.report.findings == ()
+    assert out.arrays[1].tolist() == [16]
+
+
+def test_a_workgroup_that_waits_for_a_later_one_lets_it_in():
+    out = run("""
+        param a0, arg0
+        lt p0, group, 1
+        @!p0 jump give
+spin:   acquire r0, a0
+        eq p1, r0, 7
+        @!p1 jump spin
+        end
+give:   eq p2, group, 199
+        @p2 release r1, a0, 7
+        end
+    """, np.zeros(1, np.uint32), grid=200, block=256, budget=10**9, checks=frozenset())
+    assert out.report.findings == ()
+
+
+def test_atomics_give_each_lane_its_own_turn():
+    out = run("""
+        param a0, arg0
+        param a1, arg1
+        atomadd r0, a0, 3
+        index a2, a1, tid
+        store a2, r0
+        end
+    """, np.array([10], np.uint32), np.zeros(64, np.uint32), block=64)
+    assert out.arrays[0].tolist() == [10 + 3 * 64]
+    assert sorted(out.arrays[1].tolist()) == [10 + 3 * i for i in range(64)]
+
+
+def test_a_trap_stops_the_launch_with_its_place():
+    out = run("lt p0, tid, 3\n@!p0 trap\nend", block=8)
+    finding = out.finding("trap")
+    assert finding.code == "TFW0812" and finding.lane == 3 and finding.code_place.line == 2
