@@ -56,9 +56,9 @@ class LaneChip(ABC):
         """The rule for a row key: the chip's own, else core's expansion; None where there is neither."""
         found = self.rules.get(key)
         if found is None:
-            from tilefw.simt.expand import expansion
+            from tilefw.simt.expand.elements import expansion
 
-            found = expansion(key, self.rules)
+            found = expansion(key)
         return found
 
     @abstractmethod
@@ -71,11 +71,14 @@ class LaneChip(ABC):
 
     @abstractmethod
     def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
-        """The `count` elements of `bits` bits in a 32-bit register, lowest first."""
+        """The `count` elements of `bits` bits in a 32-bit register, lowest first; with 32 bits, both halves of a 64-bit one."""
 
     @abstractmethod
     def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
-        """Elements of `bits` bits as one 32-bit register, lowest first; missing upper ones are of no interest."""
+        """Elements of `bits` bits as one 32-bit register, lowest first; missing upper ones are of no interest.
+
+        With 32 bits, two halves as one 64-bit register.
+        """
 
     @abstractmethod
     def parameter(self, code: Code, index: int, type: str) -> Element:

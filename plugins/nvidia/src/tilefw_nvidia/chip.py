@@ -67,11 +67,15 @@ class PtxChip(LaneChip):
     def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
         if isinstance(packed, Const):
             return [Const("i16" if bits == 16 else "i8", packed.bits >> (bits * i) & ((1 << bits) - 1)) for i in range(count)]
+        if bits == 32:
+            return code.insts("mov.b64", ("w32", "w32"), packed)
         if bits == 16:
             return code.insts("mov.b32", ("e16", "e16"), packed)[:count]
         return [packed if i == 0 else code.inst("shr.u32", "e8", packed, 8 * i) for i in range(count)]
 
     def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
+        if bits == 32:
+            return code.inst("mov.b64", "w64", *(self.operand(code, e) for e in elements))
         mask = (1 << bits) - 1
         if all(isinstance(e, Const) for e in elements):
             return Const("packed", sum((e.bits & mask) << (bits * i) for i, e in enumerate(elements)))  # type: ignore[union-attr]

@@ -1,11 +1,14 @@
-"""Expansions: every row that a chip does not list, written with rows that it has."""
+"""Expansions: every elementwise row that a chip lacks, written in rows that it has, down to the base set.
 
-from __future__ import annotations
+A chip lists the rows it serves itself; `Legal` builds any row on it, by the chip's own instruction or by the first rule
+here that fits. The rules stand by subject: `narrow` (integers below 32 bits), `wide` (64 bits as pairs), `division`,
+`formats` (float formats by integer arithmetic), `halves` (16-bit floats through f32), `floats` (what f32 and f64 need of
+comparisons, signs and rounding), `exact` (correctly rounded division and root, remainder), `transcendental`. They know
+nothing of registers: `elements` lets them emit instructions.
+"""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from tilefw.simt.expand.base import BASE_ROWS
+from tilefw.simt.expand.builder import Chip, Legal, Rule, key
+from tilefw.simt.expand.rules import RULES, legal
 
-
-def expansion(key: str, rules: Mapping[str, Any]) -> Callable[..., Any] | None:
-    """Core's way to serve a row key on a chip with `rules`; None where there is none."""
-    return None
+__all__ = ["BASE_ROWS", "RULES", "Chip", "Legal", "Rule", "key", "legal"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Protocol
 
 from tilefw.api.dtypes import DTYPES, DType
@@ -29,7 +29,7 @@ class Chip(Protocol):
     `split` and `join` between a 64-bit value and its i32 halves, low first.
     """
 
-    rows: frozenset[str]
+    rows: Container[str]
 
     def op(self, row: str, operands: tuple[Value, ...], result: str) -> Value: ...
     def const(self, pattern: int, type_: str) -> Value: ...
@@ -73,8 +73,8 @@ class Legal:
 
     def real(self, value: float, type_: str) -> Value:
         """A constant of f32 or f64; other formats are made of f32."""
-        pattern = struct.unpack("<Q", struct.pack("<d", value))[0] if type_ == "f64" else struct.unpack("<I", struct.pack("<f", value))[0]
-        return self.chip.const(pattern, type_)
+        code, word = ("<d", "<Q") if type_ == "f64" else ("<f", "<I")
+        return self.chip.const(struct.unpack(word, struct.pack(code, value))[0], type_)
 
     def true(self) -> Value:
         return self.chip.const(1, "i1")
@@ -96,5 +96,5 @@ class Legal:
 
 
 def _result(row: str, type_: str) -> str:
-    compares = row[:2] in ("eq", "ne", "lt", "le", "gt", "ge") and row not in ("negf",) or row == "isnan"
+    compares = (row[:2] in ("eq", "ne", "lt", "le", "gt", "ge") and row not in ("negf",)) or row == "isnan"
     return "i1" if compares else type_

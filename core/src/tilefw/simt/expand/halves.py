@@ -12,9 +12,10 @@ from tilefw.simt.expand.builder import TYPES, Legal, Rule, Value, key
 from tilefw.simt.expand.formats import SMALL
 
 _ROUNDED = (
-    "addf subf mulf divf div_rn remf minf maxf minf_nan maxf_nan clampf clampf_nan sqrt sqrt_rn rsqrt exp exp2 log log2 sin cos "
-    "tanh erf floor ceil trunc round_even pow log1p expm1"
-).split()
+    "addf", "subf", "mulf", "divf", "div_rn", "remf", "minf", "maxf", "minf_nan", "maxf_nan", "clampf", "clampf_nan", "sqrt",
+    "sqrt_rn", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "floor", "ceil", "trunc", "round_even",
+    "pow", "log1p", "expm1",
+)
 _COMPARES = ("eqf", "nef", "ltf", "lef", "gtf", "gef", "isnan")
 
 

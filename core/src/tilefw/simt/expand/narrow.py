@@ -94,8 +94,9 @@ def _bool_rows(b: Legal, row: str, x: Value, y: Value) -> Value:
 
 
 _BOOL_ROWS = (
-    "addi subi muli minu maxu mins maxs eqi nei ltu gtu leu geu lts gts les ges shl shru shrs"
-).split()
+    "addi", "subi", "muli", "minu", "maxu", "mins", "maxs", "eqi", "nei", "ltu", "gtu", "leu", "geu", "lts", "gts", "les",
+    "ges", "shl", "shru", "shrs",
+)
 
 
 def _bool_unary(row: str, b: Legal, x: Value) -> Value:

@@ -60,7 +60,8 @@ def _payne_hanek(b: Legal, x: Value) -> tuple[Value, Value]:
     below = b("ori", b("shl", product_middle, two), b("shru", product_low, rest))
     # From one half on, the next quadrant is nearer: the fraction, read as signed, is already fraction - 1.
     up = b("lts", fraction, zero)
-    turn = b("addf", b("mulf", b("s2f", fraction, to=t), b.real(2.0**-p.word, t)), b("mulf", b("u2f", below, to=t), b.real(2.0 ** (-2 * p.word), t)))
+    upper = b("mulf", b("s2f", fraction, to=t), b.real(2.0**-p.word, t))
+    turn = b("fma", b("u2f", below, to=t), b.real(2.0 ** (-2 * p.word), t), upper)
     r = b("mulf", turn, b.real(math.pi / 2, t))
     q = q if i == "i32" else b("trunci", q, to="i32")
     q = b("addi", q, b.bits(up))
