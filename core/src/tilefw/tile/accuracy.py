@@ -62,7 +62,8 @@ def compare(actual: Array, expected: Value) -> Comparison:
     bad = fraction > MOST_FREE
     return Comparison(
         ok=wrong == 0 and not bad, worst=worst, worst_index=tuple(int(i) for i in index), free_fraction=fraction,
-        elements=got.size, wrong=wrong, actual=got[index].item(), expected=want[index].item(), bound=0.0 if err is None else float(err[index]), bad=bad,
+        elements=got.size, wrong=wrong, actual=got[index].item(), expected=want[index].item(),
+        bound=0.0 if err is None else float(err[index]), bad=bad,
     )
 
 

@@ -12,14 +12,26 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerA
 from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import HasFolder, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
 
 Value = SSAValue | Operation
 
-PURE = OpTraits(lambda: (Pure(),))
+
+
+class Folds(HasFolder):
+    """Lets xDSL's own drivers fold our ops; our passes call `tilefw.tile.fold` themselves."""
+
+    @classmethod
+    def fold(cls, op: Operation) -> Sequence[SSAValue | Attribute] | None:
+        from tilefw.tile.fold import fold_to_attributes
+
+        return fold_to_attributes(op)
+
+
+PURE = OpTraits(lambda: (Pure(), Folds()))
 
 
 class TileOp(Operation):

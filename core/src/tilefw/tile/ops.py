@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, OpTraits, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, OpTrait, Pure
@@ -29,7 +29,7 @@ class ConstantOp(TileOp):
     name = "tile.constant"
     operand_count = 0
     property_names = frozenset({"value"})
-    traits = type(PURE)(lambda: (Pure(), _CONSTANT_LIKE))
+    traits = OpTraits(lambda: (Pure(), _CONSTANT_LIKE))
 
     def __init__(self, value: int | float, type: Attribute) -> None:
         super().__init__(result_types=[type], properties={"value": literal_attr(value, type)})

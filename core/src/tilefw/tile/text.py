@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.scf import WhileOp
 from xdsl.ir import Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
@@ -126,6 +127,15 @@ def with_locations(module: ModuleOp) -> str:
 
     from xdsl.printer import Printer
 
+    class LocatedPrinter(Printer):
+        """`scf.while` prints its types by a method that also prints the location, in a place where no parser takes it."""
+
+        def print_operation_type(self, op: Operation) -> None:
+            self.print_function_type(op.operand_types, op.result_types)
+            if not isinstance(op, WhileOp):
+                self.print_string(" ")
+                self.print_attribute(op.location)
+
     stream = StringIO()
-    Printer(stream, print_debuginfo=True).print_op(module)
+    LocatedPrinter(stream, print_debuginfo=True).print_op(module)
     return stream.getvalue() + "\n"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
+from tilefw.tile.base import PURE
 from tilefw.tile.elementwise.row import Row
 
 Rounding = Literal["rtne", "rtz"]
@@ -30,7 +30,7 @@ class ElementwiseOp(Operation):
     """An op of the table; `row` is its row. Written without IRDL, whose verifier and constructor cost five times ours."""
 
     row: ClassVar[Row]
-    traits = OpTraits(lambda: (Pure(),))
+    traits = PURE
 
     def __init__(self, *operands: SSAValue | Operation, result: Attribute | None = None, rounding: Rounding | None = None) -> None:
         values = [SSAValue.get(operand) for operand in operands]

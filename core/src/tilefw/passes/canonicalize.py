@@ -1,0 +1,263 @@
+"""Canonical form: folds and identities of the table, splats moved outward, casts combined, masks and branches decided.
+
+One forward walk, repeated while something changed: no pattern driver, whose cost an op is several times the folding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.passes.dce import is_dead
+from tilefw.tile import ops, types
+from tilefw.tile.elementwise import ElementwiseOp, build
+from tilefw.tile.fold import constant_of, fold
+from tilefw.tile.memory_ops import LoadOp, StoreOp
+
+_ROUNDS = 8  # each round needs a change of the one before; real kernels end in two or three
+
+
+class CanonicalizePass(ModulePass):
+    """Fold, simplify, drop what became dead."""
+
+    name = "canonicalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for _ in range(_ROUNDS):
+            if not _walk(op):
+                return
+
+
+def _walk(root: Operation) -> bool:
+    changed = False
+    for region in root.regions:
+        for block in region.blocks:
+            changed |= _walk_block(block)
+    return changed
+
+
+def _walk_block(block: Block) -> bool:
+    changed = False
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if op.regions:
+            changed |= _walk(op)
+        if is_dead(op):
+            _erase(op)
+            changed = True
+        else:
+            changed |= _simplify(op)
+        op = following
+    return changed
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
+
+
+def _simplify(op: Operation) -> bool:
+    if len(op.results) == 1 and not op.regions:
+        found = fold(op)
+        if found is not None:
+            _replace(op, found if isinstance(found, SSAValue) else _constant_before(op, found))
+            return True
+    rule = _RULES.get(op.__class__) or (_row_rule if isinstance(op, ElementwiseOp) else None)
+    return rule is not None and rule(op)
+
+
+def _constant_before(op: Operation, literal: int | float) -> SSAValue:
+    made = ops.ConstantOp(literal, op.results[0].type)
+    return _insert(made, op)
+
+
+def _insert(made: Operation, before: Operation) -> SSAValue:
+    made.location = before.location
+    assert before.parent is not None
+    before.parent.insert_op_before(made, before)
+    return made.results[0]
+
+
+def _replace(op: Operation, value: SSAValue) -> None:
+    old = op.results[0]
+    if value.name_hint is None:
+        value.name_hint = old.name_hint
+    old.replace_all_uses_with(value)
+    _erase(op)
+
+
+# Rules that make ops ---------------------------------------------------------------------------------------------------
+
+
+def _row_rule(op: ElementwiseOp) -> bool:
+    return _scalar_of_splats(op) or _combine_casts(op) or _constant_to_the_right(op)
+
+
+def _scalar_of_splats(op: ElementwiseOp) -> bool:
+    """An op on splats is a splat of the op: uniform work is done once, and shows as uniform."""
+    if not types.is_tile(op.results[0].type) or op.attributes:
+        return False
+    scalars: list[SSAValue] = []
+    for operand in op._operands:
+        owner = operand.owner
+        if isinstance(owner, ops.SplatOp):
+            scalars.append(owner.source)
+        elif isinstance(owner, ops.ConstantOp):
+            scalars.append(_insert(ops.ConstantOp(owner.value, types.element_of(operand.type)), op))
+        else:
+            return False
+    result = types.element_of(op.results[0].type)
+    made = op.__class__(*scalars, result=result if op.row.is_cast else None, rounding=op.rounding)
+    _replace(op, _insert(ops.SplatOp(_insert(made, op), op.results[0].type), op))
+    return True
+
+
+def _constant_to_the_right(op: ElementwiseOp) -> bool:
+    if not op.row.commutative or constant_of(op._operands[0]) is None or constant_of(op._operands[1]) is not None:
+        return False
+    op.operands = op._operands[::-1]
+    return True
+
+
+# What two casts in a row are: (inner, outer) to the one cast that does both.
+_CAST_PAIRS = {("exts", "exts"): "exts", ("extu", "extu"): "extu", ("extu", "exts"): "extu", ("trunci", "trunci"): "trunci"}
+
+
+def _combine_casts(op: ElementwiseOp) -> bool:
+    if not op.row.is_cast:
+        return False
+    inner = op._operands[0].owner
+    if not isinstance(inner, ElementwiseOp):
+        return False
+    source, result = inner._operands[0], op.results[0]
+    if (inner.row.name, op.row.name) in (("exts", "trunci"), ("extu", "trunci"), ("bitcast", "bitcast")) and source.type == result.type:
+        _replace(op, source)
+        return True
+    combined = _CAST_PAIRS.get((inner.row.name, op.row.name))
+    if combined is None or op.attributes:
+        return False
+    _replace(op, _insert(build(combined, source, result=result.type), op))
+    return True
+
+
+def _shape_of_splat(op: Any) -> bool:
+    """Broadcasts and other reshapings of a splat are splats."""
+    inner = op.source.owner
+    if not isinstance(inner, ops.SplatOp) or op.attributes:
+        return False
+    _replace(op, _insert(ops.SplatOp(inner.source, op.results[0].type), op))
+    return True
+
+
+def _broadcast_of_broadcast(op: ops.BroadcastOp) -> bool:
+    inner = op.source.owner
+    if isinstance(inner, ops.BroadcastOp) and not op.attributes:
+        _replace(op, _insert(ops.BroadcastOp(inner.source, op.results[0].type), op))
+        return True
+    return _shape_of_splat(op)
+
+
+def _decided_load(op: LoadOp) -> bool:
+    if op.mask is None or (known := constant_of(op.mask)) is None:
+        return False
+    if known:
+        made = LoadOp(op.pointer, op.offsets, cache=op.cache, eviction=op.eviction, volatile=op.volatile)
+        made.attributes = dict(op.attributes)
+        _replace(op, _insert(made, op))
+        return True
+    if op.other is not None and not op.volatile:
+        _replace(op, op.other)
+        return True
+    return False
+
+
+def _decided_store(op: StoreOp) -> bool:
+    if op.mask is None or (known := constant_of(op.mask)) is None:
+        return False
+    if known:
+        made = StoreOp(op.pointer, op.value, op.offsets, cache=op.cache, eviction=op.eviction, volatile=op.volatile)
+        made.location, made.attributes = op.location, dict(op.attributes)
+        assert op.parent is not None
+        op.parent.insert_op_before(made, op)
+    _erase(op)
+    return True
+
+
+def _decided_if(op: scf.IfOp) -> bool:
+    known = constant_of(op.cond)
+    if known is None:
+        return False
+    region = op.true_region if known else op.false_region
+    _inline(op, region.blocks.first)
+    return True
+
+
+def _inline(op: Operation, block: Block | None) -> None:
+    """Put a block in place of the op whose results its terminator gives."""
+    values: list[SSAValue] = []
+    if block is not None:
+        last = block.last_op
+        assert last is not None and op.parent is not None
+        values = list(last.operands)
+        _erase(last)
+        for inner in list(block.ops):
+            inner.detach()
+            op.parent.insert_op_before(inner, op)
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    _erase(op)
+
+
+def _decided_for(op: scf.ForOp) -> bool:
+    lower, upper, step = (constant_of(v) for v in (op.lb, op.ub, op.step))
+    if lower is None or upper is None or step is None or int(step) <= 0:
+        return _invariant_carried(op)
+    trips = max(0, -((int(lower) - int(upper)) // int(step)))
+    if trips > 1:
+        return _invariant_carried(op)
+    if trips == 0:
+        for result, value in zip(op.results, op.iter_args, strict=True):
+            result.replace_all_uses_with(value)
+        _erase(op)
+        return True
+    block = op.body.block
+    for argument, value in zip(block.args, (op.lb, *op.iter_args), strict=True):
+        argument.replace_all_uses_with(value)
+    _inline(op, block)
+    return True
+
+
+def _invariant_carried(op: scf.ForOp) -> bool:
+    """A carried value that every round passes on unchanged is its initial value."""
+    block = op.body.block
+    last = block.last_op
+    assert last is not None
+    changed = False
+    for index, (argument, initial) in enumerate(zip(block.args[1:], op.iter_args, strict=True)):
+        if last.operands[index] is argument or last.operands[index] is initial:
+            result: OpResult = op.results[index]
+            changed |= argument.first_use is not None and any(use.operation is not last for use in argument.uses)
+            changed |= result.first_use is not None
+            for use in [u for u in argument.uses if not (u.operation is last and u.index == index)]:
+                use.operation.operands[use.index] = initial
+            result.replace_all_uses_with(initial)
+    return changed
+
+
+_RULES: dict[type[Operation], Callable[[Any], bool]] = {
+    ops.BroadcastOp: _broadcast_of_broadcast,
+    ops.ReshapeOp: _shape_of_splat,
+    ops.ExpandDimsOp: _shape_of_splat,
+    ops.TransOp: _shape_of_splat,
+    LoadOp: _decided_load,
+    StoreOp: _decided_store,
+    scf.IfOp: _decided_if,
+    scf.ForOp: _decided_for,
+}

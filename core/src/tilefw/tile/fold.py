@@ -1,0 +1,136 @@
+"""Folding one op: constants through the row's own meaning, identities from the table, shapes of splats.
+
+`fold(op)` gives a value that is there already, a constant's literal, or None. It makes no ops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from tilefw.api.dtypes import DType
+from tilefw.tile import ops, types
+from tilefw.tile.base import literal_attr
+from tilefw.tile.elementwise import ElementwiseOp, Row
+from tilefw.tile.evaluate_scalar import evaluate_scalar
+
+Literal = int | float
+Folded = SSAValue | Literal
+
+
+def constant_of(value: SSAValue) -> Literal | None:
+    """The number that a value is, as a scalar or in every element; None when it is no constant."""
+    if isinstance(value, OpResult) and isinstance(value.op, ops.ConstantOp):
+        return value.op.value
+    return None
+
+
+def fold(op: Operation) -> Folded | None:
+    """What the op's one result is without it."""
+    if isinstance(op, ElementwiseOp):
+        return _fold_row(op)
+    found = _FOLDS.get(op.__class__)
+    return None if found is None else found(op)
+
+
+def fold_to_attributes(op: Operation) -> list[SSAValue | Attribute] | None:
+    """`fold` in the form of xDSL's folder: values, or attributes that the dialect makes constants of."""
+    found = fold(op)
+    if found is None:
+        return None
+    return [found if isinstance(found, SSAValue) else literal_attr(found, op.results[0].type)]
+
+
+def _fold_row(op: ElementwiseOp) -> Folded | None:
+    row = op.row
+    operands = op._operands
+    literals = [constant_of(o) for o in operands]
+    type, result = operands[row.typed_by].type, op.results[0].type
+    if row.name == "select":
+        return _fold_select(operands, literals)
+    if type == result and row.is_cast:
+        return operands[0]
+    if types.is_pointer(type) or types.is_pointer(result):
+        return None
+    if all(literal is not None for literal in literals):
+        return evaluate_scalar(row, literals, types.dtype_of(type), types.dtype_of(result), op.rounding)  # type: ignore[arg-type]
+    return _fold_identity(row, operands, literals, types.dtype_of(type))
+
+
+def _fold_select(operands: tuple[SSAValue, ...], literals: list[Literal | None]) -> Folded | None:
+    condition, x, y = operands
+    if x is y or (literals[1] is not None and _same_literal(literals[1], literals[2])):
+        return x
+    if literals[0] is not None:
+        return x if literals[0] else y
+    return None
+
+
+def _same_literal(a: Literal, b: Literal | None) -> bool:
+    if b is None:
+        return False
+    if isinstance(a, float) and isinstance(b, float):
+        return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
+    return a == b
+
+
+def _fold_identity(row: Row, operands: tuple[SSAValue, ...], literals: list[Literal | None], dtype: DType) -> Folded | None:
+    if len(operands) != 2:
+        return None
+    x, y = operands
+    if x is y and row.same_operands is not None:
+        return x if row.same_operands == "x" else int(row.same_operands)
+    pairs = [(x, literals[1])] + ([(y, literals[0])] if row.commutative else [])
+    for other, literal in pairs:
+        if literal is None:
+            continue
+        if row.identity is not None and _is(literal, row.identity, dtype):
+            return other
+        if row.absorbing is not None and _is(literal, row.absorbing, dtype):
+            return literal
+    return None
+
+
+def _is(literal: Literal, number: float, dtype: DType) -> bool:
+    if not dtype.is_float:
+        mask = (1 << dtype.bits) - 1
+        return int(literal) & mask == int(number) & mask
+    return literal == number and math.copysign(1.0, literal) == math.copysign(1.0, number)
+
+
+def _spread_literal(op: Any) -> Folded | None:
+    """Splat, broadcast, reshape, expand_dims and trans of a constant are that constant in another shape."""
+    if op.operands[0].type == op.results[0].type and not isinstance(op, ops.TransOp):
+        return op.operands[0]
+    return constant_of(op.operands[0])
+
+
+def _fold_trans(op: ops.TransOp) -> Folded | None:
+    if op.order == tuple(range(len(op.order))):
+        return op.source
+    inner = op.source.owner
+    if isinstance(inner, ops.TransOp) and tuple(inner.order[i] for i in op.order) == tuple(range(len(op.order))):
+        return inner.source
+    return constant_of(op.source)
+
+
+def _fold_addptr(op: ops.AddPtrOp) -> Folded | None:
+    return op.pointer if constant_of(op.offset) == 0 else None
+
+
+def _fold_iota(op: ops.IotaOp) -> Folded | None:
+    return op.start if op.end - op.start == 1 else None
+
+
+_FOLDS: dict[type[Operation], Callable[[Any], Folded | None]] = {
+    ops.SplatOp: _spread_literal,
+    ops.BroadcastOp: _spread_literal,
+    ops.ReshapeOp: _spread_literal,
+    ops.ExpandDimsOp: _spread_literal,
+    ops.TransOp: _fold_trans,
+    ops.AddPtrOp: _fold_addptr,
+    ops.IotaOp: _fold_iota,
+}
