@@ -1,0 +1,164 @@
+"""A parsed entry made into a program for the simulator kit: every statement bound to its row and its meaning closed over."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tilefw.api.errors import CodeError, Place
+from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
+from tilefw_nvidia.isa.binding import Binding, MismatchError, adapted
+from tilefw_nvidia.isa.names import Names
+from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, OPERANDS, VERSION
+from tilefw_nvidia.isa.syntax import Function, Location, Module, Statement
+from tilefw_nvidia.isa.table import Match, OpcodeError, lookup
+
+_SPACES = re.compile(r"\s+")
+_MAX_INLINED = 50  # a chain of .loc that is longer is taken for circular
+
+
+def program(module: Module, entry: str) -> Program:
+    """The entry called `entry`, decoded. Raises CodeError (TFW0711..TFW0715) at the first statement that means nothing."""
+    function = module.entries[entry]
+    return _Decoder(module, function).program()
+
+
+class _Decoder:
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.source = module.source
+        self.function = function
+        self.names = Names(module, function)
+        self.places: dict[Location, Place] = {}
+
+    def program(self) -> Program:
+        self._check_one_name_a_variable()
+        function, directives = self.function, self.function.directives
+        instructions = [self._instruction(index, statement) for index, statement in enumerate(function.statements)]
+        required = directives.get("reqntid")
+        most = directives.get("maxntid")
+        return Program(
+            name=function.name, instructions=instructions, registers=self.names.widths, register_names=self.names.spelling,
+            parameters=tuple(ProgramParameter(p.name, p.offset, p.size, p.alignment, p.pointer) for p in function.parameters),
+            variables=tuple(
+                Variable(v.name, v.space, v.size, v.alignment, v.data, self.source.place(v.start, v.start + len(v.name)))  # type: ignore[arg-type]
+                for v in [*self.module.variables.values(), *function.variables]
+            ),
+            required_workgroup=(*required, 1, 1)[:3] if required else None,
+            max_workgroup=_product(most) if most else None,
+        )
+
+    def _check_one_name_a_variable(self) -> None:
+        """Programs know variables by name, so the scopes of one function may not reuse one."""
+        seen = {p.name for p in self.function.parameters} | set(self.module.variables)
+        for variable in self.function.variables:
+            if variable.name in seen:
+                raise self.source.error(
+                    f"{variable.name} hides another variable of that name, which is not served yet", variable.start, code=NOT_SERVED
+                )
+            seen.add(variable.name)
+
+    def _instruction(self, index: int, statement: Statement) -> Instruction:
+        match, binding = self._bind(statement)
+        meaning, flow = self._meaning(statement, match, binding)
+        return Instruction(
+            index=index,
+            text=_SPACES.sub(" ", self.source.code[statement.start : statement.end]).rstrip("; "),
+            mnemonic=statement.opcode, unit=match.form.unit, meaning=meaning,
+            sources=tuple(binding.sources), destinations=tuple(binding.destinations),
+            guard=self._guard(statement), flow=flow,
+            code=self.source.place(statement.start, statement.end),
+            source=self._place(statement.location), row=match.form,
+        )
+
+    def _bind(self, statement: Statement) -> tuple[Match, Binding]:
+        """The first form that the opcode and the operands fit; else the error of the form that came nearest."""
+        try:
+            matches = lookup(statement.opcode)
+        except OpcodeError as error:
+            raise self._opcode_error(statement, error) from None
+        nearest: MismatchError | None = None
+        for match in matches:
+            try:
+                binding = Binding(match.form, match.modifiers, self.names, statement.scope).bind(statement.operands)
+            except MismatchError as error:
+                if nearest is None or error.fit > nearest.fit:
+                    nearest = error
+                continue
+            self._check_version(statement, match)
+            return match, binding
+        assert nearest is not None
+        raise self._error(statement, f"{statement.opcode}: {nearest}", NAMES if nearest.undeclared else OPERANDS)
+
+    def _meaning(self, statement: Statement, match: Match, binding: Binding) -> tuple[Any, Any]:
+        """The row's meaning for these constants, made once for each set of them, and what flow it has instead."""
+        modifiers = binding.modifiers
+        key = tuple(sorted((k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if k not in match.modifiers))
+        made = match.meanings.get(key) if not match.form.flow else None
+        if made is None:
+            try:
+                made = match.form.build(modifiers)
+            except ValueError as error:
+                raise self._error(statement, f"{statement.opcode}: {error}", OPERANDS) from None
+            if not match.form.flow:
+                match.meanings[key] = made
+        if not match.form.flow:
+            return adapted(made, binding.source_adapters, binding.destination_adapters), None
+        if binding.source_adapters:
+            raise self._error(statement, "a negated predicate of a barrier is not served yet", NOT_SERVED)
+        return None, made
+
+    def _guard(self, statement: Statement) -> Guard | None:
+        if statement.guard is None:
+            return None
+        found = self.names.register(statement.guard.text, statement.scope)
+        if found is None:
+            raise self._error(statement, f"{statement.guard.text} is not declared", NAMES)
+        if found[1].kind != "predicate":
+            raise self._error(statement, f"{statement.guard.text} is .{found[1].name}; a guard is a predicate", OPERANDS)
+        return Guard(found[0], statement.guard.negated)
+
+    def _check_version(self, statement: Statement, match: Match) -> None:
+        module = self.module
+        if module.version < match.version:
+            need, have = (".".join(map(str, v)) for v in (match.version, module.version))
+            raise self._error(statement, f"{statement.opcode} needs .version {need}; this module says {have}", VERSION)
+        if module.sm < match.sm:
+            raise self._error(statement, f"{statement.opcode} needs sm_{match.sm}; this module's .target is {module.target}", VERSION)
+
+    def _opcode_error(self, statement: Statement, error: OpcodeError) -> CodeError:
+        start = self._opcode_start(statement)
+        at = statement.opcode.find(error.word) if error.word else 0
+        end = start + at + (len(error.word) or len(statement.opcode))
+        return self.source.error(str(error), start + at, end, code=error.code, help=error.help)
+
+    def _opcode_start(self, statement: Statement) -> int:
+        skip = statement.start if statement.guard is None else statement.start + 1 + len(statement.guard.text)
+        return self.source.code.find(statement.opcode, skip)
+
+    def _error(self, statement: Statement, message: str, code: str) -> CodeError:
+        return self.source.error(message, statement.start, statement.end - 1, code=code)
+
+    def _place(self, location: Location | None) -> Place | None:
+        """The user's own line, with the calls that it was inlined through."""
+        if location is None or location.line == 0:
+            return None
+        place = self.places.get(location)
+        if place is None:
+            chain = [location]
+            while chain[-1].inlined_at is not None and len(chain) < _MAX_INLINED:
+                chain.append(chain[-1].inlined_at)
+            for each in reversed(chain):
+                place = Place(
+                    self.module.files.get(each.file, f"file {each.file}"), each.line, each.column,
+                    function=self.module.strings.get(each.function, ""), caller=place,
+                )
+            self.places[location] = place  # type: ignore[assignment]
+        return place
+
+
+def _product(values: tuple[int, ...]) -> int:
+    result = 1
+    for value in values:
+        result *= value
+    return result

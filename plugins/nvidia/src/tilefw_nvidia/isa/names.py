@@ -1,0 +1,84 @@
+"""What a name in an instruction stands for: a numbered register, a variable or parameter, a label; scope by scope outwards."""
+
+from __future__ import annotations
+
+import re
+
+from tilefw.api.sim import Register
+from tilefw_nvidia.isa.syntax import Function, Module, Parameter, Scope, Variable
+from tilefw_nvidia.isa.types import TYPES, Type
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d*)$")
+CARRY = "condition code"
+
+
+class Names:
+    """The names of one function; registers get their numbers as they are met."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.parameters: dict[str, Parameter] = {p.name: p for p in function.parameters}
+        self.widths: list[int] = []
+        self.spelling: list[str] = []
+        self._known: dict[tuple[Scope, str], tuple[Register, Type] | None] = {}
+        self._numbers: dict[tuple[Scope | None, str], Register] = {}
+
+    def register(self, name: str, scope: Scope) -> tuple[Register, Type] | None:
+        """The register called `name` as seen from `scope`, with its declared type; None when there is none."""
+        key = (scope, name)
+        if key not in self._known:
+            self._known[key] = self._find(name, scope)
+        return self._known[key]
+
+    def _find(self, name: str, scope: Scope | None) -> tuple[Register, Type] | None:
+        numbered = _NUMBERED.match(name)
+        while scope is not None:
+            kind = scope.registers.get(name)
+            if kind is None and numbered is not None:
+                count, ranged = scope.counts.get(numbered[1], (0, None))
+                # Nobody declares registers beyond a million, so a longer number is no register.
+                if ranged is not None and len(numbered[2]) < 8 and int(numbered[2]) < count:
+                    kind = ranged
+            if kind is not None:
+                return self._numbered(scope, name, kind), kind
+            scope = scope.outer
+        return None
+
+    def _numbered(self, scope: Scope | None, name: str, kind: Type) -> Register:
+        register = self._numbers.get((scope, name))
+        if register is None:
+            register = self._numbers[scope, name] = Register(len(self.widths), kind.bits)
+            self.widths.append(kind.bits)
+            self.spelling.append(name)
+        return register
+
+    def carry(self) -> Register:
+        """The condition code's carry flag (PTX ISA, "Extended-Precision Integer Arithmetic Instructions")."""
+        return self._numbered(None, CARRY, TYPES["pred"])
+
+    def variable(self, name: str, scope: Scope) -> Variable | Parameter | None:
+        """The variable or parameter called `name` as seen from `scope`."""
+        inner: Scope | None = scope
+        while inner is not None:
+            if name in inner.variables:
+                return inner.variables[name]
+            inner = inner.outer
+        return self.parameters.get(name) or self.module.variables.get(name)
+
+    @staticmethod
+    def label(name: str, scope: Scope) -> int | None:
+        inner: Scope | None = scope
+        while inner is not None:
+            if name in inner.labels:
+                return inner.labels[name]
+            inner = inner.outer
+        return None
+
+    @staticmethod
+    def table(name: str, scope: Scope) -> tuple[str, ...] | None:
+        inner: Scope | None = scope
+        while inner is not None:
+            if name in inner.tables:
+                return inner.tables[name]
+            inner = inner.outer
+        return None

@@ -1,0 +1,153 @@
+"""A whole PTX module from its text: header, module variables, entries; debug sections are stepped over, names of files kept."""
+
+from __future__ import annotations
+
+import re
+
+from tilefw_nvidia.isa.body import BodyReader
+from tilefw_nvidia.isa.cursor import Cursor
+from tilefw_nvidia.isa.declarations import SPACES, read_parameters, read_variable
+from tilefw_nvidia.isa.operands import OperandReader
+from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, Source
+from tilefw_nvidia.isa.syntax import Function, Module, Scope
+
+# PTX ISA, "Release Notes": the versions that exist between 1.0 and 9.x; more than ours may come.
+_VERSION = re.compile(r"\s*(\d{1,2})\.(\d)\b")
+_SECTION_BODY = re.compile(r'\s*(?:[\w.$]+|"[^"]*")\s*\{([^{}]*)\}')
+_STRING_BYTES = re.compile(r"([\w$]+):\s*((?:\.b8\s+[\d,\s]+)+)")
+_LINKING = {".visible", ".extern", ".weak", ".common"}
+_MAX_TEXT = 64 << 20
+# Directives with their least and largest number of integers (PTX ISA, "Performance-Tuning Directives").
+_ENTRY_DIRECTIVES = {
+    ".maxntid": (1, 3), ".reqntid": (1, 3), ".minnctapersm": (1, 1), ".maxnctapersm": (1, 1), ".maxnreg": (1, 1), ".noreturn": (0, 0),
+}
+_CLUSTER_DIRECTIVES = {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
+
+
+def parse(text: str, filename: str = "<ptx>") -> Module:
+    """The module in `text`. `filename` is only for messages. Raises CodeError (TFW071x) with line and column."""
+    source = Source(text, filename)
+    if len(text) > _MAX_TEXT:
+        raise source.error(f"the file has {len(text)} characters; at most {_MAX_TEXT} are read", 0)
+    return _ModuleReader(Module(source)).read()
+
+
+class _ModuleReader:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.cursor = Cursor(module.source)
+        self.operands = OperandReader()
+
+    def read(self) -> Module:
+        cursor, module = self.cursor, self.module
+        self._header()
+        while not cursor.at_end:
+            word = cursor.word("a directive")
+            linking: set[str] = set()
+            while word in _LINKING:
+                linking.add(word)
+                word = cursor.word("a declaration")
+            self._declaration(word, linking)
+        return module
+
+    def _header(self) -> None:
+        """`.version`, `.target` and `.address_size`, in this order (PTX ISA, "PTX Module Directives")."""
+        cursor, module = self.cursor, self.module
+        cursor.expect(".version")
+        match = _VERSION.match(cursor.code, cursor.position)
+        if match is None:
+            cursor.any("a version")
+            cursor.fail("a version is two numbers, as in 7.0")
+        module.version = int(match[1]), int(match[2])
+        cursor.position = match.end()
+        cursor.expect(".target")
+        module.target = cursor.name("a target, as in sm_80")
+        if not re.fullmatch(r"sm_\d{2,3}[af]?", module.target):
+            cursor.fail(f"{module.target!r} is no target", help="targets are spelled sm_80, sm_90a, …")
+        while cursor.accept(","):
+            option = cursor.name("a target option")
+            if option not in ("debug", "texmode_independent", "texmode_unified", "map_f64_to_f32"):
+                cursor.fail(f"{option!r} is no target option")
+        if cursor.accept(".address_size"):
+            module.address_size = cursor.integer("an address size")
+            if module.address_size != 64:
+                cursor.fail("only .address_size 64 is served", code=NOT_SERVED)
+
+    def _declaration(self, word: str, linking: set[str]) -> None:
+        cursor = self.cursor
+        if word == ".entry":
+            self._entry()
+        elif word in SPACES and word != ".param":
+            self._variables(word, ".extern" in linking)
+        elif word == ".file":
+            self._file()
+        elif word == ".section":
+            self._section()
+        elif word in (".func", ".alias", ".callprototype"):
+            cursor.fail(f"{word} is not served yet: functions must be inlined", code=NOT_SERVED)
+        elif word == ".pragma":
+            cursor.string("a pragma")
+            cursor.expect(";")
+        elif word in (".version", ".target", ".address_size"):
+            cursor.fail(f"{word} stands once, at the top of the module")
+        else:
+            cursor.fail(f"{word!r} is no directive of a module")
+
+    def _variables(self, space: str, extern: bool) -> None:
+        for variable in read_variable(self.cursor, space[1:], extern):
+            known = self.module.variables.get(variable.name)
+            if known is not None and not (known.extern or extern):
+                raise self.module.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)
+            self.module.variables[variable.name] = variable
+
+    def _entry(self) -> None:
+        cursor, module = self.cursor, self.module
+        name = cursor.name("the entry's name")
+        start = cursor.start
+        if name in module.entries:
+            cursor.fail(f"entry {name} is defined twice", code=NAMES)
+        parameters = read_parameters(cursor)
+        function = Function(name, parameters, self._directives(), [], Scope(), start)
+        if cursor.accept(";"):
+            return
+        cursor.expect("{")
+        BodyReader(module, cursor, self.operands).read(function)
+        module.entries[name] = function
+
+    def _directives(self) -> dict[str, tuple[int, ...]]:
+        directives: dict[str, tuple[int, ...]] = {}
+        while self.cursor.peek().startswith("."):
+            word = self.cursor.word("a directive")
+            if word == ".pragma":
+                self.cursor.string("a pragma")
+                self.cursor.expect(";")
+                continue
+            if word in _CLUSTER_DIRECTIVES:
+                self.cursor.fail(f"{word} is not served: clusters need sm_90", code=NOT_SERVED)
+            if word not in _ENTRY_DIRECTIVES:
+                self.cursor.fail(f"{word!r} is no directive of an entry")
+            least, most = _ENTRY_DIRECTIVES[word]
+            values = [self.cursor.integer("a number", 1)] if least else []
+            while len(values) < most and self.cursor.accept(","):
+                values.append(self.cursor.integer("a number", 1))
+            directives[word[1:]] = tuple(values)
+        return directives
+
+    def _file(self) -> None:
+        number = self.cursor.integer("a file number")
+        self.module.files[number] = self.cursor.string("a file name")
+        for what in ("a time stamp", "a file size"):
+            if self.cursor.accept(","):
+                self.cursor.integer(what, 0, 2**64)
+
+    def _section(self) -> None:
+        """Debug sections hold DWARF bytes (PTX ISA, "Debugging Directives"); only the strings are of use: functions' names."""
+        cursor = self.cursor
+        match = _SECTION_BODY.match(cursor.code, cursor.position)
+        if match is None:
+            cursor.fail("a .section is a name and a block in braces")
+        cursor.position = match.end()
+        for entry in _STRING_BYTES.finditer(match[1]):
+            values = [int(b) & 0xFF for b in re.findall(r"\d+", entry[2].replace(".b8", " "))]
+            self.module.strings[entry[1]] = bytes(values).split(b"\0")[0].decode(errors="replace")
+

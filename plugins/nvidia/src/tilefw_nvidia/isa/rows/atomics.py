@@ -1,0 +1,76 @@
+"""Atomics and reductions in memory (PTX ISA, "Parallel Synchronization and Communication": atom, red)."""
+
+from __future__ import annotations
+
+from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.rows.memory import NEEDS, SCOPE, SCOPES
+from tilefw_nvidia.isa.rows.movement import space_of
+from tilefw_nvidia.isa.types import TYPES
+
+SECTION = "Parallel Synchronization and Communication"
+SPACES = "global shared shared::cta"
+ORDERS = "relaxed acquire release acq_rel"
+# Written operation to the algebra's, for integers; min and max carry their sign.
+_INTEGER = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "exchange", "cas": "compare_exchange", "inc": "inc", "dec": "dec"}
+
+
+def _operation(op: str, type_name: str) -> tuple[str, str]:
+    """The algebra's operation and float format."""
+    kind = TYPES[type_name]
+    if kind.kind == "float":
+        return f"f{op}", type_name
+    if op in ("min", "max"):
+        return f"{op}_{'s' if kind.signed else 'u'}", ""
+    return _INTEGER[op], ""
+
+
+def _atom(m: Modifiers):
+    """d = what was at the address, which becomes op(it, b); the whole is one step for every other thread."""
+    op, fmt = _operation(m.op, m.type)
+    space, order, scope = space_of(m.space), m.sem or "relaxed", SCOPE[m.scope]
+    count = 2 if m.op == "cas" else 1
+    return lambda lanes, address, *b: lanes.atomic(space, address, op, b[:count], fmt, order=order, scope=scope)
+
+
+def _red(m: Modifiers):
+    """What is at the address becomes op(it, b)."""
+    step = _atom(m)
+
+    def meaning(lanes, address, *b):
+        step(lanes, address, *b)
+
+    return meaning
+
+
+def _both(ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "", needs=None, only: str = "atom red", operands: str = "b") -> None:
+    """atom and red of the same operations and types, each with and without a cache policy."""
+    facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", since=since, sm=sm)
+    needs = {
+        **NEEDS, **dict.fromkeys(ORDERS.split(), ("6.0", 70)), **{s: ("5.0", 60) for s in ("cta", "gpu", "sys")}, "cluster": ("7.8", 90), **(needs or {}),
+    }
+    for name, build, destination in (("atom", _atom, "d, "), ("red", _red, "")):
+        if name not in only:
+            continue
+        orders = ORDERS if name == "atom" else "relaxed release"
+        head = f"{name}{{.sem}}{{.scope}}{{.space}}.op{extra}"
+        this = facts | {"sem": orders, "section": f"{SECTION}: {name}"}
+        form(f"{head}.type {destination}[a], {operands}", space=SPACES, needs=needs, **this)(build)
+        form(f"{head}.L2::cache_hint.type {destination}[a], {operands}, policy:b64", space="global", needs=needs, **this)(build)
+
+
+_both("add", "u32 s32 u64")
+_both("min max", "u32 s32", since="1.1", sm=12)
+_both("min max", "u64 s64", since="3.1", sm=32)
+_both("and or xor", "b32")
+_both("and or xor", "b64", since="3.1", sm=32)
+_both("inc dec", "u32", sm=12)
+_both("exch", "b32 b64", only="atom", sm=12)
+_both("cas", "b32 b64", only="atom", operands="b, c", sm=12)
+_both("cas", "b16", only="atom", operands="b, c", since="6.3", sm=70)
+_both("exch", "b128", only="atom", since="8.3", sm=90)
+_both("cas", "b128", only="atom", operands="b, c", since="8.3", sm=90)
+_both("add", "f32", since="2.0", sm=20)
+_both("add", "f64", since="5.0", sm=60)
+_both("add", "f16x2", extra=".noftz", since="6.2", sm=60)
+_both("add", "f16", extra=".noftz", since="6.3", sm=70)
+_both("add", "bf16 bf16x2", extra=".noftz", since="7.8", sm=90)

@@ -1,0 +1,133 @@
+"""Loads, stores, prefetches (PTX ISA, "Data Movement and Conversion Instructions": ld, ld.global.nc, ldu, st, prefetch).
+
+Cache operators, eviction priorities and prefetch sizes say how soon data comes, never which, and are accepted without effect.
+"""
+
+from __future__ import annotations
+
+from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.rows.movement import space_of
+from tilefw_nvidia.isa.types import TYPES
+
+ELEMENTS = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
+LOAD_SPACES = "const global local param shared shared::cta"
+STORE_SPACES = "global local param shared shared::cta"
+SCOPES = "cta cluster gpu sys"
+EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
+PREFETCH = "L2::64B L2::128B L2::256B"
+SECTION = "Data Movement and Conversion"
+
+# The algebra's scopes ("Memory Consistency Model": Scope).
+SCOPE = {"": "device", "cta": "workgroup", "cluster": "cluster", "gpu": "device", "sys": "system"}
+# Version and sm of single modifiers, from the notes of ld and st.
+NEEDS = {
+    **dict.fromkeys(EVICT.split(), ("7.4", 70)),
+    **{"L2::64B": ("7.4", 75), "L2::128B": ("7.4", 75), "L2::256B": ("7.4", 80), "L2::cache_hint": ("7.4", 80)},
+    "shared::cta": ("7.8", 30), "b128": ("8.3", 70), "cluster": ("7.8", 90),
+}
+
+
+def fits_vector(m: Modifiers) -> str:
+    """A vector has at most 128 bits, and b128 is none ("Vectors")."""
+    bits = TYPES[m.type].bits * int(m.vec[1:] if m.vec else 1)
+    return "" if bits <= 128 else "a vector access has at most 128 bits"
+
+
+def _local_hint(m: Modifiers) -> str:
+    """L2 prefetch sizes and policies are for global and generic addresses only."""
+    if (m.prefetch or m.L2_cache_hint) and m.space not in ("", "global"):
+        return "L2 prefetch sizes and cache policies are for .global and generic addresses"
+    return fits_vector(m) or hint_agrees(m)
+
+
+def hint_agrees(m: Modifiers) -> str:
+    return ""
+
+
+def _count(m: Modifiers) -> int:
+    return int(m.vec[1:]) if m.vec else 1
+
+
+def _load(order: str):
+    def build(m):
+        """d = the bytes at the address, extended to the register by the type's sign."""
+        space, bits, count = space_of(m.space), TYPES[m.type].bits, _count(m)
+        scope = SCOPE[m.scope] if m.scope else "system" if order != "weak" else "workgroup"
+        return lambda lanes, address, *_: lanes.load(space, address, bits, count, order=order, scope=scope)
+
+    return build
+
+
+def _store(order: str):
+    def build(m):
+        """The bytes at the address = the low bits of the registers."""
+        space = space_of(m.space)
+        scope = SCOPE[m.scope] if m.scope else "system" if order != "weak" else "workgroup"
+        return lambda lanes, address, *values: lanes.store(space, address, values, order=order, scope=scope)
+
+    return build
+
+
+_LOADS = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
+_STORES = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
+_ORDERED = dict(scope=SCOPES, since="6.0", sm=70)
+
+
+def _ordered_space(m: Modifiers) -> str:
+    if m.space in ("const", "param", "local"):
+        return f"an ordered access to .{m.space} does not exist"
+    return _local_hint(m)
+
+
+def _hinted(m: Modifiers) -> str:
+    """Cache operators and eviction priorities exclude each other; eviction is for global and generic addresses."""
+    if m.cop and (m.evict or m.prefetch and m.cop == "cv"):
+        return "a cache operator and an eviction priority exclude each other"
+    if m.evict and m.space not in ("", "global"):
+        return "eviction priorities are for .global and generic addresses"
+    return _local_hint(m)
+
+
+form("ld{.weak}{.space}{.cop}{.evict}{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
+     refuse=_hinted, **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 10)}})(_load("weak"))
+form("ld{.weak}{.space}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", evict=EVICT, prefetch=PREFETCH,
+     refuse=_hinted, **_LOADS)(_load("weak"))
+form("ld.volatile{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS)(_load("relaxed"))
+for _order in ("relaxed", "acquire"):
+    form(f"ld.{_order}.scope{{.space}}{{.evict}}{{.prefetch}}{{.vec}}.type d*vec:type^, [a]", evict=EVICT, prefetch=PREFETCH,
+         refuse=_ordered_space, **_LOADS, **_ORDERED)(_load(_order))
+form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", prefetch=PREFETCH, refuse=fits_vector,
+     **_LOADS | {"since": "3.1", "sm": 32})(lambda m: _load("weak")(Modifiers(m, space="global")))
+form("ld.global.nc{.evict}{.L2::cache_hint}{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64?", evict=EVICT, prefetch=PREFETCH,
+     refuse=lambda m: fits_vector(m) or ("" if m.evict or m.L2_cache_hint else "this is the plain form"),
+     **_LOADS | {"since": "3.1", "sm": 32})(lambda m: _load("weak")(Modifiers(m, space="global")))
+form("ldu{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS | {"space": "global", "since": "2.0", "sm": 20,
+     "section": f"{SECTION}: ldu"})(_load("weak"))
+
+form("st{.weak}{.space}{.cop}{.evict}{.vec}.type [a], b*vec:type^", cop="wb cg cs wt", evict=EVICT,
+     refuse=_hinted, **_STORES | {"needs": NEEDS | {"weak": ("6.0", 10)}})(_store("weak"))
+form("st{.weak}{.space}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64", evict=EVICT, refuse=_hinted,
+     **_STORES)(lambda m: (lambda store: lambda lanes, address, *v: store(lanes, address, *v[:-1]))(_store("weak")(m)))
+form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=fits_vector, **_STORES)(_store("relaxed"))
+for _order in ("relaxed", "release"):
+    form(f"st.{_order}.scope{{.space}}{{.evict}}{{.vec}}.type [a], b*vec:type^", evict=EVICT, refuse=_ordered_space,
+         **_STORES, **_ORDERED)(_store(_order))
+
+
+def _nothing(m):
+    """Brings data nearer; no effect on results."""
+    return lambda lanes, *_: None
+
+
+form("prefetch{.space}.level [a]", space="global local", level="L1 L2", unit="memory", section=f"{SECTION}: prefetch", since="2.0", sm=20)(_nothing)
+form("prefetch.global.level [a]", level="L2::evict_last L2::evict_normal", unit="memory", section=f"{SECTION}: prefetch", since="7.4", sm=80)(_nothing)
+form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", since="2.0", sm=20)(_nothing)
+
+_PRIORITIES = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
+
+
+@form("createpolicy.fractional.primary{.secondary}.b64 d:b64, f:f32?", primary=_PRIORITIES, secondary="L2::evict_unchanged", unit="alu",
+      section=f"{SECTION}: createpolicy", since="7.4", sm=80, refuse=lambda m: "" if m.primary != m.secondary else "two equal priorities")
+def createpolicy(m):
+    """A cache policy: opaque, and without effect on results, so any constant."""
+    return lambda lanes, *_: lanes.const(0, 64)

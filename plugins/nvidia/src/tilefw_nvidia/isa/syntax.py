@@ -1,0 +1,184 @@
+"""What the parser makes of PTX text: a module of functions, each a flat list of statements with its scopes.
+
+Nothing is resolved here: operands are names and numbers as written, opcodes are strings. `decode` gives them meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tilefw_nvidia.isa.source import Source
+from tilefw_nvidia.isa.types import Type
+
+# --- operands ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A register, special register, variable, parameter or label; `negated` for `!%p`; `offset` for `symbol+8`."""
+
+    text: str
+    negated: bool = False
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A float immediate: `0f…` (bits 32), `0d…` (bits 64), or a decimal, which is kept as f64."""
+
+    pattern: int
+    bits: Literal[32, 64]
+    decimal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + offset]`; base is None for an absolute address."""
+
+    base: str | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b}`: one operand of several registers."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`d|p`: two destinations of one instruction."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`_`: a destination that is thrown away."""
+
+
+Operand = Name | Integer | Float | Address | Vector | Pair | Sink
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """`.loc`: a line of the user's source, with the call that it was inlined at."""
+
+    file: int
+    line: int
+    column: int
+    function: str = ""
+    inlined_at: Location | None = None
+
+
+class Scope:
+    """The names of one `{ }`: registers, variables, labels. Names of the outer scopes are seen from the inner ones."""
+
+    __slots__ = ("counts", "labels", "outer", "registers", "tables", "variables")
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.registers: dict[str, Type] = {}
+        self.counts: dict[str, tuple[int, Type]] = {}
+        self.variables: dict[str, Variable] = {}
+        self.labels: dict[str, int] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+
+
+@dataclass(slots=True)
+class Statement:
+    """One instruction as written. `start` and `end` are offsets into the source; `location` the `.loc` in force."""
+
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Name | None
+    start: int
+    end: int
+    scope: Scope
+    location: Location | None
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in a state space. `size` is in bytes, 0 for an unsized extern array (the dynamic shared memory)."""
+
+    name: str
+    space: Literal["global", "const", "shared", "local", "param"]
+    type: Type
+    size: int
+    alignment: int
+    extern: bool = False
+    data: bytes | None = None
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an entry: its place in the argument block, and what `.ptr` says of the memory behind it."""
+
+    name: str
+    type: Type
+    size: int
+    alignment: int
+    offset: int
+    pointer: bool = False
+    pointer_space: str = ""
+    pointer_alignment: int = 0
+
+
+@dataclass(slots=True)
+class Function:
+    """An `.entry` with its body. `directives` keeps performance directives by name (`reqntid`, `maxntid`, …)."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    directives: Mapping[str, tuple[int, ...]]
+    statements: list[Statement]
+    scope: Scope
+    start: int
+    variables: list[Variable] = field(default_factory=list)
+
+    @property
+    def parameter_bytes(self) -> int:
+        return max((p.offset + p.size for p in self.parameters), default=0)
+
+
+@dataclass(slots=True)
+class Module:
+    """A PTX file. `target` is as written (`sm_90a`); `sm` its number; `files` the names of `.file` by number."""
+
+    source: Source
+    version: tuple[int, int] = (0, 0)
+    target: str = ""
+    address_size: int = 64
+    entries: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
+    strings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def filename(self) -> str:
+        return self.source.filename
+
+    @property
+    def sm(self) -> int:
+        return int("".join(c for c in self.target if c.isdigit()) or 0)
+
+    def shared_bytes(self, entry: str) -> int:
+        """Bytes of statically sized shared memory that the entry and the module declare, each at its alignment."""
+        total = 0
+        for variable in [*self.variables.values(), *self.entries[entry].variables]:
+            if variable.space == "shared":
+                total = -(-total // variable.alignment) * variable.alignment + variable.size
+        return total
