@@ -44,18 +44,27 @@ class LoadedProgram:
     constants: Region
 
 
-def load_program(program: Program, chip: Chip, memory: GlobalMemory) -> LoadedProgram:
-    """Place the variables and prepare the steps. Raises CodeError, LaunchError (memory)."""
+def load_program(
+    program: Program, chip: Chip, memory: GlobalMemory, placed: dict[str, int] | None = None
+) -> LoadedProgram:
+    """Place the variables and prepare the steps. Raises CodeError, LaunchError (memory).
+
+    `placed` keeps the addresses of global variables that entries of one module share; new ones are added to it.
+    """
+    placed = {} if placed is None else placed
     symbols: dict[str, int] = {p.name: p.offset for p in program.parameters}
     ends = {"shared": 0, "local": 0, "const": 0}
     dynamic = []
     initial: list[tuple[int, bytes]] = []
     for variable in program.variables:
+        if variable.space == "global" and variable.name in placed:
+            symbols[variable.name] = placed[variable.name]
+            continue
         if variable.space == "global":
             handle = memory.allocate(variable.size, label=variable.name)
             region = memory.region(handle)
             region.initialise(0, variable.data if variable.data is not None else bytes(variable.size))
-            symbols[variable.name] = region.base
+            symbols[variable.name] = placed[variable.name] = region.base
             continue
         if variable.space == "shared" and not variable.size:
             dynamic.append(variable)

@@ -66,6 +66,8 @@ def _factory(sources: int, destinations: int) -> Callable[..., Step]:
     write = ["pass"] if not destinations else [
         line for i in range(destinations) for line in (f"r[d{i}] = v{i}", f"p[d{i}] = None")
     ]
+    if destinations == 1:
+        write.insert(0, "if type(v0) is tuple: v0, = v0")
     result = "" if not destinations else "v0 = " if destinations == 1 else ", ".join(f"v{i}" for i in range(destinations)) + " = "
     source = _TEMPLATE.format(
         unpack="\n    ".join(unpack) or "pass", poison_test="\n        ".join(lines), result=result,
