@@ -120,7 +120,7 @@ def subtract(b: Builder, left: Any, right: Any) -> Value:
     if isinstance(left, Value) and left.dtype.is_ptr():
         if isinstance(right, Value) and right.dtype.is_ptr():
             raise _pointer_mistake(left.dtype, right.dtype)
-        back = -right if is_number(right) else negate(b, _signed_offset(b, right))
+        back = -right if is_number(right) else negate(b, _signed_offset(b, to_value(b, right)))
         return offset(b, left, back)
     return _simple(_SUB)(b, left, right)
 

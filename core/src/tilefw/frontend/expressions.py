@@ -286,11 +286,13 @@ class Expressions:
 
 
 def evaluate(function: Callable[..., Any], *operands: Any, **keywords: Any) -> Any:
-    """A compile-time computation; what Python raises becomes an error of the kernel."""
+    """A compile-time computation; whatever Python raises becomes an error of the kernel, since the user's own code may run."""
     try:
         return function(*operands, **keywords)
-    except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
-        raise CompileError(f"this cannot be computed at compile time: {error}", "TFW0114") from None
+    except KernelError:
+        raise
+    except Exception as error:
+        raise CompileError(f"this cannot be computed at compile time: {error}", "TFW0114", note=type(error).__name__) from None
 
 
 def truth_of(value: Any) -> bool:

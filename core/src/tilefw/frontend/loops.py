@@ -101,6 +101,8 @@ class Loops(Calls):
         for wish, value in head.wishes.items():
             if isinstance(value, Value):
                 raise not_constexpr(f"{wish} of a loop")
+            if not isinstance(value, int | None):
+                raise CompileError(f"{wish} of a loop is an int or a bool, not {describe(value)}", "TFW0212")
             if value:
                 op.attributes[f"tile.{wish}"] = UnitAttr() if value is True else IntegerAttr(IntAttr(int(value)), i32)
         b.insert(op)

@@ -113,7 +113,7 @@ def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
     for axis in order:
         if isinstance(axis, Value):
             raise not_constexpr("an axis")
-    if sorted(order) != list(range(len(value.shape))):
+    if not all(isinstance(axis, int) for axis in order) or sorted(order) != list(range(len(value.shape))):
         raise CompileError(
             f"{list(order)} is no permutation of the axes of {named(value)}",
             "TFW0212",
