@@ -10,7 +10,9 @@ NARROW_FLOATS = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15", "fp6e3m2
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NARROW_INTEGERS = ("int1", "int4", "uint4")
 ALL_DTYPES = FLOATS + NARROW_FLOATS + INTEGERS + NARROW_INTEGERS
-INPUTS = ("normal", "uniform", "ints", "specials")
+# `specials` are zeros, infinities, NaN, the ends of every range; `edges` leaves out the largest values: their sums may overflow
+# or not.
+INPUTS = ("normal", "uniform", "ints", "specials", "edges")
 
 
 @dataclass(frozen=True, slots=True)

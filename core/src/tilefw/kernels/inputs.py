@@ -36,8 +36,9 @@ def _floats(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name: s
     if kind == "uniform":
         return rng.uniform(-2.0, 2.0, shape)
     values = rng.standard_normal(shape)
-    if kind == "specials":
-        _scatter(rng, values, _special_floats(name))
+    if kind in ("specials", "edges"):
+        special = _special_floats(name)
+        _scatter(rng, values, special if kind == "specials" else special[~(np.isfinite(special) & (np.abs(special) > 1e3))])
     return values
 
 
@@ -49,7 +50,7 @@ def _integers(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name:
     if kind == "ints":
         return rng.integers(max(low, -8), min(high, 8), shape, dtype=wide, endpoint=True)
     values = rng.integers(low, high, shape, dtype=wide, endpoint=True)
-    if kind == "specials":
+    if kind in ("specials", "edges"):
         powers = [1 << k for k in range(element.bits)]
         ends = {low, low + 1, high, high - 1, 0, *powers, *(-power for power in powers)}
         _scatter(rng, values, np.array(sorted(v for v in ends if low <= v <= high), dtype=wide))

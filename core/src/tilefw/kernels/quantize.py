@@ -43,7 +43,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "columns": p["columns"],
     }
     constexprs = {"LIMIT": limit, "TO_INTEGER": p["result"] == "int8", "BLOCK": p["block"]}
-    grid = (max(1, p["rows"]), max(1, -(-p["columns"] // p["block"])), 1)
+    grid = (p["rows"], max(1, -(-p["columns"] // p["block"])), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

@@ -20,6 +20,7 @@ from tilefw.tile.value import Array, Value, either, some
 
 # Python's f64 functions are themselves off by up to this many ulp; it matters for f64 kernels only.
 _OWN_ULPS = 2.0
+_LEAST = 5e-324  # the smallest bound there is
 _BITWISE = frozenset({"andi", "ori", "xori", "eqi", "nei"})  # NumPy's bool has these
 
 
@@ -171,9 +172,10 @@ def _rounded(exact: Array, spread: Array | None, dtype: DType, rounding: numbers
         spread = np.where(spread > 0, spread + 2 * numbers.ulp(np.abs(exact) + spread, dtype), 0.0)
     low = numbers.round_to(exact - spread, dtype, rounding)
     high = numbers.round_to(exact + spread, dtype, rounding)
-    settled = (spread == 0) | (low == high)
+    settled = (spread == 0) | ((low == high) & (np.signbit(low) == np.signbit(high)))
     x = np.where(settled, np.where(spread == 0, nearest, high), exact)
-    err = np.where(settled, 0.0, np.maximum(high - x, x - low))
+    # Where only the sign of a zero is open, any bound says so: zeros of both signs are equal under one (accuracy.py).
+    err = np.where(settled, 0.0, np.maximum(np.maximum(high - x, x - low), _LEAST))
     tiny = dtype.bits <= 8
     return Value(x, np.where(np.isnan(err), np.inf, err), ~settled if tiny else None)
 
@@ -202,7 +204,9 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     over = np.isfinite(exact) & (magnitude + err > top)
     x = np.where(over & (magnitude - err > top + numbers.ulp(np.float64(top), dtype)), numbers.round_to(exact, dtype), exact)
     err = np.where(over, np.where(x == exact, np.inf, 0.0), err)
-    decided = ~np.isfinite(exact) if spread is None else ~np.isfinite(exact) & (spread == 0)
+    # 1 / inf, rsqrt(inf), exp(-inf): the zero that infinity makes is exact (PTX ISA, tables of `rcp`, `rsqrt`, `ex2`).
+    vanished = (exact == 0) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
+    decided = ~np.isfinite(exact) | vanished if spread is None else (~np.isfinite(exact) | vanished) & (spread == 0)
     return Value(x, np.where(decided, 0.0, err))
 
 
