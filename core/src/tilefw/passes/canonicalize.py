@@ -137,7 +137,8 @@ def _combine_casts(op: ElementwiseOp) -> bool:
     if not isinstance(inner, ElementwiseOp):
         return False
     source, result = inner._operands[0], op.results[0]
-    if (inner.row.name, op.row.name) in (("exts", "trunci"), ("extu", "trunci"), ("bitcast", "bitcast")) and source.type == result.type:
+    undone = (inner.row.name, op.row.name) in (("exts", "trunci"), ("extu", "trunci"), ("bitcast", "bitcast"))
+    if undone and source.type == result.type:
         _replace(op, source)
         return True
     combined = _CAST_PAIRS.get((inner.row.name, op.row.name))

@@ -8,6 +8,8 @@ from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
 from tilefw.passes.licm import LicmPass
+from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
+from tilefw.passes.structured_access import StructuredAccessPass
 
 
 def default_passes() -> list[ModulePass]:
@@ -15,6 +17,10 @@ def default_passes() -> list[ModulePass]:
     return [
         CanonicalizePass(),  # the front end folds little: constants and identities first, so that equal things look equal
         CsePass(),  # each use of `offsets` was expanded anew; one value a meaning is what the access analysis compares
-        LicmPass(),  # uniform address parts out of loops, before accesses are rewritten around what stays in them
+        ScalarizeCarriedPass(),  # loops then carry one scalar, and pointers in the body have a base that can be seen
+        StructuredAccessPass(),  # while masks and offsets still stand side by side as the author wrote them
+        CanonicalizePass(),  # what the rewrite left: offsets of zero, casts of casts
+        CsePass(),  # accesses of one block made their scalars each for themselves
+        LicmPass(),  # last but one: uniform address parts leave loops only once they are scalars
         DcePass(),
     ]

@@ -61,7 +61,7 @@ def _fold_row(op: ElementwiseOp) -> Folded | None:
 
 
 def _fold_select(operands: tuple[SSAValue, ...], literals: list[Literal | None]) -> Folded | None:
-    condition, x, y = operands
+    _, x, y = operands
     if x is y or (literals[1] is not None and _same_literal(literals[1], literals[2])):
         return x
     if literals[0] is not None:

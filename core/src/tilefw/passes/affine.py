@@ -1,0 +1,264 @@
+"""Integer tiles as affine forms: a uniform part plus index times stride in each dim, over polynomials of scalar values.
+
+Sound because signed offset arithmetic must not wrap (architecture, "Offsets"): sums may be split, regrouped and extended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from tilefw.tile import ops, types
+from tilefw.tile.elementwise import ElementwiseOp, build
+from tilefw.tile.fold import constant_of
+
+Monomial = tuple[SSAValue, ...]
+_MOST_TERMS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """A sum of integer multiples of products of scalar values; the empty product is the constant term."""
+
+    terms: frozenset[tuple[Monomial, int]] = frozenset()
+
+    @staticmethod
+    def of(terms: dict[Monomial, int]) -> Poly:
+        """The polynomial with zero terms left out."""
+        return Poly(frozenset((m, c) for m, c in terms.items() if c))
+
+    @staticmethod
+    def constant(number: int) -> Poly:
+        return Poly.of({(): number})
+
+    @staticmethod
+    def atom(value: SSAValue) -> Poly:
+        return Poly(frozenset({((value,), 1)}))
+
+    def __add__(self, other: Poly) -> Poly:
+        total = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            total[monomial] = total.get(monomial, 0) + coefficient
+        return Poly.of(total)
+
+    def __neg__(self) -> Poly:
+        return Poly(frozenset((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: Poly) -> Poly:
+        return self + -other
+
+    def __mul__(self, other: Poly) -> Poly:
+        total: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in other.terms:
+                monomial = tuple(sorted(m1 + m2, key=id))
+                total[monomial] = total.get(monomial, 0) + c1 * c2
+        return Poly.of(total)
+
+    @property
+    def number(self) -> int | None:
+        """The constant that this is; None for any other polynomial."""
+        if not self.terms:
+            return 0
+        (monomial, coefficient), *more = self.terms
+        return None if more or monomial else coefficient
+
+
+ZERO = Poly()
+ONE = Poly.constant(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`uniform` + Σ index_d · `strides[d]`; dims of size 1 have stride 0."""
+
+    uniform: Poly
+    strides: tuple[Poly, ...] = ()
+
+    def __add__(self, other: Affine) -> Affine:
+        return Affine(self.uniform + other.uniform, tuple(a + b for a, b in zip(self.strides, other.strides, strict=True)))
+
+    def __neg__(self) -> Affine:
+        return Affine(-self.uniform, tuple(-s for s in self.strides))
+
+    def scaled(self, factor: Poly) -> Affine:
+        """This times a uniform factor."""
+        return Affine(self.uniform * factor, tuple(s * factor for s in self.strides))
+
+    @property
+    def is_uniform(self) -> bool:
+        return all(s == ZERO for s in self.strides)
+
+
+@dataclass(slots=True)
+class AffineAnalysis:
+    """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has.
+
+    `order` numbers scalars as they were met, so that what is made from them does not depend on addresses of objects.
+    """
+
+    known: dict[Poly, SSAValue] = field(default_factory=dict)
+    order: dict[SSAValue, int] = field(default_factory=dict)
+    _scalars: dict[SSAValue, Poly] = field(default_factory=dict)
+    _tiles: dict[SSAValue, Affine | None] = field(default_factory=dict)
+
+    def scalar(self, value: SSAValue) -> Poly:
+        """A scalar integer as a polynomial; itself where its op is not linear."""
+        found = self._scalars.get(value)
+        if found is None:
+            self.order[value] = len(self.order)
+            found = self._scalar(value)
+            if len(found.terms) > _MOST_TERMS:
+                found = Poly.atom(value)
+            self._scalars[value] = found
+            self.known.setdefault(found, value)
+        return found
+
+    def _scalar(self, value: SSAValue) -> Poly:
+        op = value.op if isinstance(value, OpResult) else None
+        if isinstance(op, ops.ConstantOp):
+            return Poly.constant(int(op.value))
+        if isinstance(op, ElementwiseOp):
+            rule = _SCALAR_RULES.get(op.row.name)
+            if rule is not None and not types.is_bool(value.type):
+                return rule(*[self.scalar(o) for o in op.operands])
+        return Poly.atom(value)
+
+    def tile(self, value: SSAValue) -> Affine | None:
+        """A tile of integers as an affine form; None where it is not affine."""
+        if value not in self._tiles:
+            self._tiles[value] = self._tile(value)
+        return self._tiles[value]
+
+    def _tile(self, value: SSAValue) -> Affine | None:
+        rank = len(types.shape_of(value.type))
+        flat = (ZERO,) * rank
+        if (literal := constant_of(value)) is not None:
+            return Affine(Poly.constant(int(literal)), flat)
+        if not isinstance(value, OpResult):
+            return None
+        op: Any = value.op
+        match op:
+            case ops.IotaOp():
+                return Affine(Poly.constant(op.start), (ONE if op.end - op.start > 1 else ZERO,))
+            case ops.SplatOp():
+                return Affine(self.scalar(op.source), flat)
+            case ops.ExpandDimsOp():
+                inner = self.tile(op.source)
+                return None if inner is None else expanded(inner, op.axis)
+            case ops.BroadcastOp():
+                return self.tile(op.source)
+            case ops.TransOp():
+                inner = self.tile(op.source)
+                return None if inner is None else permuted(inner, op.order)
+            case ElementwiseOp():
+                return self._row(op)
+            case _:
+                return None
+
+    def _row(self, op: ElementwiseOp) -> Affine | None:
+        name = op.row.name
+        if name not in ("addi", "subi", "muli", "shl", "exts") or types.is_bool(op.operands[0].type):
+            return None
+        parts = [self.tile(operand) for operand in op.operands]
+        if any(part is None for part in parts):
+            return None
+        x = parts[0]
+        assert x is not None
+        if name == "exts":
+            return x
+        y = parts[1]
+        assert y is not None
+        if name == "addi":
+            return x + y
+        if name == "subi":
+            return x + -y
+        if name == "shl":
+            shift = y.uniform.number if y.is_uniform else None
+            return x.scaled(Poly.constant(1 << shift)) if shift is not None and 0 <= shift < 63 else None
+        if y.is_uniform:
+            return x.scaled(y.uniform)
+        return y.scaled(x.uniform) if x.is_uniform else None
+
+
+def expanded(form: Affine, axis: int) -> Affine:
+    """The form of a tile with a new dim of size 1."""
+    return Affine(form.uniform, (*form.strides[:axis], ZERO, *form.strides[axis:]))
+
+
+def permuted(form: Affine, order: Sequence[int]) -> Affine:
+    """The form of a tile with permuted dims."""
+    return Affine(form.uniform, tuple(form.strides[i] for i in order))
+
+
+
+
+_SCALAR_RULES: dict[str, Callable[..., Poly]] = {
+    "addi": Poly.__add__,
+    "subi": Poly.__sub__,
+    "muli": Poly.__mul__,
+    "exts": lambda x: x,
+}
+
+
+class Materializer:
+    """Makes scalar ops that compute polynomials before an op; what an existing value computes is used as it is."""
+
+    def __init__(self, analysis: AffineAnalysis, before: Operation) -> None:
+        self._analysis = analysis
+        self._before = before
+
+    def value(self, poly: Poly, number_type: Any = None) -> SSAValue:
+        """A scalar with the polynomial's value: an existing one, a constant of `number_type` (i32), or new ops in i64."""
+        number = poly.number
+        if number is not None:
+            kind = number_type or (types.i32 if -(2**31) <= number < 2**31 else types.i64)
+            return self._insert(ops.ConstantOp(number, kind))
+        existing = self._analysis.known.get(poly)
+        if existing is not None and self._visible(existing):
+            return existing
+        total: SSAValue | None = None
+        order = self._analysis.order
+        terms = [(sorted(m, key=order.__getitem__), c) for m, c in poly.terms]
+        # Added terms first, so that subtracted ones have something to be taken from.
+        for monomial, coefficient in sorted(terms, key=lambda term: (term[1] < 0, [order[v] for v in term[0]])):
+            taken = total is not None and coefficient < 0
+            term = self._term(monomial, -coefficient if taken else coefficient)
+            total = term if total is None else self._insert(build("subi" if taken else "addi", total, term))
+        assert total is not None
+        return total
+
+    def _term(self, monomial: Sequence[SSAValue], coefficient: int) -> SSAValue:
+        product: SSAValue | None = None
+        for atom in monomial:
+            wide = atom if atom.type == types.i64 else self._insert(build("exts", atom, result=types.i64))
+            product = wide if product is None else self._insert(build("muli", product, wide))
+        if product is None:
+            return self._insert(ops.ConstantOp(coefficient, types.i64))
+        if coefficient == 1:
+            return product
+        return self._insert(build("muli", product, self._insert(ops.ConstantOp(coefficient, types.i64))))
+
+    def _insert(self, op: Operation) -> SSAValue:
+        return insert_before(op, self._before)
+
+    def _visible(self, value: SSAValue) -> bool:
+        """Whether the value is defined on the way to the op: in its block before it, or in an enclosing one."""
+        block = value.op.parent if isinstance(value, OpResult) else value.block if isinstance(value, BlockArgument) else None
+        op: Operation | None = self._before
+        while op is not None:
+            if op.parent is block:
+                return isinstance(value, BlockArgument) or value.op.is_before_in_block(op)  # type: ignore[attr-defined]
+            op = op.parent_op()
+        return False
+
+
+def insert_before(op: Operation, before: Operation) -> SSAValue:
+    """Insert a new op, at the source place of the one that it serves; gives its first result."""
+    op.location = before.location
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+    return op.results[0]

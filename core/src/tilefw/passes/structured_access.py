@@ -1,0 +1,249 @@
+"""Structured access: loads and stores on pointer arithmetic become block accesses where the block can be recovered.
+
+An access at base + Σ (offset_d + index_d) · stride_d, masked by a conjunction of offset_d + index_d < bound_d (and >= 0),
+becomes `tile.load_block` or `tile.store_block`. What does not fit becomes a scalar base with an offset tile where the
+base is provable, and stays on pointers else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, insert_before, permuted
+from tilefw.passes.dce import erase_dead
+from tilefw.tile import ops, types
+from tilefw.tile.elementwise import ElementwiseOp, build
+from tilefw.tile.fold import constant_of
+from tilefw.tile.memory_ops import LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+
+
+class StructuredAccessPass(ModulePass):
+    """Every load and store of tiles, in one walk; then the pointer arithmetic that nobody needs any more is dropped."""
+
+    name = "structured-access"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        analysis = AffineAnalysis()
+        for access in [o for o in op.walk() if isinstance(o, LoadOp | StoreOp)]:
+            if types.is_tile(access.value_type):
+                _rewrite(access, analysis)
+        while erase_dead(op):
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A tile of pointers: a scalar base, and the offset tiles that are added to it, each with the shape ops above it."""
+
+    base: SSAValue
+    offsets: tuple[SSAValue, ...]
+    form: Affine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`index` < `limit` for an upper bound; `index` >= 0 for a lower one (limit None)."""
+
+    index: Affine
+    limit: Poly | None
+
+
+@dataclass(slots=True)
+class Dim:
+    """What is known of one dim of the block."""
+
+    stride: Poly
+    begin: Poly = ZERO
+    limit: Poly | None = None
+    lower: bool = False
+
+
+def _rewrite(access: LoadOp | StoreOp, analysis: AffineAnalysis) -> None:
+    address = _address_of(access, analysis)
+    if address is None:
+        return
+    dims = _block_of(access, address, analysis)
+    if dims is not None:
+        _to_block(access, address, dims, analysis)
+    elif access.offsets is None:
+        _to_offsets(access, address)
+
+
+def _address_of(access: LoadOp | StoreOp, analysis: AffineAnalysis) -> Address | None:
+    if access.offsets is not None:
+        return Address(access.pointer, (access.offsets,), analysis.tile(access.offsets))
+    return decompose(access.pointer, analysis)
+
+
+def decompose(pointer: SSAValue, analysis: AffineAnalysis) -> Address | None:
+    """A tile of pointers as a scalar base and offsets of the same shape; None where the base is not one scalar."""
+    rank = len(types.shape_of(pointer.type))
+    op = pointer.op if isinstance(pointer, OpResult) else None
+    if isinstance(op, ops.SplatOp):
+        return Address(op.source, (), Affine(ZERO, (ZERO,) * rank))
+    if isinstance(op, ops.AddPtrOp) and rank:
+        inner = decompose(op.pointer, analysis)
+        if inner is None:
+            return None
+        form = analysis.tile(op.offset)
+        total = None if form is None or inner.form is None else inner.form + form
+        return Address(inner.base, (*inner.offsets, op.offset), total)
+    if isinstance(op, ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp):
+        return _reshaped(op, analysis)
+    return None
+
+
+def _reshaped(op: ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp, analysis: AffineAnalysis) -> Address | None:
+    inner = decompose(op.source, analysis)
+    if inner is None:
+        return None
+    offsets: list[SSAValue] = []
+    for offset in inner.offsets:  # the same shape op on each offset tile, next to the one on pointers
+        if isinstance(op, ops.ExpandDimsOp):
+            made: Operation = ops.ExpandDimsOp(offset, op.axis)
+        elif isinstance(op, ops.TransOp):
+            made = ops.TransOp(offset, op.order)
+        else:
+            made = ops.BroadcastOp(offset, types.shape_of(op.results[0].type))
+        offsets.append(insert_before(made, op))
+    return Address(inner.base, tuple(offsets), _shaped(op, inner.form))
+
+
+def _shaped(op: Operation, form: Affine | None) -> Affine | None:
+    if form is None or isinstance(op, ops.BroadcastOp):
+        return form
+    return expanded(form, op.axis) if isinstance(op, ops.ExpandDimsOp) else permuted(form, op.order)  # type: ignore[attr-defined]
+
+
+def _block_of(access: LoadOp | StoreOp, address: Address, analysis: AffineAnalysis) -> list[Dim] | None:
+    """The block's dims, with `begin` of the unbounded ones left 0; None where address or mask is not of that form."""
+    if address.form is None:
+        return None
+    bounds = [] if access.mask is None else bounds_of(access.mask, analysis)
+    if bounds is None:
+        return None
+    dims = [Dim(stride) for stride in address.form.strides]
+    for bound in bounds:
+        if not _apply_bound(dims, bound, types.shape_of(access.value_type)):
+            return None
+    return None if any(dim.lower and dim.limit is None for dim in dims) else dims
+
+
+def _apply_bound(dims: list[Dim], bound: Bound, shape: tuple[int, ...]) -> bool:
+    moving = [d for d, stride in enumerate(bound.index.strides) if stride != ZERO]
+    if len(moving) != 1 or bound.index.strides[moving[0]] != ONE:
+        return False
+    dim = dims[moving[0]]
+    begin = bound.index.uniform
+    if (dim.limit is not None or dim.lower) and dim.begin != begin:
+        return False
+    if bound.limit is None:
+        dim.lower = True
+    elif dim.limit is None or dim.limit == bound.limit:
+        dim.limit = bound.limit
+    else:
+        return False
+    dim.begin = begin
+    return True
+
+
+def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
+    """A mask as a conjunction of bounds on affine indices; None where it is anything else."""
+    if constant_of(mask) == 1:
+        return []
+    op = mask.op if isinstance(mask, OpResult) else None
+    if isinstance(op, ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp):
+        inner = bounds_of(op.source, analysis)
+        if inner is None:
+            return None
+        return [Bound(form, b.limit) for b in inner if (form := _shaped(op, b.index)) is not None]
+    if not isinstance(op, ElementwiseOp):
+        return None
+    if op.row.name == "andi":
+        left, right = (bounds_of(o, analysis) for o in op.operands)
+        return None if left is None or right is None else left + right
+    return _compare_bound(op, analysis)
+
+
+# Each signed compare of an index with a uniform limit as the bound it is: (row, limit is on the right) to how far the
+# exclusive upper limit lies above the limit, or None for a lower bound, whose limit is given as that of `index >= limit`.
+_UPPER = {("lts", True): 0, ("les", True): 1, ("gts", False): 0, ("ges", False): 1}
+_LOWER = {("ges", True): 0, ("gts", True): 1, ("les", False): 0, ("lts", False): 1}
+
+
+def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] | None:
+    if op.row.operands[0] != "T:int" or len(op.operands) != 2:
+        return None
+    x, y = (analysis.tile(operand) for operand in op.operands)
+    if x is None or y is None or x.is_uniform == y.is_uniform:
+        return None
+    right = y.is_uniform
+    index, limit = (x, y.uniform) if right else (y, x.uniform)
+    if (above := _UPPER.get((op.row.name, right))) is not None:
+        return [Bound(index, limit + Poly.constant(above))]
+    below = _LOWER.get((op.row.name, right))
+    if below is not None and (limit + Poly.constant(below)).number == 0:
+        return [Bound(index, None)]
+    return None
+
+
+def _to_block(access: LoadOp | StoreOp, address: Address, dims: list[Dim], analysis: AffineAnalysis) -> None:
+    assert address.form is not None
+    rest = address.form.uniform
+    for dim in dims:
+        if not dim.lower and dim.limit is not None and not (dim.begin * dim.stride).terms <= rest.terms:
+            # The mask counts on from where the pointer stands already (a loop that advances it): count from 0 instead.
+            dim.limit, dim.begin = dim.limit - dim.begin, ZERO
+        rest = rest - dim.begin * dim.stride
+    if rest != ZERO:
+        home = next((d for d in reversed(dims) if d.stride == ONE and d.limit is None and not d.lower), None)
+        if home is not None:  # the base stays the argument: its alignment and extent are known
+            home.begin, rest = rest, ZERO
+    make = Materializer(analysis, access)
+    base = address.base if rest == ZERO else insert_before(ops.AddPtrOp(address.base, make.value(rest)), access)
+    offsets = [make.value(d.begin) for d in dims]
+    strides = [make.value(d.stride) for d in dims]
+    shape = [None if d.limit is None else make.value(d.limit) for d in dims]
+    lower = [d.lower for d in dims]
+    hints = {"cache": access.cache, "eviction": access.eviction, "volatile": access.volatile}
+    if isinstance(access, LoadOp):
+        block = types.shape_of(access.value_type)
+        made: Operation = LoadBlockOp(base, shape, strides, offsets, block, access.other, lower=lower, **hints)  # type: ignore[arg-type]
+    else:
+        made = StoreBlockOp(base, access.value, shape, strides, offsets, lower=lower, **hints)  # type: ignore[arg-type]
+    _swap(access, made)
+
+
+def _to_offsets(access: LoadOp | StoreOp, address: Address) -> None:
+    """The scalar base with one offset tile, summed in the widest of the offsets' types."""
+    if not address.offsets:
+        return
+    widest = max((types.element_of(o.type) for o in address.offsets), key=lambda t: types.dtype_of(t).bits)
+    total: SSAValue | None = None
+    for offset in address.offsets:
+        same = types.element_of(offset.type) == widest
+        wide = offset if same else insert_before(build("exts", offset, result=widest), access)
+        total = wide if total is None else insert_before(build("addi", total, wide), access)
+    assert total is not None
+    hints = {"cache": access.cache, "eviction": access.eviction, "volatile": access.volatile}
+    if isinstance(access, LoadOp):
+        made: Operation = LoadOp(address.base, total, access.mask, access.other, **hints)  # type: ignore[arg-type]
+    else:
+        made = StoreOp(address.base, access.value, total, access.mask, **hints)  # type: ignore[arg-type]
+    _swap(access, made)
+
+
+def _swap(old: Operation, new: Operation) -> None:
+    new.location, new.attributes = old.location, dict(old.attributes)
+    assert old.parent is not None
+    old.parent.insert_op_before(new, old)
+    for before, after in zip(old.results, new.results, strict=True):
+        after.name_hint = before.name_hint
+        before.replace_all_uses_with(after)
+    old.detach()
+    old.erase()
