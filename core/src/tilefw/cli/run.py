@@ -115,7 +115,7 @@ def _troubles(verdict: Verdict) -> list[str]:
 
 def _resources(artifact: Artifact) -> str:
     used = artifact.resources
-    registers = ", ".join(f"{count} {kind} registers" for kind, count in used.registers.items()) if used.registers else None
+    registers = "registers " + ", ".join(f"{count} ({what})" for what, count in used.registers.items()) if used.registers else None
     facts = [registers] + [
         f"{what} {number}" for what, number in (
             ("spills", used.spills), ("shared bytes", used.shared_bytes), ("scratch bytes", used.scratch_bytes),

@@ -64,6 +64,8 @@ def is_array(value: Any) -> bool:
     """Whether `value` is something that `host_array` takes or refuses as an array; numbers and None are not."""
     if isinstance(value, TypedArray | np.ndarray):
         return True
+    if isinstance(value, np.generic):  # a number, though it has a buffer and an interface
+        return False
     kind = type(value)
     return any(hasattr(kind, name) or hasattr(value, name) for name in _PROTOCOLS) or isinstance(
         value, bytes | bytearray | memoryview
@@ -84,8 +86,6 @@ _PROTOCOLS = ("__array_interface__", "__dlpack__", "__cuda_array_interface__")
 
 
 def _has_buffer(value: Any) -> bool:
-    if isinstance(value, np.generic):  # a scalar, though it has a buffer
-        return False
     try:
         memoryview(value)
     except TypeError:
@@ -96,7 +96,9 @@ def _has_buffer(value: Any) -> bool:
 def _as_numpy(value: Any, what: str) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
+    if isinstance(value, np.generic):
+        raise LaunchError(f"{what} is a number, not an array", code="TFW0330")
+    if hasattr(value, "__array_interface__"):
         return np.asarray(value)
     if hasattr(value, "__cuda_array_interface__"):
         raise LaunchError(

@@ -24,7 +24,8 @@ from tilefw.runtime.binding import scalar
 from tilefw.runtime.module import read_bounded
 from tilefw.runtime.names import suggest
 
-TEXT_LIMIT = 1 << 20  # bytes of a launch file
+TEXT_LIMIT = 256 << 10  # bytes of a launch file
+DEPTH_LIMIT = 8  # collections within collections
 ARRAY_LIMIT = 4 << 30  # bytes of one array
 ARGUMENTS_LIMIT = 1024
 
@@ -101,7 +102,7 @@ class _Reader:
     def _compose(self) -> yaml.Node:
         try:
             loader = _Node(self.text)
-            self._refuse_anchors()
+            self._refuse_the_endless()
             node = loader.get_single_node()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -113,13 +114,16 @@ class _Reader:
             raise CodeError(f"{self.path} is empty", code="TFW0932", help=_SHAPE)
         return node
 
-    def _refuse_anchors(self) -> None:
-        # Aliases let a small text stand for an endless one, and nothing in a launch needs them.
+    def _refuse_the_endless(self) -> None:
+        """Aliases let a small text stand for an endless one, and the parser's time grows with the square of the depth."""
+        depth = 0
         for event in yaml.parse(self.text, Loader=_Node):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            place = self._place(event.start_mark.line + 1, event.start_mark.column + 1)
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                mark = event.start_mark
-                place = self._place(mark.line + 1, mark.column + 1)
                 raise CodeError("anchors and aliases are not part of launch files", code="TFW0932", place=place)
+            if depth > DEPTH_LIMIT:
+                raise CodeError("a launch file is not nested so deeply", code="TFW0932", place=place, help=_SHAPE)
 
     def _argument(self, index: int, node: yaml.Node) -> Any:
         what = f"args[{index}]"
@@ -221,7 +225,8 @@ class _Reader:
         try:
             return dtype(word)
         except KeyError:
-            self._fail(node, f"there is no element type '{word}'", "TFW0934", help=suggest(word, DTYPES, what="element types"))
+            known = [*DTYPES, *(d.numpy for d in DTYPES.values() if d.numpy)]
+            self._fail(node, f"there is no element type '{word}'", "TFW0934", help=suggest(word, known, what="element types"))
 
     def _extents(self, node: yaml.Node, what: str, least: int = 1) -> tuple[int, ...]:
         nodes = self._sequence(node, what) if isinstance(node, yaml.SequenceNode) else [node]

@@ -1,0 +1,125 @@
+"""Arrays of any library become memory with the bounds of the storage that owns them."""
+
+from __future__ import annotations
+
+import array
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilefw.api import LaunchError
+from tilefw.runtime.arrays import host_array, is_array, reinterpret, storages
+
+
+def test_a_view_has_the_bounds_of_its_owner():
+    whole = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (whole[1:], whole[:, 2:5], whole[::-1], whole.T, whole[2, 3:4], whole.reshape(-1)[5:], whole[1:][1:]):
+        host = host_array(view)
+        assert (host.start, host.nbytes) == (whole.ctypes.data, 96)
+        assert host.address == view.ctypes.data and host.strides == view.strides and host.shape == view.shape
+
+
+def test_an_array_over_a_buffer_has_the_bounds_of_the_buffer():
+    raw = bytearray(64)
+    host = host_array(np.frombuffer(raw, np.int16, count=4, offset=8))
+    assert host.nbytes == 64 and host.offset == 8 and not host.readonly
+
+
+NARROW = [
+    "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float6_e3m2fn", "float4_e2m1fn", "int4",
+]
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_ml_dtypes(name):
+    host = host_array(np.zeros(3, getattr(ml_dtypes, name)))
+    assert host.dtype.numpy == name and host.nbytes == 3 * host.dtype.storage_bits // 8
+
+
+def test_the_buffer_protocol():
+    assert host_array(array.array("d", [1, 2])).dtype.name == "fp64"
+    assert host_array(b"abc").readonly and not host_array(bytearray(b"abc")).readonly
+    assert host_array(memoryview(bytearray(8)).cast("i")).dtype.name == "int32"
+
+
+class Interface:
+    def __init__(self, owner):
+        self.owner, self.__array_interface__ = owner, owner.__array_interface__
+
+
+class Dlpack:
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __dlpack__(self, **keywords):
+        return self.owner.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.owner.__dlpack_device__()
+
+
+class OnDevice:
+    __cuda_array_interface__ = {"shape": (1,), "typestr": "<f4", "data": (4096, False), "version": 3}
+
+
+@pytest.mark.parametrize("wrap", [Interface, Dlpack])
+def test_protocols_share_memory(wrap):
+    owner = np.arange(5, dtype=np.float32)
+    host = host_array(wrap(owner))
+    assert host.address == owner.ctypes.data and host.dtype.name == "fp32" and host.shape == (5,)
+
+
+def test_an_array_in_the_memory_of_a_device_is_refused_by_name():
+    assert is_array(OnDevice())
+    with pytest.raises(LaunchError) as caught:
+        host_array(OnDevice())
+    assert caught.value.code == "TFW0333"
+
+
+def test_torch_tensors():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    whole = torch.arange(12, dtype=torch.bfloat16).reshape(3, 4)
+    host = host_array(whole[1:, ::2])
+    assert host.dtype.name == "bf16" and host.offset == 8 and host.nbytes == 24 and host.strides == (8, 4)
+    with pytest.raises(LaunchError):
+        host_array(torch.zeros(2, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize(
+    "value, code",
+    [(3, "TFW0330"), ("text", "TFW0330"), ([1.0], "TFW0330"), (object(), "TFW0330"), (np.zeros(2, complex), "TFW0332"),
+     (np.zeros(2, ">f4"), "TFW0332"), (np.array(["a"]), "TFW0332"), (np.zeros(2, "M8[s]"), "TFW0332"), (np.array([{}]), "TFW0332")],
+)
+def test_what_is_no_array_is_refused(value, code):
+    with pytest.raises(LaunchError) as caught:
+        host_array(value)
+    assert caught.value.code == code
+
+
+def test_numbers_and_none_are_no_arrays():
+    assert not any(is_array(value) for value in (1, 1.5, True, None, "x", np.float32(1), np.int64(2)))
+
+
+def test_reinterpretation_needs_equal_widths():
+    codes = np.zeros(4, np.uint8)
+    assert host_array(reinterpret(codes, "fp8e4b15")).dtype.name == "fp8e4b15"
+    with pytest.raises(LaunchError, match="8 and 16 bits"):
+        reinterpret(codes, "fp16")
+    with pytest.raises(LaunchError, match="no element type"):
+        reinterpret(codes, "fp7")
+
+
+def test_storages_merge_only_what_overlaps():
+    whole, other, empty = np.zeros(8, np.float32), np.zeros(8, np.int32), np.zeros(0, np.float32)
+    other.flags.writeable = False
+    named = {"a": whole[:3], "b": whole[5:], "c": other, "d": empty, "e": other[1:]}
+    found = storages([(name, host_array(value)) for name, value in named.items()])
+    by_label = {s.label: s for s in found}
+    assert set(by_label) == {"a/b", "c/e", "d"}
+    assert by_label["a/b"].nbytes == 32 and by_label["c/e"].readonly and by_label["d"].nbytes == 0
+
+
+def test_an_empty_array_and_a_scalar_array_have_memory():
+    assert host_array(np.zeros((0, 3))).nbytes == 0
+    assert host_array(np.array(3.0)).nbytes == 8
