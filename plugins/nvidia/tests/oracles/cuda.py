@@ -23,12 +23,12 @@ def nvcc() -> str | None:
 
 
 @functools.cache
-def _ptx() -> str:
+def ptx(*flags: str) -> str:
+    """The PTX of kernels.cu compiled with `flags`; `-DCALLS` adds a kernel that calls a recursive function."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernels.ptx"
-        subprocess.run(
-            [nvcc(), "-ptx", "-arch=sm_80", "-O2", "-o", str(out), str(SOURCE)], check=True, capture_output=True, timeout=300
-        )
+        command = [nvcc(), "-ptx", "-arch=sm_80", "-O2", *flags, "-o", str(out), str(SOURCE)]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
         return out.read_text()
 
 
@@ -36,7 +36,7 @@ def item(name: str, seed: int = 0) -> Item:
     make, grid, block = CASES[name]
     problem = make(np.random.default_rng(seed))
     case = Case(name, f"cuda.{name}", {}, {}, grid, make)
-    return Item(name, _ptx(), name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem)
+    return Item(name, ptx(), name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem)
 
 
 def _scaled_sum(rng: np.random.Generator, n: int = 700) -> Problem:
@@ -82,12 +82,6 @@ def _compact_positive(rng: np.random.Generator, n: int = 100) -> Problem:
     return Problem({"x": Input(x), "out": Output(positive.shape, np.int32), "n": Number(n, "i32")}, {"out": positive})
 
 
-def _recursive(rng: np.random.Generator, n: int = 40) -> Problem:
-    x = rng.integers(0, 100, n).astype(np.int32)
-    m, depth = x % 5, x % 7
-    return Problem({"x": Input(x), "out": Output((n,), np.int32), "n": Number(n, "i32")}, {"out": m + 1 + depth * m})
-
-
 Make = Callable[[np.random.Generator], Problem]
 Extent = tuple[int, int, int]
 CASES: dict[str, tuple[Make, Extent, Extent]] = {
@@ -97,5 +91,4 @@ CASES: dict[str, tuple[Make, Extent, Extent]] = {
     "greatest_divisor": (_greatest_divisor, (2, 1, 1), (128, 1, 1)),
     "digit_counts": (_digit_counts, (3, 1, 1), (64, 1, 1)),
     "compact_positive": (_compact_positive, (1, 1, 1), (32, 1, 1)),
-    "recursive": (_recursive, (1, 1, 1), (64, 1, 1)),
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from oracles import cuda, execute
+from tilefw.api import CodeError
+
+pytestmark = pytest.mark.skipif(cuda.nvcc() is None, reason="nvcc is not installed")
 
 
-@pytest.mark.skipif(cuda.nvcc() is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("name", cuda.CASES)
 def test_runs_right_and_clean(name: str, seed: int) -> None:
@@ -15,3 +17,8 @@ def test_runs_right_and_clean(name: str, seed: int) -> None:
     outcome = execute.run(item, seed=seed)
     assert outcome.report.findings == ()
     assert item.check(outcome.outputs) == []
+
+
+def test_a_function_that_is_called_is_refused_by_name() -> None:
+    with pytest.raises(CodeError, match=r"\.func is not served"):
+        execute.parse(cuda.ptx("-DCALLS"), "recursive")

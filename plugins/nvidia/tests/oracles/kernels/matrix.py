@@ -1,5 +1,5 @@
 """Matrix products in Triton's language: every type of sm_80's `mma.sync` that the language reaches."""
-# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
+
 
 import triton
 import triton.language as tl

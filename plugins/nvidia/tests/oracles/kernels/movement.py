@@ -1,5 +1,5 @@
 """Kernels that move data or share it: transposes, gathers, atomics, locks."""
-# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
+
 
 import triton
 import triton.language as tl
@@ -98,7 +98,9 @@ def locked_sum(x_ptr, lock_ptr, total_ptr, BLOCK: tl.constexpr):
     mine = tl.sum(x, axis=0)
     while tl.atomic_cas(lock_ptr, 0, 1) == 1:
         pass
-    tl.store(total_ptr, tl.load(total_ptr) + mine)
+    total = tl.load(total_ptr)
+    tl.debug_barrier()  # every thread has loaded the total before one of them stores it
+    tl.store(total_ptr, total + mine)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr, 0)
 

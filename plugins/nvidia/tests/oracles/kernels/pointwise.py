@@ -1,5 +1,5 @@
 """Elementwise kernels in Triton's language: one output element for each input element, or a fixed handful."""
-# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
+
 
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 """Reductions, normalisations and scans in Triton's language."""
-# ruff: noqa: N803  (compile-time parameters are capitals in Triton's language)
+
 
 import triton
 import triton.language as tl
