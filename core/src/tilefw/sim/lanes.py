@@ -26,6 +26,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):
         self.mask: Array | None = None
         self.instruction: Any = None
         self.tainted = False
+        self.polls = 0
         self.quiet = False
         self.silent = False
         self.frame: Frame

@@ -38,6 +38,7 @@ class MemoryLanes(Algebra):
     mask: Array | None
     instruction: Any
     tainted: bool
+    polls: int
     quiet: bool
     """True while a step is repeated for its poison: nothing is counted or reported twice."""
 
@@ -146,6 +147,7 @@ class MemoryLanes(Algebra):
     ) -> tuple[Array, ...]:
         size = bits * count // 8
         mask = self._first_lanes(lanes)
+        self.polls += order != "weak"
         pieces = self.pieces(space, address, size, "read", mask)
         if not self.quiet:
             self._observe(space, pieces, size, "read", order, scope)
@@ -264,6 +266,7 @@ class MemoryLanes(Algebra):
             old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random)
         if self.launch.races is not None:
             self.launch.races.synchronise(self, pieces, order)
+        self.polls += 1
         self.launch.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
 

@@ -1,7 +1,8 @@
 """A batch of workgroups in flight: its registers and memory, and its strands: threads that stand at one place of the program.
 
-The strand at the lowest place runs until it meets another (they join), splits at a branch, waits or ends. A strand that keeps
-going round while others could run is put aside for a turn, so that spin loops let the others pass.
+The strand at the lowest place runs until it meets another (they join), splits at a branch, waits or ends. So lanes that leave a
+loop early wait for the others behind it, as the code's `.sync` operations expect. But a loop may wait for what those lanes
+are about to do: a strand that others keep from running gets a turn, soon when they poll memory, in the end in any case.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from tilefw.sim.memory import Region
 from tilefw.sim.report import Fault
 from tilefw.sim.waiting import Waiting
 
-# Blocks that one strand may run while others wait for their turn.
-FAIR_TURN = 256
+# Blocks after which a strand that others keep from running gets a turn, and how many polls (atomics, strong loads) make it soon.
+LONG_WAIT = 16384
+SHORT_WAIT = 64
+POLLS = 8
 
 
 @dataclass(slots=True)
 class Strand:
     """Threads at block `block`; `mask` is a full [workgroups, waves, lanes] mask, None for every thread of the batch.
-    `stack` holds the blocks to return to."""
+    `stack` holds the blocks to return to; `since` and `polls` say when it became ready, in blocks and polls of the batch."""
 
     block: int
     mask: Array | None
     stack: tuple[int, ...] = ()
-    rested: bool = False
+    since: int = -1
+    polls: int = 0
 
 
 class Batch:
@@ -115,18 +119,22 @@ class Batch:
         """The strand to run next, the block at which it must stop to meet another, and its turn in blocks."""
         if len(self.strands) == 1:
             return self.strands.pop(), 1 << 60, 1 << 60
-        self._join()
-        ready = [s for s in self.strands if not s.rested]
-        if not ready:
-            for strand in self.strands:
-                strand.rested = False
-            ready = self.strands
-        strand = min(ready, key=lambda s: (-len(s.stack), s.block))
+        self.join()
+        polls = self.launch.lanes.polls
+        for strand in self.strands:
+            if strand.since < 0:
+                strand.since, strand.polls = self.blocks_run, polls
+        strand = min(self.strands, key=lambda s: s.since)
+        wait = SHORT_WAIT if polls - strand.polls >= POLLS else LONG_WAIT
+        if self.blocks_run - strand.since < wait:
+            strand = min(self.strands, key=lambda s: (-len(s.stack), s.block))
         self.strands = [s for s in self.strands if s is not strand]
+        strand.since = -1
         ahead = [s.block for s in self.strands if s.block > strand.block]
-        return strand, min(ahead, default=1 << 60), FAIR_TURN if self.strands else 1 << 60
+        return strand, min(ahead, default=1 << 60), SHORT_WAIT if self.strands else 1 << 60
 
-    def _join(self) -> None:
+    def join(self) -> None:
+        """Strands at one place become one."""
         together: dict[tuple[int, tuple[int, ...]], Strand] = {}
         for strand in self.strands:
             key = strand.block, strand.stack
@@ -135,7 +143,9 @@ class Batch:
                 together[key] = strand
             else:
                 mask = self.mask_of(other) | self.mask_of(strand)
-                together[key] = Strand(strand.block, None if mask.all() else mask, strand.stack, strand.rested and other.rested)
+                since = -1 if min(other.since, strand.since) < 0 else min(other.since, strand.since)
+                whole = None if mask.all() else mask
+                together[key] = Strand(strand.block, whole, strand.stack, since, min(other.polls, strand.polls))
         self.strands = list(together.values())
 
     def _enter(self, strand: Strand) -> Frame:
@@ -178,7 +188,6 @@ class Batch:
                     return
                 strand.block = following
                 if following >= limit or self.blocks_run >= stop:
-                    strand.rested = following < limit
                     self.strands.append(strand)
                     return
         finally:

@@ -125,43 +125,37 @@ class Waiting:
         batch = self._batch
         arrivals = [a for a in self._arrivals if a.number == number]
         present = np.zeros(batch.frame.shape, dtype=np.bool_)
+        expected = np.zeros(len(present), dtype=np.int64)
         for arrival in arrivals:
             present |= arrival.mask
-        for slot in range(len(present)):
-            if not present[slot].any():
-                continue
-            expected = [a.expected for a in arrivals if a.mask[slot].any()]
-            count = max((e for e in expected if e is not None), default=None)
-            # Barriers count warps: a wave that has arrived counts whole (PTX ISA, "bar": thread counts in multiples of warps).
-            here = int(present[slot].any(axis=1).sum()) * batch.frame.shape[2]
-            complete = bool((present[slot] == batch.alive[slot]).all()) if count is None else here >= count
-            if complete:
-                self._release(arrivals, present[slot], slot)
+            if arrival.expected is not None:
+                expected = np.maximum(expected, np.where(arrival.mask.any(axis=(1, 2)), arrival.expected, 0))
+        # Barriers count warps: a wave that has arrived counts whole (PTX ISA, "bar": thread counts in multiples of warps).
+        counted = present.any(axis=2).sum(axis=1) * batch.frame.shape[2] >= expected
+        complete = np.where(expected > 0, counted, (present == batch.alive).all(axis=(1, 2))) & present.any(axis=(1, 2))
+        if complete.any():
+            self._release(arrivals, present & complete[:, None, None], np.nonzero(complete)[0])
 
-    def _release(self, arrivals: list[_Arrival], present: Array, slot: int) -> None:
+    def _release(self, arrivals: list[_Arrival], only: Array, slots: Array) -> None:
         batch = self._batch
-        only = np.zeros(batch.frame.shape, dtype=np.bool_)
-        only[slot] = present
         if batch.launch.races is not None:
-            batch.launch.races.barrier(batch, slot, np.nonzero(present.any(axis=1))[0])
-        total = _reduced(arrivals, only)
+            for slot in slots.tolist():
+                batch.launch.races.barrier(batch, slot, np.nonzero(only[slot].any(axis=1))[0])
+        ones, count = _reduced(arrivals, only)
         for arrival in arrivals:
             freed = arrival.mask & only
             if not freed.any():
                 continue
             arrival.mask = arrival.mask & ~only
             if arrival.destination is not None:
-                self._give(arrival, freed, total)
+                self._give(arrival, freed, ones, count)
             if arrival.waits:
                 self._free(arrival, freed)
+        batch.join()
 
-    def _give(self, arrival: _Arrival, freed: Array, total: tuple[int, int]) -> None:
-        ones, count = total
+    def _give(self, arrival: _Arrival, freed: Array, ones: Array, count: Array) -> None:
         flow: Any = arrival.instruction.flow
-        value = {
-            "popc": np.full((1, 1, 1), ones, dtype=np.uint32), "and": np.full((1, 1, 1), ones == count),
-            "or": np.full((1, 1, 1), ones > 0),
-        }[flow.reduce]
+        value = {"popc": ones.astype(np.uint32), "and": ones == count, "or": ones > 0}[flow.reduce]
         frame = self._batch.frame
         merge, frame.merge = frame.merge, freed
         assert arrival.destination is not None
@@ -171,9 +165,7 @@ class Waiting:
     def _free(self, arrival: _Arrival, freed: Array) -> None:
         from tilefw.sim.strands import Strand
 
-        whole = None if freed.all() else freed
-        self._batch.strands.append(Strand(arrival.following, whole, arrival.stack))
-        self._batch._join()
+        self._batch.strands.append(Strand(arrival.following, None if freed.all() else freed, arrival.stack))
 
     def _release_waves(self) -> None:
         batch = self._batch
@@ -196,12 +188,12 @@ class Waiting:
         barriers.report_deadlock(self._batch, [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits])
 
 
-def _reduced(arrivals: list[_Arrival], only: Array) -> tuple[int, int]:
-    """(how many predicates hold, of how many) among the participants of a reducing barrier."""
-    ones = count = 0
+def _reduced(arrivals: list[_Arrival], only: Array) -> tuple[Array, Array]:
+    """By workgroup: how many predicates hold, of how many, among the participants of a reducing barrier."""
+    ones = count = np.zeros((len(only), 1, 1), dtype=np.int64)
     for arrival in arrivals:
         if arrival.predicate is not None:
             taking_part = arrival.mask & only
-            ones += int((arrival.predicate & taking_part).sum())
-            count += int(taking_part.sum())
+            ones = ones + (arrival.predicate & taking_part).sum(axis=(1, 2), keepdims=True)
+            count = count + taking_part.sum(axis=(1, 2), keepdims=True)
     return ones, count
