@@ -1,0 +1,84 @@
+"""Random tile programs: each parses, the same number gives the same program, passes keep what the interpreter computes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tilefw.runtime.config import Resolved
+from tilefw.runtime.loader import Target
+from tilefw.testing.programs import Campaign, narrowed, numbered, operations, programs, run
+from tilefw.testing.random_program import Program, generate
+from tilefw.tile.elementwise import ROWS
+from tilefw.tile.text import parse
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(programs())
+def test_tile_passes_keep_the_meaning_of_a_program(program: Program) -> None:
+    outcome = run(program, "reference")
+    assert outcome.status == "pass", outcome.message()
+
+
+def test_every_row_of_the_table_is_drawn_alike() -> None:
+    counted: Counter[str] = Counter()
+    for index in range(2 * len(ROWS)):
+        counted.update(operations(numbered(3, index)))
+    assert not ROWS.keys() - counted.keys()
+
+
+def test_a_number_is_one_program() -> None:
+    first, second = numbered(5, 17), numbered(5, 17)
+    assert first.text == second.text
+    assert first.text != numbered(5, 18).text
+
+
+@pytest.mark.parametrize("row", ["divs", "log", "castf", "ptr_to_int", "select"])
+def test_the_row_asked_for_occurs(row: str) -> None:
+    assert all(f"tile.{row} " in generate(random.Random(seed), 1, row).text for seed in range(5))
+
+
+def test_control_flow_and_both_ranks_occur() -> None:
+    texts = [generate(random.Random(seed), 8).text for seed in range(60)]
+    for word in ("scf.for", "scf.if", "scf.while", "tile.expand_dims", "tile.splat", " other ", "tile.addptr"):
+        assert sum(word in text for text in texts) >= 3, word
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_one_wrong_element_is_found(index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The campaign's own alarm: after the launch, one element of each output is another one."""
+    from tilefw.testing import programs as module
+
+    real = module._launch
+
+    def spoiled(program: Program, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+        real(program, target, resolved, values)
+        for name in program.outputs:
+            values[name].array.view("uint8")[-1] ^= 0x7F
+
+    program = next(p for p in (numbered(9, i) for i in range(10 * index, 200)) if run(p, "reference").free == 0)
+    assert run(program, "reference").status == "pass"
+    monkeypatch.setattr(module, "_launch", spoiled)
+    outcome = run(program, "reference")
+    assert outcome.status == "differs", outcome.message()
+
+
+def test_a_narrowed_program_still_parses_and_stores_one_output() -> None:
+    program = next(p for p in (numbered(2, i) for i in range(50)) if len(p.outputs) >= 3)
+    text = narrowed(program, program.outputs[1])
+    assert len([op for op in parse(text).walk() if op.name == "tile.store"]) == 1
+    assert len(text) < len(program.text)
+
+
+def test_a_campaign_counts_what_it_ran() -> None:
+    campaign = Campaign("reference", 4)
+    for index in range(5):
+        campaign.take(index, None)
+    report = campaign.report()
+    assert report["programs"] == 5 and report["outcomes"] == {"pass": 5}
+    assert set(report["occurrences"]) == set(ROWS)
