@@ -45,8 +45,8 @@ TYPES: dict[str, Type] = {
     ]
 }
 
-# What `.reg` and variables may be declared as: tf32 and the fp8 packs have no registers of their own, only bits.
-DECLARABLE = frozenset(TYPES) - {"tf32", "e4m3x2", "e5m2x2", "u16x2", "s16x2"}
+# What `.reg` and variables may be declared as: bf16, tf32 and the fp8 packs have no registers of their own, only bits.
+DECLARABLE = frozenset(TYPES) - {"bf16", "bf16x2", "tf32", "e4m3x2", "e5m2x2", "u16x2", "s16x2"}
 
 
 def agrees(register: Type, wanted: Type, wider: bool = False) -> bool:

@@ -55,6 +55,8 @@ def _both(ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "
         head = f"{name}{{.sem}}{{.scope}}{{.space}}.op{extra}"
         this = facts | {"sem": orders, "section": f"{SECTION}: {name}"}
         form(f"{head}.type {destination}[a], {operands}", space=SPACES, needs=needs, **this)(build)
+        if ops == "cas":  # compare-and-swap takes no policy: ptxas refuses it, though the manual's syntax has it
+            continue
         form(f"{head}.L2::cache_hint.type {destination}[a], {operands}, policy:b64", space="global", needs=needs, **this)(build)
 
 

@@ -23,7 +23,7 @@ def _saturation_rule(m):
     return "" if low or high else "the destination holds every value of the source: .sat is not allowed"
 
 
-@form("cvt{.sat}.dtype.atype d:dtype^, a:atype^", dtype=INTEGERS, atype=INTEGERS, **FACTS)
+@form("cvt{.sat}.dtype.atype d:dtype^, a:atype^", dtype=INTEGERS, atype=INTEGERS, refuse=_saturation_rule, **FACTS)
 def integer_to_integer(m):
     """Truncated, extended by the source's sign, or clamped with .sat."""
     d, a = TYPES[m.dtype], TYPES[m.atype]
@@ -151,7 +151,7 @@ def f32_to_f16_relu(m):
     return lambda lanes, x: lanes.fconvert(x, "f32", "f16", m.rnd, False, _finite(m), bool(m.relu))
 
 
-@form("cvt{.ftz}.f32.bf16 d:f32^, a:bf16^", since="7.1", sm=80, needs={"ftz": ("7.8", 90)}, **FACTS)
+@form("cvt{.ftz}.f32.bf16 d:f32^, a:bf16^", since="7.1", sm=80, **FACTS)
 def bf16_to_f32(m):
     """To f32, exactly."""
     return lambda lanes, x: lanes.fconvert(x, "bf16", "f32", "rn", bool(m.ftz))
@@ -169,7 +169,7 @@ def f32_pair_to_halves(m):
     return meaning
 
 
-@form("cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32", since="7.0", sm=80, needs={"satfinite": ("8.1", 89)}, **FACTS)
+@form("cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32", since="7.0", sm=80, needs={"satfinite": ("8.1", 80)}, **FACTS)
 def f32_to_tf32(m):
     """To tf32, nearest with ties away."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "tf32", "rna", False, _finite(m))

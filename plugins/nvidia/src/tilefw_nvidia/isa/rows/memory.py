@@ -11,7 +11,7 @@ from tilefw_nvidia.isa.types import TYPES
 
 ELEMENTS = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 LOAD_SPACES = "const global local param shared shared::cta"
-STORE_SPACES = "global local param shared shared::cta"
+STORE_SPACES = "global local shared shared::cta"
 SCOPES = "cta cluster gpu sys"
 EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
 PREFETCH = "L2::64B L2::128B L2::256B"
@@ -33,15 +33,11 @@ def fits_vector(m: Modifiers) -> str:
     return "" if bits <= 128 else "a vector access has at most 128 bits"
 
 
-def _local_hint(m: Modifiers) -> str:
-    """L2 prefetch sizes and policies are for global and generic addresses only."""
-    if (m.prefetch or m.L2_cache_hint) and m.space not in ("", "global"):
-        return "L2 prefetch sizes and cache policies are for .global and generic addresses"
-    return fits_vector(m) or hint_agrees(m)
-
-
-def hint_agrees(m: Modifiers) -> str:
-    return ""
+def _hint_rule(m: Modifiers) -> str:
+    """Eviction priorities, L2 prefetch sizes and cache policies are for global and generic addresses only."""
+    if (m.evict or m.prefetch or m.L2_cache_hint) and m.space not in ("", "global"):
+        return "eviction priorities, prefetch sizes and cache policies are for .global and generic addresses"
+    return fits_vector(m)
 
 
 def _count(m: Modifiers) -> int:
@@ -68,49 +64,59 @@ def _store(order: str):
     return build
 
 
+def _store_hinted(m):
+    """A store; the cache policy behind the values is not data."""
+    store = _store("weak")(m)
+    return lambda lanes, address, *values: store(lanes, address, *values[:-1])
+
+
 _LOADS = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
 _STORES = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
 _ORDERED = dict(scope=SCOPES, since="6.0", sm=70)
 
 
-def _ordered_space(m: Modifiers) -> str:
+def _ordered(m: Modifiers) -> str:
     if m.space in ("const", "param", "local"):
         return f"an ordered access to .{m.space} does not exist"
-    return _local_hint(m)
+    return _hint_rule(m)
 
 
 def _hinted(m: Modifiers) -> str:
-    """Cache operators and eviction priorities exclude each other; eviction is for global and generic addresses."""
-    if m.cop and (m.evict or m.prefetch and m.cop == "cv"):
+    if m.cop and m.evict:
         return "a cache operator and an eviction priority exclude each other"
-    if m.evict and m.space not in ("", "global"):
-        return "eviction priorities are for .global and generic addresses"
-    return _local_hint(m)
+    return _hint_rule(m)
 
 
 form("ld{.weak}{.space}{.cop}{.evict}{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
      refuse=_hinted, **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 10)}})(_load("weak"))
 form("ld{.weak}{.space}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", evict=EVICT, prefetch=PREFETCH,
      refuse=_hinted, **_LOADS)(_load("weak"))
-form("ld.volatile{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS)(_load("relaxed"))
+form("ld.volatile{.space}{.vec}.type d*vec:type^, [a]", refuse=_ordered, **_LOADS)(_load("relaxed"))
 for _order in ("relaxed", "acquire"):
     form(f"ld.{_order}.scope{{.space}}{{.evict}}{{.prefetch}}{{.vec}}.type d*vec:type^, [a]", evict=EVICT, prefetch=PREFETCH,
-         refuse=_ordered_space, **_LOADS, **_ORDERED)(_load(_order))
-form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", prefetch=PREFETCH, refuse=fits_vector,
-     **_LOADS | {"since": "3.1", "sm": 32})(lambda m: _load("weak")(Modifiers(m, space="global")))
-form("ld.global.nc{.evict}{.L2::cache_hint}{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64?", evict=EVICT, prefetch=PREFETCH,
-     refuse=lambda m: fits_vector(m) or ("" if m.evict or m.L2_cache_hint else "this is the plain form"),
-     **_LOADS | {"since": "3.1", "sm": 32})(lambda m: _load("weak")(Modifiers(m, space="global")))
+         refuse=_ordered, **_LOADS, **_ORDERED)(_load(_order))
+
+
+def _read_only(m):
+    """d = the bytes at the address, through the cache for data that no one writes during the launch."""
+    return _load("weak")(Modifiers(m, space="global"))
+
+
+_READ_ONLY = _LOADS | {"since": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
+form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", refuse=fits_vector, **_READ_ONLY)(_read_only)
+form("ld.global.nc.evict{.prefetch}{.vec}.type d*vec:type^, [a]", evict=EVICT, refuse=fits_vector, **_READ_ONLY)(_read_only)
+form("ld.global.nc{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", evict=EVICT, refuse=fits_vector,
+     **_READ_ONLY)(_read_only)
 form("ldu{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS | {"space": "global", "since": "2.0", "sm": 20,
      "section": f"{SECTION}: ldu"})(_load("weak"))
 
 form("st{.weak}{.space}{.cop}{.evict}{.vec}.type [a], b*vec:type^", cop="wb cg cs wt", evict=EVICT,
      refuse=_hinted, **_STORES | {"needs": NEEDS | {"weak": ("6.0", 10)}})(_store("weak"))
 form("st{.weak}{.space}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64", evict=EVICT, refuse=_hinted,
-     **_STORES)(lambda m: (lambda store: lambda lanes, address, *v: store(lanes, address, *v[:-1]))(_store("weak")(m)))
-form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=fits_vector, **_STORES)(_store("relaxed"))
+     **_STORES)(_store_hinted)
+form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=_ordered, **_STORES)(_store("relaxed"))
 for _order in ("relaxed", "release"):
-    form(f"st.{_order}.scope{{.space}}{{.evict}}{{.vec}}.type [a], b*vec:type^", evict=EVICT, refuse=_ordered_space,
+    form(f"st.{_order}.scope{{.space}}{{.evict}}{{.vec}}.type [a], b*vec:type^", evict=EVICT, refuse=_ordered,
          **_STORES, **_ORDERED)(_store(_order))
 
 
