@@ -58,8 +58,10 @@ def test_every_function_has_a_meaning_with_its_parameters(function: Callable[...
 def test_every_meaning_is_a_function_of_the_language() -> None:
     from tilefw.frontend.builtins import MEANINGS
     from tilefw.language import shape
+    from tilefw.language.extra import dependent_launch
 
-    names = {function.__tilefw_builtin__ for function in (*BUILTINS.values(), *LIBRARY.values(), shape.item)}
+    others = (shape.item, dependent_launch.gdc_wait, dependent_launch.gdc_launch_dependents)
+    names = {function.__tilefw_builtin__ for function in (*BUILTINS.values(), *LIBRARY.values(), *others)}
     assert names - SPECIAL == set(MEANINGS)
 
 
@@ -83,6 +85,14 @@ def test_names_that_nobody_has_are_attribute_errors() -> None:
     for module in (tl, libdevice):
         with pytest.raises(AttributeError, match="no_such_name"):
             module.no_such_name  # noqa: B018
+
+
+def test_every_vendor_has_the_one_libdevice() -> None:
+    assert tl.extra.anyone.libdevice is tl.extra.libdevice is libdevice
+    with pytest.raises(CompileError, match="gdc_wait has a meaning only inside a kernel"):
+        tl.extra.anyone.gdc_wait()
+    with pytest.raises(AttributeError):
+        tl.extra.anyone.no_such_name  # noqa: B018
 
 
 def test_nothing_is_both_served_and_absent() -> None:

@@ -64,7 +64,7 @@ class Calls(Expressions):
         if is_builtin(function):
             return self._language(function, args, keywords)
         if isinstance(function, type) and function.__module__.startswith("tilefw.language"):
-            return evaluate(function, *args, **keywords)
+            return unwrap(evaluate(function, *args, **keywords))
         if any(function is builtin for builtin in PYTHON_BUILTINS.values()):
             return self._python(function, args, keywords)
         return _at_compile_time(function, args, keywords)

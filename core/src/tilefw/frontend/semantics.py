@@ -7,6 +7,7 @@ kind (bool < int < float) is not above the tile's takes the tile's type.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import tilefw.language as tl
@@ -89,6 +90,7 @@ def broadcast_shapes(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int
                 help="insert axes with `x[:, None]` or `x[None, :]` so that equal extents face each other",
             )
         common.append(b if a == 1 else a)
+    _check_count(common)
     return tuple(common)
 
 
@@ -99,7 +101,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     for axis, extent in enumerate(shape):
         if isinstance(extent, tl.tensor):
             raise not_constexpr(f"extent {axis} of a shape")
-        if not isinstance(extent, int) or isinstance(extent, bool):
+        if not isinstance(extent, int):
             raise CompileError(f"extent {axis} of a shape is {_words(extent)}, not an int", "TFW0204")
         if extent <= 0 or extent & (extent - 1):
             raise CompileError(
@@ -107,11 +109,15 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
                 "TFW0203",
                 help=f"use {1 << max(0, extent - 1).bit_length()} and mask what is beyond {extent}",
             )
+    _check_count(shape)
+    return tuple(int(extent) for extent in shape)
+
+
+def _check_count(shape: Sequence[int]) -> None:
     if (count := math.prod(shape)) > tl.TRITON_MAX_TENSOR_NUMEL:
         raise CompileError(
             f"a tile of shape {list(shape)} has {count} elements; at most {tl.TRITON_MAX_TENSOR_NUMEL} are allowed", "TFW0204"
         )
-    return shape
 
 
 def checked_axis(axis: Any, rank: int) -> int:

@@ -1,4 +1,4 @@
-"""multiple_of, max_contiguous, max_constancy, assume, expect_zero, device_assert."""
+"""multiple_of, max_contiguous, max_constancy, assume, expect_zero, device_assert, gdc_wait, gdc_launch_dependents."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ _hint("max_constancy", "tile.constant")
 def assume(b: Builder, cond: Any) -> None:
     if not to_value(b, cond).dtype.is_bool():
         raise CompileError(f"assume takes a condition (int1), not {describe(cond)}", "TFW0201")
+
+
+@meaning("gdc_wait")
+def gdc_wait(b: Builder) -> None:
+    """Launches follow one another: the one before is complete."""
+
+
+@meaning("gdc_launch_dependents")
+def gdc_launch_dependents(b: Builder) -> None:
+    """Launches follow one another: none may begin early."""
 
 
 @meaning("expect_zero")

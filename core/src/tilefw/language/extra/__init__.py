@@ -1,5 +1,32 @@
-"""Names that Triton keeps outside of its core language."""
+"""Names that Triton keeps outside of its core language.
 
-from tilefw.language.extra import libdevice
+Triton has a copy of them for each vendor (`tl.extra.<vendor>.libdevice`). There is one here, and every vendor's name leads to it.
+"""
+
+from __future__ import annotations
+
+from tilefw.language.extra import dependent_launch, libdevice
 
 __all__ = ["libdevice"]
+
+
+class Vendor:
+    """`tl.extra.<vendor>`: the same functions, whatever the vendor."""
+
+    __slots__ = ("__name__",)
+
+    libdevice = libdevice
+    gdc_wait = staticmethod(dependent_launch.gdc_wait)
+    gdc_launch_dependents = staticmethod(dependent_launch.gdc_launch_dependents)
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __repr__(self) -> str:
+        return f"tl.extra.{self.__name__}"
+
+
+def __getattr__(name: str) -> Vendor:
+    if name.startswith("_"):
+        raise AttributeError(f"tilefw.language.extra has no name {name!r}")
+    return Vendor(name)
