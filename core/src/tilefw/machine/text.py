@@ -126,7 +126,7 @@ class _Parser:
 
     def error(self, message: str) -> IRError:
         text = self.lines[self.at] if self.at < len(self.lines) else ""
-        return IRError(message, code="TFW0610", place=Place(self.file, self.first_line + self.at, text=text))
+        return IRError(message, code="TFW0620", place=Place(self.file, self.first_line + self.at, text=text))
 
     def function(self) -> Function:
         header = _HEADER.match(self.lines[0]) if self.lines else None
@@ -228,5 +228,5 @@ class _Parser:
 
 
 def parse_function(text: str, file: str = "<machine>", first_line: int = 1) -> Function:
-    """The function that `text` spells. Raises IRError (TFW0610) with the line of the first fault."""
+    """The function that `text` spells. Raises IRError (TFW0620) with the line of the first fault."""
     return _Parser(text, file, first_line).function()

@@ -57,7 +57,7 @@ class Code:
                 return scope[memo]
         rule = self.chip.rule(key)
         if rule is None:
-            raise UnsupportedError(f"{self.chip.name} does not serve {key}", code="TFW0614", place=self.place)
+            raise UnsupportedError(f"{self.chip.name} does not serve {key}", code="TFW0610", place=self.place)
         result = rule(self, *operands)
         self.scopes[-1][memo] = result
         return result

@@ -81,7 +81,7 @@ def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
         offset = inst.uses[1]
         address = f"[{operands[0]}{f'+{offset}' if offset else ''}]"  # type: ignore[str-bytes-safe]
         operands = [_group(defs), address] if base == "ld" else [address, _group(operands[2:])]
-    elif inst.opcode == "mov.b32" and len(defs) + len(operands) > 2:
+    elif inst.opcode in ("mov.b32", "mov.b64") and len(defs) + len(operands) > 2:
         operands = [_group(defs), _group(operands)]
     else:
         operands = [*defs, *operands, *(f"${function}_{label}" for label in inst.targets)]

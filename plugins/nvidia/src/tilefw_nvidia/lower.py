@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilefw.api.simt import Code, Element, Rule
+from tilefw.api.simt import Code, Const, Element, Rule
 
 FORM = {"i1": "i1", "i8": "e8", "i16": "e16", "i32": "w32", "i64": "w64", "f16": "e16", "bf16": "e16", "f32": "w32", "f64": "w64"}
 SMALL = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
@@ -93,6 +93,8 @@ def rules(fusion: bool) -> Mapping[str, Rule]:
         table |= {f"{row}.{suffix}": _bf16_arithmetic(row, suffix, form) for row in ("addf", "subf", "mulf")}
     table |= {f"{row}.i1": template(op, "i1") for row, op in _PREDICATE.items()}
     table |= {f"{row}.i{bits}x{32 // bits}": template(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items() for bits in (8, 16)}
+    table["exp.f32"] = _scaled_first("ex2.approx.f32", 0x3FB8AA3B)  # log2(e)
+    table["log.f32"] = _scaled_after("lg2.approx.f32", 0x3F317218)  # ln(2)
     for row in ("clz", "popc"):
         table[f"{row}.i32"] = template(f"{row}.b32", "w32")
         table[f"{row}.i64"] = _count64(row)
@@ -117,6 +119,20 @@ def _count64(row: str) -> Rule:
     def rule(code: Code, x: Element) -> Element:
         chip: Any = code.chip
         return code.inst("cvt.u64.u32", "w64", code.inst(f"{row}.b64", "w32", chip.operand(code, x)))
+
+    return rule
+
+
+def _scaled_first(opcode: str, factor: int) -> Rule:
+    def rule(code: Code, x: Element) -> Element:
+        return code.inst(opcode, "w32", code("mulf.f32", x, Const("f32", factor)))
+
+    return rule
+
+
+def _scaled_after(opcode: str, factor: int) -> Rule:
+    def rule(code: Code, x: Element) -> Element:
+        return code("mulf.f32", template(opcode, "w32")(code, x), Const("f32", factor))
 
     return rule
 
