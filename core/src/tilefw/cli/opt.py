@@ -5,5 +5,7 @@ from __future__ import annotations
 
 def main(summary: str, argv: list[str]) -> int:
     from tilefw.passes.opt import main as run
+    from tilefw.runtime.loader import registry
 
-    return run(argv)
+    plugins = registry()
+    return run(argv, plugins.collect("tilefw_passes"), plugins.collect("tilefw_dialects"))
