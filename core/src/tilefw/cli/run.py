@@ -87,6 +87,8 @@ def _library(args: argparse.Namespace) -> int:
 
 def render(verdict: Verdict) -> str:
     """The verdict for people: what was run, each stage's outcome and time, results, resources, findings."""
+    from tilefw.runtime.diagnostics import render_counters
+
     given = ", ".join(f"{name}={value}" for name, value in verdict.parameters.items())
     headline = "pass" if verdict.ok else "FAIL"
     lines = [f"{headline}  {verdict.kernel} on {verdict.target} ({verdict.executor}): {given}"]
@@ -99,7 +101,7 @@ def render(verdict: Verdict) -> str:
     if verdict.artifact is not None:
         lines.append("  " + _resources(verdict.artifact))
     if verdict.counters:
-        lines.append("  " + ", ".join(f"{name} {value:,}" for name, value in verdict.counters.items()))
+        lines.append("  " + render_counters(verdict.counters))
     return "\n".join(lines + _troubles(verdict))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,12 @@ def finding_to_json(finding: Finding) -> dict[str, Any]:
     raw["source"] = None if finding.source is None else str(finding.source)
     raw["workgroup"] = None if finding.workgroup is None else list(finding.workgroup)
     return raw
+
+
+def render_counters(counters: Mapping[str, int]) -> str:
+    """The counters that sum up a launch: totals, and bytes moved; the finer ones are in the data."""
+    shown = {name: value for name, value in counters.items() if "." not in name or name.startswith("bytes.")}
+    return ", ".join(f"{name} {value:,}" for name, value in shown.items())
 
 
 def with_text(place: Place | None) -> Place | None:

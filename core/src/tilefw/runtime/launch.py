@@ -11,8 +11,8 @@ from tilefw.api.device import Finding, LaunchOptions, LaunchReport
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
-from tilefw.runtime.diagnostics import render_findings
-from tilefw.runtime.executor import Bound, run
+from tilefw.runtime.diagnostics import render_counters, render_findings
+from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
 
 GIB_2 = 2 << 30
@@ -41,7 +41,7 @@ class LaunchResult:
         lines = [
             f"{self.kernel} on {self.target} ({self.executor}), grid {'x'.join(map(str, self.grid))}, {source}",
             f"  milliseconds: {seconds}" if seconds else "",
-            "  " + ", ".join(f"{name} {value:,}" for name, value in self.counters.items()) if self.counters else "",
+            "  " + render_counters(self.counters) if self.counters else "",
             render_findings(self.diagnostics),
         ]
         return "\n".join(line for line in lines if line)
@@ -84,10 +84,11 @@ def execute(
     )
     times = dict(compiled.times)
     report = LaunchReport()
+    executor = executor_for(target, resolved.executor).device.executor
     if all(grid):
         report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, times)
     return LaunchResult(
-        kernel, target.name, resolved.executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found
+        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found
     )
 
 
