@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from tilefw_nvidia.isa.row import Form, Modifiers, OperandItem
-from tilefw_nvidia.isa.types import DECLARABLE, TYPES
+from tilefw_nvidia.isa.types import TYPES
 
 HEADER = """.version {version}
 .target {target}
@@ -13,7 +15,7 @@ HEADER = """.version {version}
 .shared .align 16 .b8 sm[1024];
 .local .align 16 .b8 lo[64];
 """
-REGISTERS = "\n".join(f".reg .{name} %{name}_<16>;" for name in sorted(DECLARABLE))
+_REGISTER = re.compile(r"%(\w+)_\d")
 # A register type for operand types that have none of their own.
 _HELD_IN = {"tf32": "b32", "e4m3x2": "b16", "e5m2x2": "b16", "u16x2": "b32", "s16x2": "b32", "bf16": "b16", "bf16x2": "b32"}
 # Constants that the named operand must have.
@@ -22,7 +24,9 @@ _CONSTANTS = {"size": "16", "lut": "150", "n": "1", "f": "0f3F800000"}
 
 def kernel(instructions: list[str], version: str = "8.8", target: str = "sm_80") -> str:
     """A module with one instruction a line in one kernel, the first at `first_line()`."""
-    return HEADER.format(version=version, target=target, registers=REGISTERS) + "\n".join(instructions) + "\ndone: ret;\n}\n"
+    used = sorted({name for text in instructions for name in _REGISTER.findall(text)})
+    registers = " ".join(f".reg .{name} %{name}_<16>;" for name in used)
+    return HEADER.format(version=version, target=target, registers=registers) + "\n".join(instructions) + "\ndone: ret;\n}\n"
 
 
 def first_line() -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tilefw_nvidia.isa.row import form
 
 TYPES = "u32 s32 u64 s64"
-# The 64-bit forms came later (the manual's PTX ISA Notes: 4.3, with the sm_20 of .cc itself).
+# The 64-bit forms that write the flag came later (PTX ISA Notes: 4.3); ptxas takes those that only read it before.
 WIDE = {"u64": ("4.3", 20), "s64": ("4.3", 20)}
 SECTION = "Extended-Precision Integer Arithmetic"
 
@@ -19,7 +19,7 @@ def add_cc(m):
     return lambda lanes, a, b: lanes.add_carry(a, b, lanes.const(0, 1))
 
 
-@form("addc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", since="1.2", needs=WIDE)
+@form("addc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", since="1.2")
 def addc(m):
     """d = a + b + carry."""
     return lambda lanes, a, b, carry: lanes.add_carry(a, b, carry)[0]
@@ -37,7 +37,7 @@ def sub_cc(m):
     return lambda lanes, a, b: lanes.sub_borrow(a, b, lanes.const(0, 1))
 
 
-@form("subc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", since="1.2", needs=WIDE)
+@form("subc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", since="1.2")
 def subc(m):
     """d = a - (b + borrow)."""
     return lambda lanes, a, b, carry: lanes.sub_borrow(a, b, carry)[0]
@@ -63,7 +63,7 @@ def mad_cc(m):
     return lambda lanes, a, b, c: lanes.add_carry(half(lanes, a, b), c, lanes.const(0, 1))
 
 
-@form("madc.half.type d, a, b, c, <carry", half="lo hi", type=TYPES, unit="fma", section=f"{SECTION}: madc", since="3.0", sm=20, needs=WIDE)
+@form("madc.half.type d, a, b, c, <carry", half="lo hi", type=TYPES, unit="fma", section=f"{SECTION}: madc", since="3.0", sm=20)
 def madc(m):
     """Half of a * b, plus c, plus carry."""
     half = _half(m)

@@ -15,7 +15,6 @@ UNSIGNED = "u16 u32 u64"
 SIGNED = "s16 s32 s64"
 # lo, ls, hi, hs are the unsigned orders under other names ("Comparisons": Operators for Unsigned Integer).
 _UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-BF16 = {"bf16": ("7.8", 90), "bf16x2": ("7.8", 90)}
 
 
 def comparison(op: str, type_name: str, ftz: bool = False):
@@ -137,9 +136,11 @@ _set_forms(UNSIGNED_OPS, UNSIGNED, "u32 s32 f32")
 _set_forms(SIGNED_OPS, SIGNED, "u32 s32 f32")
 _set_forms(FLOAT_OPS, "f32", "u32 s32 f32", "{.ftz}")
 _set_forms(FLOAT_OPS, "f64", "u32 s32 f32", sm=13)
-_set_forms(FLOAT_OPS, "f16", "f16 u16 s16 u32 s32", "{.ftz}", since="4.2", sm=53)
+# Integer results of half comparisons came with 6.5.
+_INTEGER_RESULT = dict.fromkeys(("u16", "s16", "u32", "s32"), ("6.5", 53))
+_set_forms(FLOAT_OPS, "f16", "f16 u16 s16 u32 s32", "{.ftz}", since="4.2", sm=53, needs=_INTEGER_RESULT)
 _set_forms(FLOAT_OPS, "bf16", "bf16 u16 s16 u32 s32", since="7.8", sm=90)
-_set_forms(FLOAT_OPS, "f16x2", "f16x2 u32 s32", "{.ftz}", since="4.2", sm=53, build=_set_halves)
+_set_forms(FLOAT_OPS, "f16x2", "f16x2 u32 s32", "{.ftz}", since="4.2", sm=53, needs=_INTEGER_RESULT, build=_set_halves)
 _set_forms(FLOAT_OPS, "bf16x2", "bf16x2 u32 s32", since="7.8", sm=90, build=_set_halves)
 
 

@@ -88,7 +88,7 @@ def fence(m):
     return lambda lanes: lanes.fence(order, scope)
 
 
-@form("nanosleep.u32 a", unit="control", section="Miscellaneous: nanosleep", since="6.3", sm=70)
+@form("nanosleep.u32 a", unit="control", section="Miscellaneous: nanosleep", since="6.2", sm=70)
 def nanosleep(m):
     """Let others go first; no effect on results."""
     return lambda lanes, a: None

@@ -8,7 +8,7 @@ SECTION = "Data Movement and Conversion: cp.async"
 PREFETCH = "L2::64B L2::128B L2::256B"
 SHARED = "shared shared::cta"
 _FACTS = dict(prefetch=PREFETCH, space=SHARED, unit="async", section=SECTION, since="7.0", sm=80,
-              needs={"shared::cta": ("7.8", 80), "L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))})
+              needs={"L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))})
 
 
 def _copy(m: Modifiers):

@@ -36,7 +36,7 @@ def unpack(m):
 
 
 @form("cvta.space.type d, a", space=SPACES, type="u32 u64", unit="alu", section=f"{SECTION}: cvta", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
+      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
 def cvta(m):
     """A generic address from one of the space."""
     space = space_of(m.space)
@@ -44,7 +44,7 @@ def cvta(m):
 
 
 @form("cvta.to.space.type d, a", space=SPACES, type="u32 u64", unit="alu", section=f"{SECTION}: cvta", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
+      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
 def cvta_to(m):
     """An address of the space from a generic one."""
     space = space_of(m.space)
@@ -52,7 +52,7 @@ def cvta_to(m):
 
 
 @form("isspacep.space d:pred, a:b64", space=SPACES, unit="alu", section=f"{SECTION}: isspacep", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20)})
+      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)})
 def isspacep(m):
     """Whether a generic address lies in the space."""
     space = space_of(m.space)
