@@ -20,12 +20,14 @@ from tilefw.tile.base import dense_i64
 class Builder:
     """Appends ops to the end of `block`, stamped with `location`; `debug` says whether this is a debug build."""
 
-    __slots__ = ("argument_hints", "block", "debug", "location")
+    __slots__ = ("argument_hints", "block", "debug", "location", "steps")
 
     def __init__(self, block: Block, debug: bool = False) -> None:
         self.block = block
         self.location: Attribute = UNKNOWN_LOC
         self.debug = debug
+        # Statements compiled so far, unrolled ones each time: what bounds the time that a compilation takes.
+        self.steps = 0
         # Hints on arguments of the kernel, which become attributes of its function's parameters.
         self.argument_hints: dict[SSAValue, dict[str, Attribute]] = {}
 

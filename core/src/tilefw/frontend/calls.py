@@ -18,7 +18,7 @@ from tilefw.frontend.attributes import BoundMethod, LogicalMethod, attribute
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.expressions import Expressions, evaluate
+from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
 from tilefw.frontend.values import Value, describe, is_number, leaves, named
 from tilefw.language.constants import unwrap
@@ -126,6 +126,8 @@ class Calls(Expressions):
             )
         if function is len and args and isinstance(args[0], Value):
             raise CompileError("a tensor has no len()", "TFW0201", help="use `x.shape[0]`")
+        if function in (list, tuple) and len(args) == 1 and isinstance(args[0], range):
+            return as_tuple(args[0])
         result = evaluate(function, *args, **keywords)
         return tuple(result) if isinstance(result, list) else result
 

@@ -31,8 +31,9 @@ _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
 _UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
 }
-# A compile-time integer of more bits than this is a mistake (`2 ** 10 ** 9`), not a size.
+# A compile-time integer of more bits than this is a mistake (`2 ** 10 ** 9`), not a size; nor is a longer tuple or string.
 _LARGEST_EXPONENT = 4096
+LONGEST_SEQUENCE = 65536
 
 
 class Expressions:
@@ -103,6 +104,9 @@ class Expressions:
             raise CompileError(f"the exponent {right} is too large to compute at compile time", "TFW0114")
         if isinstance(op, ast.LShift) and is_number(right) and right > _LARGEST_EXPONENT:
             raise CompileError(f"the shift by {right} is too large to compute at compile time", "TFW0114")
+        if isinstance(op, ast.Mult) and any(isinstance(side, tuple | str) for side in (left, right)):
+            count = next((side for side in (left, right) if is_number(side)), 0)
+            checked_length(len(left if isinstance(left, tuple | str) else right) * int(count))
         return evaluate(function, left, right)
 
     def unary(self, node: ast.UnaryOp) -> Any:
@@ -265,7 +269,7 @@ class Expressions:
         clause = node.generators[0]
         items = self.expression(clause.iter)
         if isinstance(items, range):
-            items = tuple(items)
+            items = as_tuple(items)
         if not isinstance(items, tuple):
             place = self.frame.place(clause.iter)
             raise CompileError(f"a comprehension goes over a tuple, not {describe(items)}", "TFW0116", place)
@@ -283,6 +287,17 @@ class Expressions:
     def walrus(self, node: ast.NamedExpr) -> Any:
         self.bind(node.target, self.expression(node.value))
         return self.frame.scope.read(node.target.id)
+
+
+def checked_length(length: int) -> None:
+    if length > LONGEST_SEQUENCE:
+        raise CompileError(f"a compile-time sequence of {length} items is too long; the limit is {LONGEST_SEQUENCE}", "TFW0114")
+
+
+def as_tuple(items: Any) -> Any:
+    """A compile-time range as a tuple."""
+    checked_length(len(items))
+    return tuple(items)
 
 
 def evaluate(function: Callable[..., Any], *operands: Any, **keywords: Any) -> Any:

@@ -23,6 +23,8 @@ from tilefw.frontend.loops import Loops, is_range, static_items
 from tilefw.frontend.rest import FELL_THROUGH, Outcome, Rest
 from tilefw.frontend.values import Value, flatten, is_number, named, transform
 
+STATEMENT_LIMIT = 200_000
+
 
 @dataclass(frozen=True, slots=True)
 class Goto:
@@ -54,12 +56,19 @@ class Statements(Branches, Loops):
             if not isinstance(item, ast.stmt):
                 item()
                 continue
+            self._count(item)
             result = self._statement(item, rest, closed)
             if isinstance(result, Goto):
                 rest = result.rest
             elif result is not None:
                 return result
         return FELL_THROUGH
+
+    def _count(self, node: ast.stmt) -> None:
+        self.frame.b.steps += 1
+        if self.frame.b.steps > STATEMENT_LIMIT:
+            message = f"the kernel unrolls to more than {STATEMENT_LIMIT} statements"
+            raise CompileError(message, "TFW0114", self.frame.place(node), help="use tl.range")
 
     def _statement(self, node: ast.stmt, rest: Rest, closed: bool) -> Goto | Outcome | None:
         try:
