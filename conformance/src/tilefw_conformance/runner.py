@@ -77,13 +77,15 @@ def _judge(case: Case, target: Target, verdict: Verdict) -> Result:
     if failed is None:
         # Unclaimed and yet right: a claim too few harms nobody, and the case did pass.
         return Result(case, target.name, "pass", verdict)
+    if failed.outcome == "error":
+        return Result(case, target.name, "error", verdict, failed.error)  # a crash is no answer, claimed or not
     if unclaimed:
         return Result(case, target.name, "unsupported", verdict, failed.error, unclaimed)
     if failed.outcome == "unsupported":
         return Result(case, target.name, "overclaimed", verdict, failed.error)
     if any(finding.code in BUDGET_CODES for finding in verdict.findings):
         return Result(case, target.name, "timeout", verdict, failed.error)
-    return Result(case, target.name, "error" if failed.outcome == "error" else "fail", verdict, failed.error)
+    return Result(case, target.name, "fail", verdict, failed.error)
 
 
 def _expected(raw: Result, expectations: Iterable[Expectation]) -> Result:

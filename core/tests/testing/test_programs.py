@@ -18,7 +18,10 @@ from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 @given(programs())
 def test_tile_passes_keep_the_meaning_of_a_program(program: Program) -> None:
     outcome = run(program, "reference")

@@ -187,7 +187,7 @@ def carried(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
         for i, start in enumerate(op.arguments):
             yield (start, op.before_region.block.args[i], back.operands[i])
         for i, result in enumerate(op.results):
-            yield (condition.arguments[i], op.after_region.block.args[i], result)
+            yield (condition.args[i], op.after_region.block.args[i], result)
 
 
 def _last(block: Block) -> Operation:

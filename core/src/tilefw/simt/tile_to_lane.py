@@ -290,8 +290,8 @@ class _Function:
         parent = op.parent_op()
         assert isinstance(parent, WhileOp)
         after = parent.after_region.block.args
-        values = [self.get(v, l) for v, a in zip(op.arguments, after, strict=True) for l in self.layouts(a)]
-        self.builder.insert(ConditionOp(self.scalars[op.cond], *values))
+        values = [self.get(v, l) for v, a in zip(op.args, after, strict=True) for l in self.layouts(a)]
+        self.builder.insert(ConditionOp(self.scalars[op.condition], *values))
 
     def return_op(self, op: ReturnOp) -> None:
         self.builder.insert(ReturnOp())
