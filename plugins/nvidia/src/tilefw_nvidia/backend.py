@@ -32,6 +32,11 @@ class NvidiaBackend(SimtBackend):
 
         return assemble(artifact, self.target.chip, ours=True)
 
+    def parse(self, data: str | bytes, name: str) -> Artifact:
+        from tilefw_nvidia.foreign import artifact
+
+        return artifact(data, name, self.target.name)
+
     def simulator(self) -> Device:
         from tilefw_nvidia.simulate import Simulator
 
