@@ -1,4 +1,4 @@
-"""Hooks of the spatial plugin. It registers no target yet: the statically scheduled machine and its compiler are still to be written."""
+"""Hooks of the spatial plugin. It registers no target yet: the statically scheduled machine is still to be written."""
 
 from collections.abc import Sequence
 
