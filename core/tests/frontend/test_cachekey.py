@@ -12,9 +12,19 @@ import pytest
 BASE = """N = tl.constexpr(3)
 
 
+OFFSET = 0
+
+
+def plain(x):
+    return x + OFFSET
+
+
 @constexpr_function
 def twice(x):
-    return 2 * x
+    return 2 * plain(x)
+
+
+NAME = tl.constexpr("abc")
 
 
 @tilefw.jit
@@ -24,6 +34,7 @@ def helper(y, k=2):
 
 @tilefw.jit
 def kernel(x_ptr, n):
+    tl.static_assert(NAME.upper() != "")
     tl.store(x_ptr, helper(n) + twice(1) + math.pi)
 """
 
@@ -41,7 +52,10 @@ def test_equal_sources_have_equal_keys(load: Callable[..., dict[str, Any]]) -> N
     ("y * k", "y - k"),
     ("constexpr(3)", "constexpr(4)"),
     ("constexpr(3)", "constexpr(3.0)"),
-    ("2 * x", "3 * x"),
+    ("2 * plain", "3 * plain"),
+    ("OFFSET = 0", "OFFSET = 1"),
+    ("x + OFFSET", "x - OFFSET"),
+    ('"abc"', '"abd"'),
     ("k=2", "k=3"),
     ("math.pi", "math.e"),
     ("def kernel", "\n\ndef kernel"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import types
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilefw.frontend.scope import captured, is_constexpr_function, is_jit_function
@@ -38,20 +39,22 @@ def cache_key(kernel: Any, seen: frozenset[int] = frozenset()) -> str:
     closure = captured(kernel.fn)
     parts = [reads.digest]
     for chain in reads.chains:
-        value = _follow(chain, closure, kernel.fn.__globals__)
-        if value is not _MISSING:
+        for value in _values(chain, closure, kernel.fn.__globals__):
             parts.append(f"{'.'.join(chain)}={_said(value, seen | {id(kernel)})}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _follow(chain: tuple[str, ...], closure: dict[str, Any], names: dict[str, Any]) -> Any:
-    """The value at the end of a chain, as far as it leads through modules."""
+def _values(chain: tuple[str, ...], closure: Mapping[str, Any], names: Mapping[str, Any]) -> Iterator[Any]:
+    """What a chain leads through, from the first value that is no module: for `NAME.upper`, both the string and its method."""
     value = closure.get(chain[0], names.get(chain[0], _MISSING))
     for name in chain[1:]:
+        if value is _MISSING:
+            return
         if not isinstance(value, types.ModuleType):
-            break
+            yield value
         value = getattr(value, name, _MISSING)
-    return value
+    if value is not _MISSING:
+        yield value
 
 
 def _said(value: Any, seen: frozenset[int]) -> str:
@@ -59,7 +62,7 @@ def _said(value: Any, seen: frozenset[int]) -> str:
     if is_jit_function(value):
         return "recursion" if id(value) in seen else cache_key(value, seen)
     if is_constexpr_function(value):
-        return _code(value.fn.__code__) if hasattr(value.fn, "__code__") else repr(value.fn)
+        return _function(value.fn, seen)
     if isinstance(value, constexpr):
         return f"constexpr {_said(value.value, seen)}"
     if isinstance(value, types.ModuleType):
@@ -70,6 +73,19 @@ def _said(value: Any, seen: frozenset[int]) -> str:
         return repr(value)
     name = getattr(value, "__qualname__", None)
     return f"{value.__module__}.{name}" if isinstance(name, str) else f"{type(value).__qualname__} {value}"
+
+
+def _function(function: Any, seen: frozenset[int]) -> str:
+    """A Python function that runs while kernels are compiled: its code, and the values and functions that it reads."""
+    code = getattr(function, "__code__", None)
+    if code is None or id(function) in seen:
+        return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    parts = [_code(code)]
+    for name, value in {**function.__globals__, **captured(function)}.items():
+        if name in code.co_names or name in code.co_freevars:
+            reads = _function(value, seen | {id(function)}) if isinstance(value, types.FunctionType) else _said(value, seen)
+            parts.append(f"{name}={reads}")
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()
 
 
 def _code(code: types.CodeType) -> str:
