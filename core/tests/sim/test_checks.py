@@ -102,7 +102,7 @@ def test_a_missing_barrier_is_a_race_with_both_sides():
 
 
 def test_a_write_after_another_waves_read_is_a_race():
-    text = SHARED.format(barrier="bar 0").replace("end", "{again}\nlstore a1, r1\nend")
+    text = SHARED.format(barrier="bar 0").replace("end", "{again}\nlstore a1, r1\nlload r2, a1\nend")
     assert run(text.format(again=""), 64, block=16, shared=64).finding("races").instruction.startswith("lstore")
     assert run(text.format(again="bar 0"), 64, block=16, shared=64).report.findings == ()
 

@@ -28,6 +28,7 @@ class _Copy:
     group: Array
     data: Array
     poison: Array | None
+    filled: Array
 
 
 class Copies:
@@ -63,13 +64,15 @@ class Copies:
             return
         thread = self._acting(lanes)
         wanted = self._read_source(lanes, source_space, source, size, source_size, mask)
+        filled = np.zeros(frame.shape, dtype=np.bool_) if source_size is None else np.broadcast_to(source_size == 0, frame.shape)
+        filled = filled[mask]
         pieces = lanes.pieces(destination_space, destination, size, "write", mask)
         data, poison = wanted
         for piece in pieces:
             chosen = piece.lanes[mask]
             copy = _Copy(
                 lanes.instruction, piece.region, piece.index, thread[chosen], self._commits[thread[chosen]], data[chosen],
-                None if poison is None else poison[chosen],
+                None if poison is None else poison[chosen], filled[chosen],
             )
             self._launch(lanes, copy, size)
         launch = lanes.launch
@@ -161,6 +164,9 @@ class Copies:
             scatter(region.poison, region.poison_view(size), copy.index, copy.poison, size)
         assert region.flags is not None
         region.flags.view(ELEMENTS[size])[copy.index >> (size.bit_length() - 1)] = 0
+        unread = self._batch.unread
+        if unread is not None and unread.region is region:
+            unread.copied(lanes, copy.index, size, copy.instruction.index, copy.filled)
         if lanes.launch.races is not None:
             lanes.launch.races.land_copy(lanes, copy, size)
 
@@ -190,5 +196,5 @@ class Copies:
 def _part(copy: _Copy, chosen: Array) -> _Copy:
     return _Copy(
         copy.instruction, copy.destination, copy.index[chosen], copy.thread[chosen], copy.group[chosen],
-        copy.data[chosen], None if copy.poison is None else copy.poison[chosen],
+        copy.data[chosen], None if copy.poison is None else copy.poison[chosen], copy.filled[chosen],
     )

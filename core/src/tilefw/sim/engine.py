@@ -12,6 +12,7 @@ import numpy as np
 
 from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
+from tilefw.sim.checks import unreachable
 from tilefw.sim.checks.races import Races
 from tilefw.sim.counters import Counters
 from tilefw.sim.lanes import NumpyLanes
@@ -142,6 +143,8 @@ class Launch:
         try:
             with np.errstate(all="ignore"):
                 self._run_batches()
+            if self.races is not None and "leftovers" in self.checks:
+                unreachable.report(self)
         except Fault:
             pass
         finally:

@@ -245,6 +245,10 @@ class MemoryLanes(Algebra):
                     values = np.broadcast_to(raw, self.frame.shape)
                     values = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
                 launch.races.access(self, piece, size, kind, strong, values)
+        if self.batch.unread is not None and space in ("shared", "generic"):
+            for piece in pieces:
+                if piece.region is self.batch.unread.region:
+                    self.batch.unread.access(self, piece, size, kind)
         if launch.watch_banks and space in ("shared", "generic"):
             bank_conflicts.count(self, pieces, size)
 

@@ -18,7 +18,7 @@ Step = Callable[[Any, Any], None]
 
 def write(frame: Frame, slot: int, value: Array, poison: Array | None) -> None:
     """Put a result into a register, in the lanes that change."""
-    if poison is not None and not poison.view(np.uint8).any():
+    if poison is not None and not np.ascontiguousarray(poison).view(np.uint8).any():
         poison = None
     merge = frame.merge
     if merge is None:

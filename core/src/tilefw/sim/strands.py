@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim import flow
+from tilefw.sim.checks.unread import Unread
 from tilefw.sim.copies import Copies
 from tilefw.sim.floats import Array
 from tilefw.sim.frame import CompactFrame, Frame, all_ones, zeros
@@ -60,6 +61,8 @@ class Batch:
         ).copy()
         whole = bool(self.alive.all())
         self.strands = [Strand(0, None if whole else self.alive.copy())]
+        watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes
+        self.unread = Unread(self._regions["shared"], launch.prepared.program.instructions) if watch_unread else None
         self.copies = Copies(self)
         self.waiting = Waiting(self)
         # Sized by the check's encoding of waves: see checks/races.py.
@@ -108,6 +111,8 @@ class Batch:
             if not self.strands:
                 if self.waiting.empty:
                     self.copies.finish(self.launch.lanes)
+                    if self.unread is not None:
+                        self.unread.finish(self.launch.lanes)
                     return True
                 self.waiting.report_deadlock()
                 raise Fault

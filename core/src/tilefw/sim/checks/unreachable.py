@@ -1,0 +1,51 @@
+"""unreachable, part of `leftovers`: instructions that no path from the entry leads to. A warning.
+
+It makes no result wrong by itself, and compilers drop such code: what stands behind a branch that always leaves is the trace of
+a condition that was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilefw.sim.program import Branch, BranchTable, Call, Exit, Instruction, Return
+
+CODE = "TFW0816"
+
+
+def report(launch: Any) -> None:
+    """Every stretch of code that cannot run, at its first instruction."""
+    for instruction in first_unreachable(launch.prepared.program.instructions):
+        launch.reporter.add(
+            "leftovers", CODE, "no path leads to this instruction", instruction, severity="warning",
+            note="the branch or exit before it always leaves: was its condition lost?",
+        )
+
+
+def first_unreachable(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """The first instruction of every unreachable stretch, in order."""
+    seen: set[int] = set()
+    entries = [0]
+    while entries:
+        index = entries.pop()
+        while index < len(instructions) and index not in seen:
+            seen.add(index)
+            targets, falls_through = _following(instructions[index])
+            entries += targets
+            if not falls_through:
+                break
+            index += 1
+    return [i for i in instructions if i.index not in seen and (i.index == 0 or i.index - 1 in seen)]
+
+
+def _following(instruction: Instruction) -> tuple[Sequence[int], bool]:
+    """Where an instruction may lead besides the next one, and whether it may lead to the next one."""
+    flow, guarded = instruction.flow, instruction.guard is not None
+    if isinstance(flow, Branch):
+        return (flow.target,), guarded
+    if isinstance(flow, BranchTable):
+        return flow.targets, guarded
+    if isinstance(flow, Call):
+        return (flow.target,), True
+    return (), guarded or not isinstance(flow, Exit | Return)
