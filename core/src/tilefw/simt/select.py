@@ -171,30 +171,31 @@ class Selector:
         return Piece(elements=joined[first : first + count])
 
     def elements(self, value: SSAValue, chunk: int) -> Sequence[Element]:
-        """A chunk as single elements."""
+        """A chunk as single elements.
+
+        Taking apart is value-numbered and not kept in the piece: what a loop's body or a branch took apart is not there, or no
+        longer the same, after it.
+        """
         vector = self.values[value]
         piece = self.piece(value, chunk)
-        if piece.elements is None:
-            assert piece.packed is not None
-            bits, per = bits_of(vector.type), vector.per_register
-            count = vector.count(chunk)
-            piece.elements = [
-                e for k, r in enumerate(piece.packed) for e in self.chip.unpack(self.code, bits, r, min(per, count - k * per))
-            ]
-        return piece.elements
+        if piece.elements is not None:
+            return piece.elements
+        assert piece.packed is not None
+        bits, per = bits_of(vector.type), vector.per_register
+        count = vector.count(chunk)
+        return [e for k, r in enumerate(piece.packed) for e in self.chip.unpack(self.code, bits, r, min(per, count - k * per))]
 
     def packed(self, value: SSAValue, chunk: int) -> Sequence[Element]:
         """A chunk as registers of 32 bits (64 for wide elements)."""
         vector = self.values[value]
         piece = self.piece(value, chunk)
-        if piece.packed is None:
-            assert piece.elements is not None
-            per = vector.per_register
-            bits = bits_of(vector.type)
-            piece.packed = list(piece.elements) if per == 1 else [
-                self.chip.pack(self.code, bits, piece.elements[k : k + per]) for k in range(0, len(piece.elements), per)
-            ]
-        return piece.packed
+        if piece.packed is not None:
+            return piece.packed
+        assert piece.elements is not None
+        bits, per = bits_of(vector.type), vector.per_register
+        if per == 1:
+            return piece.elements
+        return [self.chip.pack(self.code, bits, piece.elements[k : k + per]) for k in range(0, len(piece.elements), per)]
 
     def elementwise(self, op: ElementwiseOp, vector: Vector, chunk: int) -> Piece:
         operands = list(op.operands)

@@ -32,7 +32,7 @@ def type_name(type: Attribute) -> str:
 
 @dataclass(slots=True)
 class Piece:
-    """A chunk: as single elements, as packed registers, or both once both were asked for."""
+    """A chunk: as single elements or as packed registers, whichever it was made as."""
 
     elements: list[Element] | None = None
     packed: list[Element] | None = None
