@@ -137,7 +137,7 @@ def device_result(module: Any, n: int) -> list[int]:
     return np.frombuffer(buffer.read_bytes(12), np.int32).tolist()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.lists(statements(2, True), min_size=1, max_size=4).map("".join))
 def test_random_programs_do_what_python_does(body: str, load: LOAD) -> None:
     module = build_module(load(device_text(body))["kernel"], {"x_ptr": "*i32", "n": "i32"}, {})

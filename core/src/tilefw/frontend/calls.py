@@ -172,6 +172,8 @@ def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -
             "TFW0105",
             help=f"decorate it with {ways}",
         )
+    if _is_named_tuple(function):
+        return evaluate(function, *args, **keywords)
     for argument in (*args, *keywords.values()):
         if any(isinstance(leaf, Value) for leaf in leaves(argument)):
             raise CompileError(
@@ -188,6 +190,10 @@ def _runs_at_compile_time(function: Any) -> bool:
     if isinstance(function, types.BuiltinFunctionType | types.MethodType):
         owner = function.__self__
         return owner is math or isinstance(owner, str | tuple | int | float | tl.dtype)
+    return _is_named_tuple(function)
+
+
+def _is_named_tuple(function: Any) -> bool:
     return isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields")
 
 

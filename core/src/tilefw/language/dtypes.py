@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.errors import CompileError
@@ -38,12 +38,20 @@ class dtype:  # noqa: N801  (Triton's spelling)
     __slots__ = ("_format", "exponent_bias", "fp_mantissa_width", "int_bitwidth", "int_signedness", "itemsize", "name",
                  "primitive_bitwidth")
 
+    _made: ClassVar[dict[str, dtype]] = {}
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        # One object a name, so that `x.dtype is tl.float32` holds as in Triton; pointers and tiles compare by `==`.
+        made = dtype._made.get(unwrap(args[0])) if cls is dtype and args and isinstance(unwrap(args[0]), str) else None
+        return object.__new__(cls) if made is None else cast(Self, made)
+
     def __init__(self, name: str) -> None:
         name = unwrap(name)
         if name not in DTYPES and name != "void":
             raise CompileError(f"there is no element type named {name!r}", "TFW0205", note="types: " + ", ".join(DTYPES))
         self.name: str = name
         self._format: DType | None = DTYPES.get(name)
+        dtype._made[name] = self
         if self._format is None:
             return
         self.primitive_bitwidth: int = self._format.bits
