@@ -1,0 +1,1 @@
+"""Tests of the PTX grammar and of the instruction table."""

@@ -29,6 +29,8 @@ def refused(instructions: list[str], folder: Path, version: str = "8.8", target:
     while left:
         found = _run(list(left.values()), folder, version, target)
         indices = list(left)
+        if any(place < 0 for place in found):  # a register type that this version does not know: none of them stands
+            return bad | dict.fromkeys(indices, "the registers cannot be declared")
         bad |= {indices[place]: words for place, words in found.items() if place < len(indices)}
         if not any("Parsing error" in words or "fatal" in words for words in found.values()):
             return bad

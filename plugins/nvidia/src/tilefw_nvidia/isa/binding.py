@@ -182,9 +182,10 @@ class Binding:
             if found is not None:
                 return self._register(item, operand, found[0], found[1], kind)
         if item.destination:
+            if isinstance(operand, syntax.Name) and self.names.variable(operand.text, self.scope) is None and operand.text not in SPECIALS:
+                raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
             if not isinstance(operand, syntax.Sink):
-                name = operand.text if isinstance(operand, syntax.Name) else "this"
-                raise MismatchError(f"{name} is no register that could be a destination", self._fit, isinstance(operand, syntax.Name))
+                raise self._mismatch(f"{item.name} is a destination: it takes a register")
             self.destinations.append(Sink(kind.bits))
             return None
         self.sources.append(self._source(item, operand, kind))

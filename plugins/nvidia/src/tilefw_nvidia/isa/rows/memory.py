@@ -89,7 +89,7 @@ def _hinted(m: Modifiers) -> str:
 
 form("ld{.weak}{.space}{.cop}{.evict}{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
      refuse=_hinted, **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}})(_load("weak"))
-form("ld{.weak}{.space}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", evict=EVICT, prefetch=PREFETCH,
+form("ld{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
      refuse=_hinted, **_LOADS)(_load("weak"))
 form("ld.volatile{.space}{.vec}.type d*vec:type^, [a]", refuse=_ordered, **_LOADS)(_load("relaxed"))
 for _order in ("relaxed", "acquire"):
@@ -112,7 +112,7 @@ form("ldu{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS | {
 
 form("st{.weak}{.space}{.cop}{.evict}{.vec}.type [a], b*vec:type^", cop="wb cg cs wt", evict=EVICT,
      refuse=_hinted, **_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}})(_store("weak"))
-form("st{.weak}{.space}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64", evict=EVICT, refuse=_hinted,
+form("st{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64", cop="wb cg cs wt", evict=EVICT, refuse=_hinted,
      **_STORES)(_store_hinted)
 form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=_ordered, **_STORES)(_store("relaxed"))
 for _order in ("relaxed", "release"):

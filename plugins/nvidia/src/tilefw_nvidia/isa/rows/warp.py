@@ -128,10 +128,14 @@ def _reduce(m):
     return meaning
 
 
-form("redux.sync.op.type d, a, mask:b32", op="add min max", type="u32 s32", unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)(_reduce)
-form("redux.sync.op.b32 d, a, mask:b32", op="and or xor", unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)(
-    lambda m: _reduce(Modifiers(m, type="b32"))
-)
+def _reduce_bits(m):
+    """The conjunction, disjunction or parity of the member lanes' values, bit by bit, in each of them."""
+    return _reduce(Modifiers(m, type="b32"))
+
+
+_REDUX = dict(unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)
+form("redux.sync.op.type d, a, mask:b32", op="add min max", type="u32 s32", **_REDUX)(_reduce)
+form("redux.sync.op.b32 d, a, mask:b32", op="and or xor", **_REDUX)(_reduce_bits)
 
 
 @form("activemask.b32 d", unit="alu", section=f"{SECTION}: activemask", since="6.2", sm=30)
