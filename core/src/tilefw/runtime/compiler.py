@@ -73,7 +73,7 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
     """A jit function with its specialisation."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
-            f"{kernel!r} is no jit function", code="TFW0620", help="decorate the kernel with @tilefw.jit"
+            f"{kernel!r} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
         )
 
     def build() -> ModuleOp:
@@ -104,7 +104,7 @@ def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
     stated: dict[str, str] = {}
     for name, kind in signature.items():
         if not isinstance(kind, str):
-            raise CompileError(f"the type of parameter '{name}' is a string such as '*fp32' or 'i32', not {kind!r}", code="TFW0621")
+            raise CompileError(f"the type of parameter '{name}' is a string such as '*fp32' or 'i32', not {kind!r}", code="TFW0641")
         pointer = kind.startswith("*")
         plain, _, hint = kind.partition(":")
         stated[name] = kind if not pointer else plain if hint == "1" else f"{plain}:{hint or '16'}"
