@@ -232,10 +232,16 @@ def _zero_sign(exact: Array, x: Array, y: Array, op: Any, rounding: str) -> Arra
 
 
 def _exact_sign(x: Array, q: Array, y: Array) -> Array:
-    """Sign of x - q*y for f32 (exact in f64) or f64 (through a fused multiply-add)."""
+    """Sign of x - q*y: for f32 exact in f64, for f64 in fractions (a remainder may lie below the least subnormal)."""
     if x.dtype == np.float32:
         return np.sign(x.astype(np.float64) - q.astype(np.float64) * y.astype(np.float64))
-    return np.sign(fma_f64(-q, np.broadcast_to(y, q.shape), np.broadcast_to(x, q.shape)))
+    x, q, y = np.broadcast_arrays(x, q, y)
+    overflown = np.isinf(q) & np.isfinite(x) & np.isfinite(y) & (y != 0)
+    signs = np.where(overflown, -np.sign(q) * np.sign(y), np.nan)
+    for place in zip(*np.nonzero(np.isfinite(x) & np.isfinite(q) & np.isfinite(y)), strict=True):
+        rest = Fraction(float(x[place])) - Fraction(float(q[place])) * Fraction(float(y[place]))
+        signs[place] = (rest > 0) - (rest < 0)
+    return signs
 
 
 def _direct(nearest: Array, side: Any, rounding: str) -> Array:
