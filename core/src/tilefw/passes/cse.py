@@ -10,7 +10,8 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects, is_side_effect_free
 
-from tilefw.tile.memory_ops import LoadBlockOp, LoadOp
+from tilefw.tile.block_ops import LoadBlockOp
+from tilefw.tile.memory_ops import LoadOp
 
 
 class CsePass(ModulePass):

@@ -9,7 +9,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tilefw.tile.memory_ops import LoadBlockOp, LoadOp
+from tilefw.tile.block_ops import LoadBlockOp
+from tilefw.tile.memory_ops import LoadOp
 
 
 class DcePass(ModulePass):

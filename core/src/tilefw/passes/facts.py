@@ -16,9 +16,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.tile import ops, types
+from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.kernel_info import argument_attributes
-from tilefw.tile.memory_ops import LoadBlockOp, LoadOp
+from tilefw.tile.memory_ops import LoadOp
 
 _ANY_DIVISOR = 1 << 62  # what divides 0
 _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not settled by then is given up

@@ -17,9 +17,10 @@ from xdsl.passes import ModulePass
 from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, insert_before, permuted
 from tilefw.passes.dce import erase_dead
 from tilefw.tile import ops, types
+from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of
-from tilefw.tile.memory_ops import LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+from tilefw.tile.memory_ops import LoadOp, StoreOp
 
 
 class StructuredAccessPass(ModulePass):

@@ -17,19 +17,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.api.device import DEFAULT_BUDGET, Finding
-from tilefw.api.dtypes import DType
 from tilefw.api.errors import IRError, LaunchError
-from tilefw.tile import numbers, ops, types
+from tilefw.tile import numbers, types
 from tilefw.tile.access import Access
 from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.evaluate import evaluate
 from tilefw.tile.findings import Findings
-from tilefw.tile.memory_ops import BarrierOp, LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+from tilefw.tile.interpret_ops import HANDLERS, Handler, constant, elementwise
 from tilefw.tile.offsets import offset_arithmetic
 from tilefw.tile.places import place_of
 from tilefw.tile.refmemory import RefBuffer, RefMemory
 from tilefw.tile.text import parse
-from tilefw.tile.value import Array, Value, either, merge
+from tilefw.tile.value import Array, Value, merge
 
 BATCH_ELEMENTS = 1 << 18  # elements of the largest tile over a batch's programs: some 2 MB a value
 _OP_COST = 2000  # what one op costs of the budget at least: so much work its dispatch is
@@ -213,15 +211,6 @@ def _argument(value: Any, type: Attribute) -> Value:
     return constant(value, types.dtype_of(type))
 
 
-def constant(value: int | float, dtype: DType) -> Value:
-    """A number as a scalar value of `dtype`: wrapped, or rounded."""
-    if dtype.is_float:
-        return Value(numbers.round_to(np.array([float(value)]), dtype))
-    low = int(value) & ((1 << dtype.bits) - 1)
-    low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
-    return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
-
-
 def _elements(type: Attribute) -> int:
     count = 1
     for dim in types.shape_of(type):
@@ -229,156 +218,7 @@ def _elements(type: Attribute) -> int:
     return count
 
 
-def _element_dtype(type: Attribute) -> DType | None:
-    return None if types.is_pointer(type) else types.dtype_of(type)
-
-
-# One function an op ----------------------------------------------------------------------------------------------------
-
-
-def _elementwise(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    row = op.row
-    operands = [frame[operand] for operand in op.operands]
-    source = _element_dtype(op.operands[row.typed_by].type)
-    watch = op in launch.offset_ops
-    found = evaluate(
-        row, operands, source, _element_dtype(op.results[0].type), rounding=op.rounding, fusion=launch.fusion, watch_wrap=watch
-    )
-    return [found]
-
-
-def _constant(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    type = op.results[0].type
-    return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
-
-
-def _splat(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    ones = (1,) * len(shape)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x.reshape(-1, *ones), (x.shape[0], *shape)))]
-
-
-def _broadcast(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *shape)))]
-
-
-def _reshape(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    inner = types.shape_of(op.source.type)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *inner)).reshape(-1, *shape))]
-
-
-def _expand_dims(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    return [frame[op.source].apply(lambda x: np.expand_dims(x, op.axis + 1))]
-
-
-def _trans(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    order = (0, *(dim + 1 for dim in op.order))
-    return [frame[op.source].apply(lambda x: x.transpose(order))]
-
-
-def _iota(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    return [Value(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
-
-
-def _program_id(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    x, y, _ = launch.grid
-    divisor, size = ((1, x), (x, y), (x * y, launch.grid[2]))[op.axis]
-    if size == 1:
-        return [Value(np.zeros(1, np.int32))]
-    return [Value((frame.programs // divisor % size).astype(np.int32))]
-
-
-def _num_programs(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    return [Value(np.array([launch.grid[op.axis]], np.int32))]
-
-
-def _moved(pointer: Value, offset: Value, size: int) -> Value:
-    step = offset.x.astype(np.int64)
-    address = pointer.x + step * size
-    wrapped = either(pointer.wrapped, offset.wrapped)
-    return Value(address, free=either(pointer.free, offset.free), wrapped=wrapped)
-
-
-def _pointee(type: Attribute) -> DType:
-    return types.dtype_of(types.pointee_of(type))
-
-
-def _size(dtype: DType) -> int:
-    return dtype.storage_bits // 8
-
-
-def _addptr(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
-
-
-def _address(op: Any, frame: Frame) -> Value:
-    pointer = frame[op.pointer]
-    if op.offsets is None:
-        return pointer
-    offsets = frame[op.offsets]
-    if types.is_tile(op.offsets.type):
-        ones = (1,) * len(types.shape_of(op.offsets.type))
-        pointer = pointer.apply(lambda x: x.reshape(-1, *ones))
-    return _moved(pointer, offsets, _size(_pointee(op.pointer.type)))
-
-
-def _load(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    mask = None if op.mask is None else frame[op.mask]
-    other = None if op.other is None else frame[op.other]
-    return [launch.access.load(op, _address(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
-
-
-def _store(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    mask = None if op.mask is None else frame[op.mask]
-    launch.access.store(op, _address(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
-    return []
-
-
-def _block_address(op: Any, frame: Frame) -> tuple[Value, Value | None]:
-    """Addresses and mask of a block access."""
-    rank = len(op.block)
-    at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
-    size = _size(_pointee(op.base.type))
-    mask: Value | None = None
-    for dim, (length, offset, stride, bound, check) in enumerate(
-        zip(op.block, op.offsets, op.strides, op.shape, op.checks, strict=True)
-    ):
-        lift = lambda x, dim=dim: x.reshape(-1, *(1,) * rank)  # noqa: E731
-        begin, step = frame[offset].apply(lift), frame[stride].apply(lift)
-        index = begin.x.astype(np.int64) + np.arange(length).reshape([1] + [length if d == dim else 1 for d in range(rank)])
-        wrapped = either(begin.wrapped, step.wrapped)
-        at = Value(at.x + index * step.x.astype(np.int64) * size, free=either(at.free, either(begin.free, step.free)),
-                   wrapped=either(at.wrapped, wrapped))
-        if bound is not None:
-            limit = frame[bound].apply(lift)
-            inside = index < limit.x
-            if check == "both":
-                inside = inside & (index >= 0)
-            free = either(begin.free, limit.free)
-            mask = Value(inside, free=free) if mask is None else Value(mask.x & inside, free=either(mask.free, free))
-    shape = np.broadcast_shapes(at.x.shape, (1, *op.block))
-    return at.apply(lambda x: np.broadcast_to(x, (shape[0], *op.block))), mask
-
-
-def _load_block(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    at, mask = _block_address(op, frame)
-    other = None if op.other is None else frame[op.other]
-    return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
-
-
-def _store_block(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    at, mask = _block_address(op, frame)
-    launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
-    return []
-
-
-def _nothing(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
-    return []
-
-
-def _terminate(launch: _Launch, op: Any, frame: Frame) -> list[Value]:
+def _terminate(launch: Any, op: Any, frame: Any) -> list[Value]:
     raise AssertionError("a terminator ends its block")
 
 
@@ -467,23 +307,8 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]
 
 
-_Handler = Callable[[_Launch, Any, Frame], list[Value]]
-_HANDLERS: dict[type[Operation], _Handler] = {
-    ops.ConstantOp: _constant,
-    ops.SplatOp: _splat,
-    ops.BroadcastOp: _broadcast,
-    ops.ReshapeOp: _reshape,
-    ops.ExpandDimsOp: _expand_dims,
-    ops.TransOp: _trans,
-    ops.IotaOp: _iota,
-    ops.ProgramIdOp: _program_id,
-    ops.NumProgramsOp: _num_programs,
-    ops.AddPtrOp: _addptr,
-    LoadOp: _load,
-    StoreOp: _store,
-    LoadBlockOp: _load_block,
-    StoreBlockOp: _store_block,
-    BarrierOp: _nothing,
+_HANDLERS: dict[type[Operation], Handler] = {
+    **HANDLERS,
     scf.IfOp: _if,
     scf.ForOp: _for,
     scf.WhileOp: _while,
@@ -493,9 +318,9 @@ _HANDLERS: dict[type[Operation], _Handler] = {
 }
 
 
-def _handler_of(op: Operation) -> _Handler:
+def _handler_of(op: Operation) -> Handler:
     if isinstance(op, ElementwiseOp):
-        return _elementwise
+        return elementwise
     raise IRError(f"the reference interpreter does not execute {op.name}", "TFW0405", place_of(op))
 
 

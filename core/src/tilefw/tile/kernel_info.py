@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.artifact import Entry, Parameter
 from tilefw.tile import types
-from tilefw.tile.memory_ops import StoreBlockOp, StoreOp
+from tilefw.tile.block_ops import StoreBlockOp
+from tilefw.tile.memory_ops import StoreOp
 from tilefw.tile.ops import AddPtrOp, BroadcastOp, ExpandDimsOp, ReshapeOp, SplatOp, TransOp
 
 _POINTER_BYTES = 8

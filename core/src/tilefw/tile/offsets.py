@@ -6,8 +6,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.tile import ops
+from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.memory_ops import LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+from tilefw.tile.memory_ops import LoadOp, StoreOp
 
 _LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
 _SHAPES = (ops.SplatOp, ops.BroadcastOp, ops.ReshapeOp, ops.ExpandDimsOp, ops.TransOp)

@@ -13,7 +13,8 @@ from xdsl.traits import ConstantLike, OpTrait, Pure
 
 from tilefw.tile import types
 from tilefw.tile.base import PURE, TileOp, Value, dense_i64, integer_attr, literal_attr, literal_text, parse_literal
-from tilefw.tile.memory_ops import BarrierOp, LoadBlockOp, LoadOp, StoreBlockOp, StoreOp
+from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.memory_ops import BarrierOp, LoadOp, StoreOp
 
 __all__ = [
     "AddPtrOp", "BarrierOp", "BroadcastOp", "ConstantOp", "ExpandDimsOp", "IotaOp", "LoadBlockOp", "LoadOp", "NumProgramsOp",

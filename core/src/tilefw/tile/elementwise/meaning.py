@@ -170,6 +170,7 @@ def fused_wide(x: Array, y: Array, z: Array) -> Array:
     high, low = two_sum(z, error)
     top, rest = two_sum(product, high)
     result = top + add_odd(low, rest)
+    result = np.where((product == 0) & (z == 0), product + z, result)  # the sums above lose the sign of -0
     magnitude = np.abs(product)
     safe = (magnitude < 2.0**960) & (np.abs(x) < 2.0**960) & (np.abs(y) < 2.0**960) & (np.abs(z) < 2.0**960)
     safe &= (magnitude > 2.0**-900) | (x == 0) | (y == 0)
