@@ -16,11 +16,13 @@ from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
 
 GIB_2 = 2 << 30
+_FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What one launch did. `times` holds seconds by stage; `found` says which cache had the artifact, if one had.
+    """What one launch did. `times` holds seconds by stage; `found` says where the artifact came from: the `memory` or `disk` cache,
+    a `file` of machine code, or `` when it was compiled now.
 
     `diagnostics` are the findings that are warnings: an error raises CheckError instead.
     """
@@ -36,7 +38,7 @@ class LaunchResult:
     found: str = ""
 
     def __str__(self) -> str:
-        source = f"from the {self.found} cache" if self.found else "compiled now"
+        source = _FOUND.get(self.found, self.found)
         seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in self.times.items() if value >= 0.00005)
         lines = [
             f"{self.kernel} on {self.target} ({self.executor}), grid {'x'.join(map(str, self.grid))}, {source}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -40,7 +40,7 @@ class LoadedKernel:
         resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed))
         if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
             raise LaunchError(f"dynamic_shared is a number of bytes, not {dynamic_shared!r}", code="TFW0325")
-        compiled = Compiled(self.module.artifact, {})
+        compiled = Compiled(self.module.artifact, {}, "file")
         bound = bind(self.entry, args)
         target, name = self.module.target, self.entry.name
         return execute(target, resolved, compiled, self.entry, grid_of(grid), bound, name, block_of(block), dynamic_shared)
@@ -95,7 +95,7 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, name: s
     except BaseException as error:
         text = data.decode("utf-8", "backslashreplace")
         reproducer.internal(f"reading {shown} for {chosen.name}", error, {"target": chosen.name}, text)
-    return Module(artifact, chosen)
+    return Module(replace(artifact, metadata={**artifact.metadata, "source_name": shown}), chosen)
 
 
 def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:

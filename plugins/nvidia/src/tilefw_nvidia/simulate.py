@@ -91,7 +91,7 @@ class Simulator:
         """Parse a PTX artifact; raises CodeError. Entries are decoded at their first launch."""
         if artifact.format != "ptx":
             raise CodeError(f"{self.name} runs PTX, not {artifact.format}", "TFW0702")
-        name = str(artifact.metadata.get("file", f"{artifact.target}.ptx"))
+        name = str(artifact.metadata.get("source_name", f"{artifact.target}.ptx"))
         return SimulatedModule(artifact, isa.parse(artifact.text, name))
 
     def launch(
