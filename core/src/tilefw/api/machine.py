@@ -10,5 +10,6 @@ from tilefw.machine.text import parse_function, print_function, print_inst
 
 __all__ = [
     "EFFECT", "JUMP", "MOVE", "PURE", "Block", "Function", "Inst", "InstructionTable", "InstructionTraits", "Operand", "Reg",
-    "RegisterClass", "Slice", "allocate", "check_allocation", "drop_identities", "from_dict", "parse_function", "print_function", "print_inst",
+    "RegisterClass", "Slice", "allocate", "check_allocation", "drop_identities", "from_dict", "parse_function", "print_function",
+    "print_inst",
 ]
