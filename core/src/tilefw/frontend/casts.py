@@ -84,7 +84,7 @@ def bitcast(b: Builder, value: Value, target: tl.dtype) -> Value:
             f"{source} has {source.primitive_bitwidth} bits and {target} {target.primitive_bitwidth}: bitcast needs equal widths",
             "TFW0205",
         )
-    if lowered(source) is lowered(target):
+    if lowered(source) == lowered(target):
         return b.retyped(value, target)
     return b.cast("bitcast", value, target)
 
@@ -101,7 +101,7 @@ def _cast_integer(b: Builder, value: Value, target: tl.dtype) -> Value:
 def _cast_pointer(b: Builder, value: Value, target: tl.dtype) -> Value:
     source = value.dtype
     if source.is_ptr() and target.is_ptr():
-        return b.retyped(value, target) if lowered(source) is lowered(target) else b.cast("bitcast", value, target)
+        return b.retyped(value, target) if lowered(source) == lowered(target) else b.cast("bitcast", value, target)
     if target.is_ptr() and source.is_int():
         return b.cast("int_to_ptr", cast(b, value, tl.int64), target)
     if source.is_ptr() and target.is_int() and target.int_bitwidth == 64:

@@ -184,7 +184,8 @@ class Statements(Branches, Loops):
             self.bind(element, item, keep=keep)
 
     def evaluated(self, node: ast.Expr) -> None:
-        self.expression(node.value)
+        if not isinstance(node.value, ast.Constant):  # docstrings and `...` say nothing to the compiler
+            self.expression(node.value)
 
     def asserted(self, node: ast.Assert) -> None:
         """`assert`: checked at once when it can be; at run time it is a tl.device_assert."""

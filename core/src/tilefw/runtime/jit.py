@@ -219,9 +219,8 @@ def bind(kernel: JITFunction, args: tuple[Any, ...], keywords: dict[str, Any]) -
     """Arguments by parameter, in order, and the keywords that are none of the kernel's; raises LaunchError TFW0301."""
     for parameter in kernel.signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise UnsupportedError(
-                f"kernel `{kernel.__name__}` has a parameter `{parameter}`, which kernels cannot", "TFW0102", help="name each parameter"
-            )
+            message = f"kernel `{kernel.__name__}` cannot have the parameter `{parameter}`"
+            raise UnsupportedError(message, "TFW0102", help="name each parameter")
     bound: dict[str, Any] = {}
     count = len(args)
     if count > len(kernel.params):
