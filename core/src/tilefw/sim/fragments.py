@@ -19,7 +19,7 @@ class Fragment:
     stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end.
     `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "s32" "b1".
 
-    The f16 A operand of m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16"): lane = 4*(row % 8) + (column % 8) // 2,
+    A common f16 operand of 16 rows and 16 columns: lane = 4*(row % 8) + (column % 8) // 2,
     register bit 0 chooses rows 8..15, bit 1 columns 8..15:
     Fragment("f16", rows=("l2", "l3", "l4", "r0"), columns=("e0", "l0", "l1", "r1")).
     """
@@ -38,8 +38,8 @@ class Fragment:
 class BitMap:
     """Output index bit to input index bit: `{"l0": "r0", …}` as pairs; an output bit takes its value from the input bit named.
 
-    Input bits that no output bit takes are 0. Example: PTX ISA "ldmatrix", `.m8n8.x4` after each lane loaded one row of four
-    words: BitMap.of(l0="r0", l1="r1", l2="l0", l3="l1", l4="l2", r0="l3", r1="l4").
+    Input bits that no output bit takes are 0. Example: each lane has loaded one row of four words, and
+    four matrices of eight rows are wanted, one a register: BitMap.of(l0="r0", l1="r1", l2="l0", l3="l1", l4="l2", r0="l3", r1="l4").
     """
 
     bits: tuple[tuple[str, str], ...]
@@ -57,7 +57,7 @@ class BitMap:
 class Accumulation:
     """How a matrix unit sums, for `numerics="hw"`: `block` products and the running sum are aligned to the largest exponent among
     them, cut to `fraction_bits` bits below it by `alignment_rounding`, added exactly, and rounded once to `result` (see MMA-Sim,
-    arXiv 2511.10909). `block` 0: all of k at once. `saturate` clamps integer sums to 32 bits."""
+    arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate` clamps integer sums to 32 bits."""
 
     result: Literal["f16", "f32", "f64", "s32"]
     block: int = 0

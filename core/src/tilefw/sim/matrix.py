@@ -15,6 +15,7 @@ import numpy as np
 
 from tilefw.sim.floats import UNSIGNED, Array, decode, encode
 from tilefw.sim.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.matrix_sums import hardware_sum
 
 _INTEGER = {"s8": (8, True), "u8": (8, False), "s4": (4, True), "u4": (4, False), "s32": (32, True), "b1": (1, False)}
 _FLOAT_BITS = {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}
@@ -128,8 +129,8 @@ class MatrixUnit:
         a, b, c = (self._dense(shape, values, fragment) for values, fragment in zip(operands, maps, strict=False))
         if maps[2].fmt in _INTEGER:
             total = _integer(a, b, c, maps, accumulation.saturate)
-        elif self.hardware and accumulation.fraction_bits:
-            total = _aligned(a, b, c, accumulation)
+        elif self.hardware:
+            total = hardware_sum(a, b, c, maps, accumulation)
         elif maps[3].fmt == "f64" or a.dtype == np.float64:
             total = np.matmul(a.astype(np.float64), b.astype(np.float64)) + c
         else:
@@ -201,28 +202,3 @@ def _integer(a: Array, b: Array, c: Array, maps: Sequence[Fragment], saturate: b
     product = np.matmul(a, b) if a.shape[2] <= 256 else np.matmul(a.astype(np.float64), b.astype(np.float64))
     total = product.astype(np.float64) + c
     return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
-
-
-def _aligned(a: Array, b: Array, c: Array, accumulation: Accumulation) -> Array:
-    """Blocks of products and the running sum, cut at a common bit below the largest exponent, added exactly, rounded once."""
-    k = a.shape[2]
-    block = accumulation.block or k
-    total = c.astype(np.float64)
-    for first in range(0, k, block):
-        terms = a[:, :, first : first + block, None].astype(np.float64) * b[:, None, first : first + block, :]
-        terms = np.concatenate([terms, total[:, :, None, :]], axis=2)
-        total = _aligned_sum(terms, accumulation)
-    return total
-
-
-def _aligned_sum(terms: Array, accumulation: Accumulation) -> Array:
-    finite = np.isfinite(terms).all(axis=2)
-    safe = np.where(np.isfinite(terms), terms, 0.0)
-    _, exponent = np.frexp(safe)
-    largest = np.where(safe != 0, exponent, -10000).max(axis=2, keepdims=True)
-    unit = np.where(largest == -10000, 0, largest - 1 - accumulation.fraction_bits)
-    scaled = np.ldexp(safe, -unit)
-    cut = np.trunc(scaled) if accumulation.alignment_rounding == "rz" else np.rint(scaled)
-    exact = np.ldexp(cut.sum(axis=2), unit[:, :, 0])
-    rounded = decode(encode(exact, accumulation.result, accumulation.result_rounding), accumulation.result).astype(np.float64)
-    return np.where(finite, rounded, terms.sum(axis=2))
