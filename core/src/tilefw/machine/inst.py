@@ -73,7 +73,8 @@ class Inst:
     """
 
     __slots__ = (
-        "buffer", "defs", "implicit_defs", "implicit_uses", "opcode", "place", "predicate", "predicate_not", "targets", "tied", "uses",
+        "buffer", "defs", "implicit_defs", "implicit_uses", "opcode", "place", "predicate", "predicate_not", "targets", "tied",
+        "uses",
     )
 
     def __init__(

@@ -134,8 +134,8 @@ class _Parser:
             raise self.error('machine text begins with: func @name target "chip"')
         function = Function(header[1], header[2])
         block: Block | None = None
-        for self.at in range(1, len(self.lines)):
-            line = self.lines[self.at]
+        for at, line in enumerate(self.lines[1:], 1):
+            self.at = at
             if not line.strip():
                 continue
             label = _LABEL.match(line)

@@ -1,1 +1,1 @@
-"""The kit for chips with lanes: layouts, their assignment, tile IR to lanes, lanes to machine code, expansions."""
+"""The kit for chips with lanes: linear layouts, their assignment, the lane dialect, expansions, selection of instructions."""

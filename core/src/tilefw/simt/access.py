@@ -25,7 +25,9 @@ _I32_LIMIT = 1 << 31
 class Addressing:
     """Makes indices, addresses and masks with a builder; `scalars` maps tile-level scalars to lane-level ones."""
 
-    def __init__(self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: Facts, pointer: Attribute, access_bytes: int) -> None:
+    def __init__(
+        self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: Facts, pointer: Attribute, access_bytes: int
+    ) -> None:
         self.builder = builder
         self.scalars = scalars
         self.facts = facts
@@ -92,7 +94,9 @@ class Addressing:
         wide = b.extend(offset, self.pointer)
         return b.op("muli", wide, b.constant(size, wide.type))
 
-    def block(self, op: ops.LoadBlockOp | ops.StoreBlockOp, layout: LinearLayout) -> tuple[SSAValue, SSAValue | None, dict[str, object]]:
+    def block(
+        self, op: ops.LoadBlockOp | ops.StoreBlockOp, layout: LinearLayout
+    ) -> tuple[SSAValue, SSAValue | None, dict[str, object]]:
         """Addresses, mask (one i1 an access, or one for all) and the width, slots and immediates of a block access."""
         if not layout.disjoint:
             raise InternalError("a block access needs a layout whose bases are disjoint")
@@ -179,7 +183,9 @@ class Addressing:
         type = lane.vector(len(values), types.element_of(values[0].type))
         return self.builder._numbered(("join", *values), lambda: lane.JoinOp.create(operands=values, result_types=[type]))
 
-    def _bounds(self, op: ops.LoadBlockOp | ops.StoreBlockOp, parts: list[SSAValue | None], firsts: list[tuple[int, ...]]) -> SSAValue | None:
+    def _bounds(
+        self, op: ops.LoadBlockOp | ops.StoreBlockOp, parts: list[SSAValue | None], firsts: list[tuple[int, ...]]
+    ) -> SSAValue | None:
         b = self.builder
         mask: SSAValue | None = None
         for d, (check, bound) in enumerate(zip(op.checks, op.shape, strict=True)):

@@ -96,7 +96,9 @@ class Assignment:
                 continue
             order, width = self._preference(anchor, shape)
             weight, widest = best.get(order, (0, 1))
-            best[order] = (weight + _bytes(anchor) * (4 if isinstance(anchor, ops.LoadBlockOp | ops.StoreBlockOp) else 1), max(widest, width))
+            # Scattered accesses gain nothing from an order, so blocks weigh more.
+            share = 4 if isinstance(anchor, ops.LoadBlockOp | ops.StoreBlockOp) else 1
+            best[order] = (weight + _bytes(anchor) * share, max(widest, width))
         order, (_, width) = max(best.items(), key=lambda item: item[1][0])
         size = 1
         for s in shape:

@@ -205,7 +205,9 @@ class MemoryOp(GenericOp):
         return None
 
 
-def access_properties(parts: str, width: int, slots: Sequence[int], immediates: Sequence[int], buffer: int) -> dict[str, Attribute]:
+def access_properties(
+    parts: str, width: int, slots: Sequence[int], immediates: Sequence[int], buffer: int
+) -> dict[str, Attribute]:
     """The properties that every access has."""
     return {
         "parts": StringAttr(parts), "width": integer_attr(width), "slots": dense_i64(tuple(slots)),
@@ -238,6 +240,8 @@ class BarrierOp(GenericOp):
 
 
 OPS = (
-    ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, PickOp, JoinOp, LoadOp, StoreOp, BarrierOp, *ELEMENTWISE.values(),
+    ConstantOp, ConstantsOp, SplatOp,
+    ProgramIdOp, NumProgramsOp, ThreadIdOp, PickOp, JoinOp, LoadOp, StoreOp, BarrierOp,
+    *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

@@ -87,7 +87,9 @@ class LinearLayout:
             n += 1
         return 1 << n
 
-    def _pull(self, shape: tuple[int, ...], move: Callable[[tuple[int, ...]], Sequence[int]]) -> tuple[LinearLayout, tuple[int, ...]]:
+    def _pull(
+        self, shape: tuple[int, ...], move: Callable[[tuple[int, ...]], Sequence[int]]
+    ) -> tuple[LinearLayout, tuple[int, ...]]:
         """The layout of an operand whose coordinates `move` gives from the result's; register copies are dropped.
 
         The second part is, for each register of the result, the register of the operand that holds its element.

@@ -157,8 +157,9 @@ class Selector:
         if isinstance(op, ElementwiseOp):
             return self.elementwise(op, vector, chunk)
         if isinstance(op, lane.ConstantOp):
-            element = Const(vector.type, float_bits(op.value, vector.type) if isinstance(op.value, float) else _wrap(op.value, vector.type))
-            return Piece(elements=[element] * count)
+            value = op.value
+            bits = float_bits(value, vector.type) if isinstance(value, float) else _wrap(value, vector.type)
+            return Piece(elements=[Const(vector.type, bits)] * count)
         first = chunk * CHUNK
         if isinstance(op, lane.ConstantsOp):
             return Piece(elements=[Const(vector.type, _wrap(v, vector.type)) for v in op.values[first : first + count]])
@@ -205,7 +206,8 @@ class Selector:
             return self.renamed(operands[0], vector, chunk)
         key = f"{name}.{source.type}.{vector.type}" if row.is_cast else f"{name}.{source.type}"
         count, code = vector.count(chunk), self.code
-        if source.per_register > 1 and not row.is_cast and count % source.per_register == 0 and row.result == "same" and "bool" not in row.operands:
+        packs = source.per_register > 1 and row.result == "same" and "bool" not in row.operands
+        if packs and count % source.per_register == 0:
             rule = self.chip.rules.get(f"{key}x{source.per_register}")
             if rule is not None:
                 columns = [self.packed(v, chunk) for v in operands]
@@ -305,7 +307,9 @@ class Selector:
         element = self.elements(mask, k // CHUNK)[k % CHUNK]
         return None if isinstance(element, Const) and element.bits else element
 
-    def _access(self, op: lane.MemoryOp, k: int, registers: tuple, bits: int, extra: int, predicate: Slice | Const | None) -> Access:
+    def _access(
+        self, op: lane.MemoryOp, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | Const | None
+    ) -> Access:
         address = op.part("address")
         assert address is not None
         slot = op.slots[k]

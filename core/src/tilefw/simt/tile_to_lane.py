@@ -69,7 +69,8 @@ class _Function:
             self.scalars[a] = self.builder.op("ptr_to_int", b, result=self.pointer) if types.is_pointer(a.type) else b
         self.body(old)
         attributes = {
-            **self.function.attributes, "lane.lanes": integer_attr(self.machine.lanes), "lane.warps": integer_attr(self.machine.warps),
+            **self.function.attributes,
+            "lane.lanes": integer_attr(self.machine.lanes), "lane.warps": integer_attr(self.machine.warps),
         }
         result = FuncOp.create(
             properties=dict(self.function.properties), attributes=attributes, regions=[Region(block)]
@@ -186,7 +187,10 @@ class _Function:
             raise UnsupportedError("a volatile load is used in two layouts", code="TFW0613", place=place_of(op))
         return layouts
 
-    def emit_load(self, op: Any, layout: LinearLayout | None, address: SSAValue, mask: SSAValue | None, other: SSAValue | None, how: dict[str, Any], base: SSAValue) -> SSAValue:  # noqa: E501
+    def emit_load(
+        self, op: Any, layout: LinearLayout | None, address: SSAValue, mask: SSAValue | None, other: SSAValue | None,
+        how: dict[str, Any], base: SSAValue,
+    ) -> SSAValue:
         element = self.element(op.results[0].type)
         type = element if layout is None else lane.vector(layout.registers, element)
         parts = {"address": address, "mask": mask, "other": other}
@@ -213,7 +217,9 @@ class _Function:
         mask = self.address.both(mask, self.address.only_copy(layout))
         self._access(lane.StoreOp, op, {"address": address, "value": self.get(op.value, layout), "mask": mask}, how, op.base, [])
 
-    def _access(self, cls: type, op: Any, parts: dict[str, SSAValue | None], how: dict[str, Any], base: SSAValue, results: list[Attribute]) -> Operation:  # noqa: E501
+    def _access(
+        self, cls: type, op: Any, parts: dict[str, SSAValue | None], how: dict[str, Any], base: SSAValue, results: list[Attribute]
+    ) -> Operation:
         present = {k: v for k, v in parts.items() if v is not None}
         properties = lane.access_properties(",".join(present), how["width"], how["slots"], how["immediates"], _buffer(base))
         for word in ("cache", "eviction", "volatile"):
@@ -310,7 +316,8 @@ def _buffer(base: SSAValue) -> int:
 
 _HANDLERS: dict[type, Callable[[_Function, Any], None]] = {
     ops.ConstantOp: _Function.constant, ops.SplatOp: _Function.splat, ops.IotaOp: _Function.iota,
-    ops.ExpandDimsOp: _Function.shape, ops.BroadcastOp: _Function.shape, ops.TransOp: _Function.shape, ops.ReshapeOp: _Function.shape,
+    ops.ExpandDimsOp: _Function.shape, ops.BroadcastOp: _Function.shape, ops.TransOp: _Function.shape,
+    ops.ReshapeOp: _Function.shape,
     ops.ProgramIdOp: _Function.grid, ops.NumProgramsOp: _Function.grid, ops.AddPtrOp: _Function.add_pointer,
     ops.LoadOp: _Function.load, ops.StoreOp: _Function.store, ops.LoadBlockOp: _Function.load_block,
     ops.StoreBlockOp: _Function.store_block, ops.BarrierOp: _Function.barrier,

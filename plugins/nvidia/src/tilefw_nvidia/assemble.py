@@ -43,14 +43,14 @@ def find_ptxas() -> str | None:
 
 @cache
 def version() -> str:
-    """What `ptxas --version` says of itself; empty without ptxas. Raises UsageError when TILEFW_PTXAS names no program."""
+    """What `ptxas --version` says; empty without ptxas. Raises UsageError (TFW0615) when TILEFW_PTXAS names no program."""
     path = find_ptxas()
     if path is None:
         return ""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIME_LIMIT)
     except OSError as error:
-        raise UsageError(f"cannot run {path}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS is the path of a ptxas") from None
+        raise UsageError(f"cannot run {path}: {error.strerror}", code="TFW0615", help="TILEFW_PTXAS names a ptxas") from None
     found = re.search(r"V([\d.]+)", done.stdout)
     return found[1] if found else done.stdout.strip()
 
@@ -70,9 +70,8 @@ def run_ptxas(text: str, chip: str) -> Report:
     with tempfile.TemporaryDirectory(prefix="tilefw-ptxas-") as folder:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(text)
-        done = subprocess.run(
-            [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)], capture_output=True, text=True, timeout=TIME_LIMIT
-        )
+        command = [path, "-v", "-lineinfo", f"-arch={chip}", str(source), "-o", str(output)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
         if done.returncode == 0:
             return Report(output.read_bytes(), done.stderr + done.stdout)
         words = (done.stderr + done.stdout).replace(str(source), "kernel.ptx").strip()

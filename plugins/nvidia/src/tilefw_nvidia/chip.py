@@ -24,9 +24,8 @@ def traits(opcode: str) -> InstructionTraits:
     return MOVE if opcode in _MOVES else PURE
 
 
-TABLE = InstructionTable(
-    "ptx", traits, {c.name: c for c in (RegisterClass("p", 1), RegisterClass("rs", 16), RegisterClass("r", 32), RegisterClass("rd", 64))}
-)
+_CLASSES = (RegisterClass("p", 1), RegisterClass("rs", 16), RegisterClass("r", 32), RegisterClass("rd", 64))
+TABLE = InstructionTable("ptx", traits, {c.name: c for c in _CLASSES})
 
 
 class PtxChip(LaneChip):

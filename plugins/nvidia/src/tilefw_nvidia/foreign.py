@@ -6,8 +6,10 @@ from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw_nvidia import isa
 
 # PTX types of parameters as element types; `.b` types carry bits alone and count as unsigned, pointers are untyped 64-bit.
-_DTYPES = {"u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "s8": "int8", "s16": "int16", "s32": "int32",
-           "s64": "int64", "b8": "uint8", "b16": "uint16", "b32": "uint32", "b64": "uint64", "f16": "fp16", "f32": "fp32", "f64": "fp64"}
+_DTYPES = {
+    **{f"{letter}{n}": f"{kind}{n}" for letter, kind in (("u", "uint"), ("b", "uint"), ("s", "int")) for n in (8, 16, 32, 64)},
+    "f16": "fp16", "f32": "fp32", "f64": "fp64",
+}
 
 
 def artifact(data: str | bytes, name: str, target: str) -> Artifact:
@@ -15,10 +17,12 @@ def artifact(data: str | bytes, name: str, target: str) -> Artifact:
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
-        raise CodeError(f"{name} is no text: {error.reason} at byte {error.start}", code="TFW0701", help="cubins are not read; give the PTX") from None
+        message = f"{name} is no text: {error.reason} at byte {error.start}"
+        raise CodeError(message, code="TFW0617", help="cubins are not read; give the PTX") from None
     module = isa.parse(text, name)
     entries = tuple(_entry(module, function) for function in module.entries.values())
-    return Artifact(target, "ptx", text, entries, metadata={"version": ".".join(map(str, module.version)), "ptx_target": module.target})
+    metadata = {"version": ".".join(map(str, module.version)), "ptx_target": module.target}
+    return Artifact(target, "ptx", text, entries, metadata=metadata)
 
 
 def _entry(module: isa.Module, function: isa.Function) -> Entry:

@@ -44,8 +44,8 @@ _F64 = {
 }
 _F16 = {
     "negf": "neg.f16", "absf": "abs.f16", "minf": "min.f16", "maxf": "max.f16", "minf_nan": "min.NaN.f16",
-    "maxf_nan": "max.NaN.f16", "fma": "fma.rn.f16", "floor": "cvt.rmi.f16.f16", "ceil": "cvt.rpi.f16.f16", "trunc": "cvt.rzi.f16.f16",
-    "round_even": "cvt.rni.f16.f16",
+    "maxf_nan": "max.NaN.f16", "fma": "fma.rn.f16", "floor": "cvt.rmi.f16.f16", "ceil": "cvt.rpi.f16.f16",
+    "trunc": "cvt.rzi.f16.f16", "round_even": "cvt.rni.f16.f16",
 }
 _F16X2 = {
     "addf": "add.{rn}f16x2", "subf": "sub.{rn}f16x2", "mulf": "mul.{rn}f16x2", "fma": "fma.rn.f16x2", "negf": "neg.f16x2",
@@ -92,7 +92,8 @@ def rules(fusion: bool) -> Mapping[str, Rule]:
     for suffix, form in (("bf16", "e16"), ("bf16x2", "w32")):
         table |= {f"{row}.{suffix}": _bf16_arithmetic(row, suffix, form) for row in ("addf", "subf", "mulf")}
     table |= {f"{row}.i1": template(op, "i1") for row, op in _PREDICATE.items()}
-    table |= {f"{row}.i{bits}x{32 // bits}": template(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items() for bits in (8, 16)}
+    for packed in ("i8x4", "i16x2"):
+        table |= {f"{row}.{packed}": template(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items()}
     table["exp.f32"] = _scaled_first("ex2.approx.f32", 0x3FB8AA3B)  # log2(e)
     table["log.f32"] = _scaled_after("lg2.approx.f32", 0x3F317218)  # ln(2)
     for row in ("clz", "popc"):
@@ -212,8 +213,14 @@ def _casts() -> dict[str, Rule]:
         table[f"castf_rtz.f32.{to}x2"] = _pair(f"cvt.rz.{to}x2.f32")
     table["castf.f32.bf16"] = template("cvt.rn.bf16.f32", "e16")
     table["castf_rtz.f32.bf16"] = template("cvt.rz.bf16.f32", "e16")
-    table["castf.bf16.f32"] = lambda code, x: code.inst("mov.b32", "w32", code.inst("mov.b16", "e16", 0), code.chip.operand(code, x))  # type: ignore[attr-defined]
+    table["castf.bf16.f32"] = _upper_half
     return table
+
+
+def _upper_half(code: Code, x: Element) -> Element:
+    """A bf16 is the upper half of an f32."""
+    chip: Any = code.chip
+    return code.inst("mov.b32", "w32", code.inst("mov.b16", "e16", 0), chip.operand(code, x))
 
 
 def _truncate(bits: int, wider: int, form: str) -> Rule:

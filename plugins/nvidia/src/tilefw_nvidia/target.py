@@ -1,4 +1,4 @@
-"""The chips as data. Source: CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute Capability"."""
+"""The chips as data. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ WARP = 32
 ACCESS_BYTES = 16  # PTX ISA, "Vectors as operands": at most 128 bits an access
 POINTER_BITS = 64
 
-_INTS = ("i8", "i16", "i32", "i64")
-_FLOATS = ("f16", "bf16", "f32", "f64")
+# Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected and cast, as in the language.
+_ARITHMETIC = ("int1", "int4", "int8", "int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64")
+
+CAPABILITIES = frozenset(
+    {"control.*", "memory.*", "cast.*", "select.*"}
+    | {f"{group}.*.{name}" for group in ("int", "float", "math") for name in _ARITHMETIC}
+)
 
 # Compute capability 8.0.
 SM80_LIMITS = {
@@ -30,6 +35,7 @@ SM80 = TargetInfo(
     backend="tilefw_nvidia.backend:NvidiaBackend",
     provides=frozenset({"lower", "emit", "assemble", "simulate"}),
     aliases=("nvidia-a100",),
+    capabilities=CAPABILITIES,
     limits=SM80_LIMITS,
 )
 

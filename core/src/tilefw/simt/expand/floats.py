@@ -36,9 +36,11 @@ def _absolute(b: Legal, x: Value) -> Value:
 
 
 def _minimum(compare: str, number_wins: bool, b: Legal, x: Value, y: Value) -> Value:
-    """x where it compares so, or where the other is the one to give way; of two equal values the second."""
+    """x where it compares so, or where the other is the one to give way; equal values differ at most in zero's sign: -0 < +0."""
     gives_way = b("isnan", y if number_wins else x)
-    return b("select", b("ori", b(compare, x, y), gives_way), x, y)
+    chosen = b("select", b("ori", b(compare, x, y), gives_way), x, y)
+    merged = b("ori" if compare == "ltf" else "andi", pattern(b, x), pattern(b, y))
+    return b("select", b("eqf", x, y), b("bitcast", merged, to=b.type_of(x)), chosen)
 
 
 def _clamp(b: Legal, x: Value, low: Value, high: Value) -> Value:
