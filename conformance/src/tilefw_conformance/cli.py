@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.cli.arguments import add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
 from tilefw.runtime import config
-from tilefw.runtime.loader import find
+from tilefw.runtime.loader import Target, find, registry
 from tilefw_conformance import report
-from tilefw_conformance.case import LEVELS, bundled
+from tilefw_conformance.case import LEVELS, Case, bundled
 from tilefw_conformance.runner import OUTCOMES, Result, run
 from tilefw_conformance.selection import select
 from tilefw_conformance.suite import expectations_of, faults
@@ -27,7 +30,7 @@ def main(argv: list[str]) -> int:
     """Exit code 0 when every case passed or is rightly unsupported, 1 when one did not, 5 when none was selected."""
     _refuse(argv)
     parse = parser("conformance", "run the conformance suite on a target")
-    parse.add_argument("--target", required=True, metavar="T", help="the target under test")
+    parse.add_argument("--target", required=True, metavar="T", help="the target under test; `all` for every one that executes")
     parse.add_argument("--level", default="core", choices=LEVELS, help="core, or core and extended, … (default: core)")
     parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
     parse.add_argument("--list", action="store_true", help="print the ids that would run, and run nothing")
@@ -36,7 +39,7 @@ def main(argv: list[str]) -> int:
     add_json(parse)
     args = parse.parse_all(argv)
 
-    target = find(args.target)
+    targets = [find(args.target)] if args.target != "all" else [t for t in registry().all() if "simulate" in t.info.provides]
     cases = bundled()
     selected = select(cases, args.level, args.expression)
     if args.list:
@@ -48,7 +51,17 @@ def main(argv: list[str]) -> int:
     if not selected:
         print("no case was selected", file=sys.stderr)
         return 5
+    runs = [_run(target, cases, selected, args, argv) for target in targets]
+    if args.json:
+        shown = [{"header": records[0], "results": records[1:-1], "footer": records[-1]} for records, _ in runs]
+        print_json("conformance", {"runs": shown})
+    return 0 if all(good for _, good in runs) else 1
 
+
+def _run(
+    target: Target, cases: Sequence[Case], selected: Sequence[Case], args: argparse.Namespace, argv: Sequence[str]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The suite on one target: its report's records, and whether all is well."""
     known = expectations_of(target)
     wrong = faults(known, cases, target)
     for error in wrong:
@@ -58,14 +71,14 @@ def main(argv: list[str]) -> int:
     seconds = time.perf_counter() - start
     executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
     records = [report.header(target, executor, args.level, args.seed, argv), *map(report.result, results), report.footer(results)]
-    written = report.write(args.report, records) if args.report else None
-    if args.json:
-        print_json("conformance", {"header": records[0], "results": records[1:-1], "footer": records[-1]})
-    else:
+    written = None
+    if args.report:
+        written = report.write(args.report if args.target != "all" else os.path.join(args.report, target.name), records)
+    if not args.json:
         print(_summary(target.name, executor, results, seconds))
         if written:
             print(f"report: {written}")
-    return 0 if not wrong and all(one.good for one in results) else 1
+    return records, not wrong and all(one.good for one in results)
 
 
 def _refuse(argv: list[str]) -> None:

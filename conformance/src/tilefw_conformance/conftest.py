@@ -1,27 +1,11 @@
-"""`pytest --pyargs tilefw_conformance --target T`: the options stand here, so that no other pytest run gains them."""
+"""`pytest --pyargs tilefw_conformance --target T`: a test for each case and target (the options stand in pytest_options.py)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilefw_conformance.case import LEVELS
-
 if TYPE_CHECKING:
     import pytest
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("tilefw", "tilefw conformance suite")
-    options = (
-        ("--tilefw-target", "--target", {"action": "append", "default": [], "metavar": "T", "help": "target to test; repeatable"}),
-        ("--tilefw-level", "--level", {"default": "core", "choices": LEVELS, "help": "levels up to this one (default: core)"}),
-    )
-    for own, short, facts in options:
-        destination = own.removeprefix("--").replace("-", "_")
-        try:
-            group.addoption(own, short, dest=destination, **facts)
-        except ValueError:  # another plugin's option has the short name: ours keeps its long one
-            group.addoption(own, dest=destination, **facts)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -68,6 +68,8 @@ class _Builder:
         self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         if len(path) > DEPTH_LIMIT:
             self._fail(node, f"nested deeper than {DEPTH_LIMIT}")
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
+            self._fail(node, f"the tag {node.tag!r} has no meaning here")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

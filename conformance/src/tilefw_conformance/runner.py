@@ -17,7 +17,6 @@ from tilefw_conformance.expectations import Expectation
 # The closed set. Those in GOOD leave the suite green; `unsupported` does too, but is never counted as a pass.
 OUTCOMES = ("pass", "xfail", "unsupported", "fail", "xpass", "error", "timeout", "overclaimed")
 GOOD = frozenset({"pass", "xfail", "unsupported"})
-BUDGET_CODES = frozenset({"TFW0808"})  # what a simulator's report of a spent budget carries
 DEFAULT_BUDGET = 200_000_000
 
 
@@ -83,7 +82,7 @@ def _judge(case: Case, target: Target, verdict: Verdict) -> Result:
         return Result(case, target.name, "unsupported", verdict, failed.error, unclaimed)
     if failed.outcome == "unsupported":
         return Result(case, target.name, "overclaimed", verdict, failed.error)
-    if any(finding.code in BUDGET_CODES for finding in verdict.findings):
+    if any(finding.check == "budget" for finding in verdict.findings):
         return Result(case, target.name, "timeout", verdict, failed.error)
     return Result(case, target.name, "fail", verdict, failed.error)
 

@@ -171,6 +171,13 @@ class _Run:
         self.fields["artifact"] = self.compiled.artifact
 
     def _execute(self) -> None:
+        try:
+            self._launch()
+        except CheckError as error:
+            self.fields["findings"] = tuple(error.findings)
+            raise
+
+    def _launch(self) -> None:
         # Before the launch: it writes into the very arrays that the reference and the NumPy expression start from.
         passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
         fusion = self.launch.keywords.get("enable_fp_fusion", True)
@@ -178,12 +185,8 @@ class _Run:
         self.reference = Reference(self.source.build(), self.launch.grid, passed, fusion=fusion, budget=budget)
         self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()
-        try:
-            args = bind(entry, list(passed.values()))
-            result = execute(self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name)
-        except CheckError as error:
-            self.fields["findings"] = error.findings
-            raise
+        args = bind(entry, list(passed.values()))
+        result = execute(self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name)
         self.times.update(result.times)
         self.fields.update(counters=result.counters, findings=result.diagnostics)
 

@@ -1,0 +1,140 @@
+"""Outcomes: a pass is a pass on every stage, what is not claimed is unsupported, what is claimed and refused is overclaimed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilefw.api.errors import CodeError, InternalError, UnsupportedError, UsageError
+from tilefw.cli.main import main
+from tilefw.kernels.spec import load
+from tilefw.runtime.loader import Target, find
+from tilefw_conformance import runner
+from tilefw_conformance.case import Case, bundled
+from tilefw_conformance.expectations import Expectation, read, unmatched
+from tilefw_conformance.selection import select
+
+
+def case(name: str = "vector_add/ragged/n=33") -> Case:
+    return next(c for c in bundled() if c.id == name)
+
+
+def claiming(*capabilities: str) -> Target:
+    """The reference with other claims; a target of its own, so that nothing is shared."""
+    info = find("reference").info
+    return Target(replace(info, capabilities=frozenset(capabilities)), None)
+
+
+def test_a_right_result_passes() -> None:
+    result = runner.run(case(), find("reference"))
+    assert result.outcome == "pass", result.message()
+    assert result.verdict is not None and result.verdict.comparisons["out_ptr"].elements == 33
+    assert [s.outcome for s in result.verdict.stages] == ["pass", "pass", "pass", "skipped", "pass", "pass"]
+
+
+def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = load("vector_add")
+    expected = spec.expected
+
+    def wrong(parameters: Any, launch: Any) -> dict[str, np.ndarray]:
+        values = dict(expected(parameters, launch))
+        values["out_ptr"] = values["out_ptr"] + np.eye(1, values["out_ptr"].size, 7)[0]
+        return values
+
+    monkeypatch.setattr(runner, "load", lambda name: replace(spec, expected=wrong))
+    result = runner.run(case(), find("reference"))
+    assert result.outcome == "fail"
+    assert result.verdict is not None and result.verdict.worst == ("out_ptr (NumPy)", (7,))
+    assert "tilefw run vector_add --target reference" in result.message()
+
+
+@pytest.mark.parametrize(("claims", "error", "outcome"), [
+    (("*",), UnsupportedError("no addition here"), "overclaimed"),
+    (("memory.*",), UnsupportedError("no addition here"), "unsupported"),
+    (("*",), InternalError("broken"), "error"),
+    ((), InternalError("broken"), "error"),
+])
+def test_a_refusal_is_judged_by_the_claims(
+    claims: tuple[str, ...], error: Exception, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("tilefw.runtime.compiler.compile_source", refuse)
+    result = runner.run(case(), claiming(*claims))
+    assert result.outcome == outcome
+    assert result.good == (outcome == "unsupported")
+    if outcome == "unsupported":
+        assert "float.add.fp32" in result.missing
+
+
+def test_an_expected_failure_is_strict() -> None:
+    known = Expectation("vector_add/*", "*", "known", "https://example.org/1", "9.9")
+    assert runner.run(case(), find("reference"), [known]).outcome == "xpass"
+    assert not runner.run(case(), find("reference"), [known]).good
+
+
+def test_a_spent_budget_ends_a_case() -> None:
+    result = runner.run(replace(case(), budget=1), find("reference"))
+    assert result.outcome == "timeout", result.message()
+
+
+def test_expectations_end_and_must_name_a_case() -> None:
+    text = 'expectations:\n  - {case: "a/*", reason: r, issue: "https://x.org/1", until: "0.0"}\n'
+    assert "ended" in unmatched(read(text, "e.yaml"), ["a/b"], "t")[0].message
+    assert "names no case" in unmatched(read(text.replace("0.0", "9.0"), "e.yaml"), ["b"], "t")[0].message
+    assert unmatched(read(text.replace("0.0", "9.0"), "e.yaml"), ["a/b"], "t") == ()
+    with pytest.raises(CodeError) as caught:
+        read("expectations:\n  - {case: a, reason: r, issue: soon, until: '1.0'}\n", "e.yaml")
+    assert caught.value.place is not None and caught.value.place.line == 2
+
+
+@pytest.mark.parametrize(("expression", "fits", "fails"), [
+    ("ragged", "vector_add/ragged/n=1", "vector_add/types/dtype=fp32"),
+    ("vector_add and not fp16", "vector_add/types/dtype=fp32", "vector_add/types/dtype=fp16"),
+    ("cast/* or rope/*", "rope/heads/heads=1,interleaved=false", "vector_add/ragged/n=1"),
+])
+def test_an_expression_selects(expression: str, fits: str, fails: str) -> None:
+    chosen = {c.id for c in select(bundled(), "core", expression)}
+    assert fits in chosen and fails not in chosen
+
+
+@pytest.mark.parametrize("expression", ["and a", "a b", "a or", "not"])
+def test_a_bad_expression_is_refused(expression: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        select(bundled(), "core", expression)
+    assert caught.value.code == "TFW0955"
+
+
+def test_the_command_writes_a_whole_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--target", "reference", "-k", "swiglu/trips", "--report", str(tmp_path)]) == 0
+    records = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
+    assert [r["record"] for r in records] == ["header", *["result"] * 7, "footer"]
+    assert records[0]["schema"] == "tilefw.report/1" and records[0]["executor"] == "ref"
+    assert records[-1]["counts"]["pass"] == 7 == records[-1]["cases"]
+    assert "7 pass" in capsys.readouterr().out
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--target", "reference", "-k", "vector_add/ragged/n=31", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["schema"] == "tilefw.conformance/1"
+    assert shown["runs"][0]["results"][0]["outcome"] == "pass"
+
+
+@pytest.mark.parametrize(("argv", "code"), [
+    (["--target", "reference", "-k", "nothing_like_it"], 5),
+    (["--target", "referense"], 2),
+    (["--target", "reference", "--jobs", "2"], 2),
+    (["verify", "report.jsonl"], 2),
+    (["--target", "reference", "--level", "hard"], 2),
+    ([], 2),
+])
+def test_exit_codes(argv: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", *argv]) == code
+    assert "Traceback" not in capsys.readouterr().err
