@@ -62,7 +62,12 @@ class Calls(Expressions):
         if is_jit_function(function):
             return self.inline(node, function, args, keywords)
         if is_builtin(function):
-            return self._language(function, args, keywords)
+            try:
+                return self._language(function, args, keywords)
+            except CompileError as error:
+                if error.code == "TFW0106" and error.place is None:
+                    self._name_culprits(node, error)
+                raise
         if isinstance(function, type) and function.__module__.startswith("tilefw.language"):
             return unwrap(evaluate(function, *args, **keywords))
         if any(function is builtin for builtin in PYTHON_BUILTINS.values()):
@@ -75,6 +80,15 @@ class Calls(Expressions):
         if function is tl.static_print:
             return _print(bound)
         return MEANINGS[name](self.frame.b, *bound.values())
+
+    def _name_culprits(self, node: ast.Call, error: CompileError) -> None:
+        """Say which scalars of a call were made run-time values, and where."""
+        scope = self.frame.scope
+        for name in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+            value = scope.locals.get(name)
+            if isinstance(value, Value) and not value.is_tile and not value.dtype.is_ptr():
+                error.place = self.frame.place(node)
+                error.note = f"`{name}` is a run-time {value.dtype} since line {scope.lines[name]}; {error.note}"
 
     def inline(self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """The body of a jit function at this place; its value is what it returns."""
