@@ -370,7 +370,7 @@ def _bitcast(value: Value, source: DType | None, result: DType | None, _: number
         return Value(numbers.wrap(value.x, result.bits), free=value.free) if not source.is_float else value
     free = value.free
     if source.is_float:
-        codes = numbers.encode(numbers.round_to(value.x, source), source)
+        codes = numbers.encode(numbers.round_to(value.x, source, saturate=False), source)
         # The bits of a NaN, and of a value that is not exactly known, are anybody's.
         free = either(free, some(np.isnan(value.x)))
         free = either(free, None if value.err is None else some(value.err > 0))
