@@ -23,7 +23,8 @@ entries = st.builds(
 )
 resources = st.builds(
     Resources, registers=st.none() | st.dictionaries(words, small, max_size=2), spills=st.none() | small,
-    shared_bytes=st.none() | small, scratch_bytes=st.none() | small, occupancy=st.none() | st.floats(0, 1), unknown=st.none() | words,
+    shared_bytes=st.none() | small, scratch_bytes=st.none() | small, occupancy=st.none() | st.floats(0, 1),
+    unknown=st.none() | words,
 )
 plain = st.recursive(
     st.none() | st.booleans() | small | words | st.floats(allow_nan=False),

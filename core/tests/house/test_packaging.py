@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import tarfile
 import tomllib
+import zipfile
 
 import pytest
 from tree import CORE, ROOT
@@ -44,6 +49,43 @@ def test_the_readme_has_exactly_two_commands():
     commands = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) == 2
     assert "tilefw run vector_add --target nvidia-sm80" in commands[0] and commands[1].endswith("tox")
+
+
+def built(kind, folder, source, **environment):
+    """The one file that hatchling makes of `source`, in `folder`."""
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(command, cwd=source, env={**os.environ, **environment}, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
+
+
+def requirements(metadata):
+    return [line.partition(": ")[2] for line in metadata.splitlines() if line.startswith("Requires-Dist: tilefw")]
+
+
+def test_the_meta_distribution_brings_the_folders_of_a_checkout_and_a_release_pins_versions(tmp_path):
+    checkout = built("wheel", tmp_path / "checkout", ROOT)
+    with zipfile.ZipFile(checkout) as wheel:
+        (name,) = [n for n in wheel.namelist() if n.endswith("METADATA")]
+        assert all(" @ file:" in line for line in requirements(wheel.read(name).decode()))
+        assert not [n for n in wheel.namelist() if n.endswith(".py")], "it has no code of its own"
+    release = built("sdist", tmp_path / "release", ROOT, TILEFW_RELEASE="1")
+    with tarfile.open(release) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+        (folder,) = (tmp_path / "unpacked").iterdir()
+    assert len(requirements((folder / "PKG-INFO").read_text())) == 5
+    with zipfile.ZipFile(built("wheel", tmp_path / "wheel", folder)) as wheel:
+        (name,) = [n for n in wheel.namelist() if n.endswith("METADATA")]
+        metadata = wheel.read(name).decode()
+    assert "file:" not in metadata and "tilefw-core==0.1.0" in requirements(metadata)
+
+
+def test_core_ships_its_pages_and_its_licence(tmp_path):
+    with zipfile.ZipFile(built("wheel", tmp_path / "wheel", ROOT / "core")) as wheel:
+        names = wheel.namelist()
+    assert {"tilefw/explanations/TFW0501.md", "tilefw/py.typed", "tilefw/runtime/loader.py"} <= set(names)
+    assert any(n.endswith("licenses/LICENSE") for n in names) and not [n for n in names if "tests/" in n]
 
 
 def test_every_package_is_typed():

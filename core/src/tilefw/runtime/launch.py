@@ -69,7 +69,9 @@ def launch(
     facts = _facts(target, values)
     source = compiler.from_jit(fn, signature, constexprs)
     request = options.resolve(shaping, target.info, facts=facts)
-    compiled = compiler.compile_source(source, target, request, assemble=resolved.executor != "sim")
+    # Only the chip itself needs assembled bytes; a simulator reads the text.
+    on_chip = resolved.executor != "sim" and executor_for(target, resolved.executor).device.executor == "hw"
+    compiled = compiler.compile_source(source, target, request, assemble=on_chip)
     entry = compiled.artifact.entry()
     args = bind(entry, _passed(signature, values))
     return execute(target, resolved, compiled, entry, extents, args, source.name)
