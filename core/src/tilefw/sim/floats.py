@@ -53,8 +53,7 @@ class Format:
         return (1 << (self.exponent + self.mantissa)) - (2 if self.specials == "fn" else 1)
 
 
-# Sources: IEEE 754-2019; OCP OFP8 1.0 and MX 1.0; the fnuz forms from LLVM's APFloat.h; tf32 from PTX ISA "Alternate
-# Floating-Point Data Formats".
+# Sources: IEEE 754-2019; OCP OFP8 1.0 and MX 1.0; the fnuz forms from LLVM's APFloat.h; tf32 is f32 with 10 mantissa bits.
 FORMATS = {
     "f64": Format(64, 11, 52, 1023, "ieee", np.float64),
     "f32": Format(32, 8, 23, 127, "ieee", np.float32),
@@ -114,7 +113,7 @@ def encode(values: Array, name: str, rounding: str = "rn", saturate: bool = Fals
     if form.specials == "fnuz":
         codes = np.where(nan, np.uint64(1 << (form.bits - 1)), codes | sign)
     elif form.specials == "finite":
-        # MX formats have no NaN; OCP MX 1.0 leaves the conversion open, hardware gives the largest positive value (PTX ISA "cvt").
+        # MX formats have no NaN; OCP MX 1.0 leaves the conversion open, and hardware gives the largest positive value.
         codes = np.where(nan, np.uint64(form.maximum_code), codes | sign)
     else:
         codes = np.where(nan, np.uint64((1 << (form.bits - 1)) - 1), codes | sign)
@@ -171,7 +170,7 @@ def _overflow(
 
 
 def _encode_exponent(values: Array, rounding: str, saturate: bool) -> Array:
-    """f8E8M0FNU: a power of two, 255 for NaN; rounds up ("rp") or toward zero (PTX ISA "cvt", .ue8m0x2); negatives take |x|."""
+    """f8E8M0FNU: a power of two, 255 for NaN; rounds up ("rp") or toward zero; negatives take |x|."""
     magnitude = np.abs(values)
     fraction, exponent = np.frexp(np.where(np.isfinite(magnitude), magnitude, 1.0))
     code = exponent - 1 + 127 + ((fraction > 0.5) & (rounding == "rp"))

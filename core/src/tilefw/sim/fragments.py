@@ -39,7 +39,8 @@ class BitMap:
     """Output index bit to input index bit: `{"l0": "r0", …}` as pairs; an output bit takes its value from the input bit named.
 
     Input bits that no output bit takes are 0. Example: each lane has loaded one row of four words, and
-    four matrices of eight rows are wanted, one a register: BitMap.of(l0="r0", l1="r1", l2="l0", l3="l1", l4="l2", r0="l3", r1="l4").
+    four matrices of eight rows are wanted, one a register:
+    BitMap.of(l0="r0", l1="r1", l2="l0", l3="l1", l4="l2", r0="l3", r1="l4").
     """
 
     bits: tuple[tuple[str, str], ...]
@@ -57,7 +58,8 @@ class BitMap:
 class Accumulation:
     """How a matrix unit sums, for `numerics="hw"`: `block` products and the running sum are aligned to the largest exponent among
     them, cut to `fraction_bits` bits below it by `alignment_rounding`, added exactly, and rounded once to `result` (see MMA-Sim,
-    arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate` clamps integer sums to 32 bits."""
+    arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate`
+    clamps integer sums to 32 bits."""
 
     result: Literal["f16", "f32", "f64", "s32"]
     block: int = 0

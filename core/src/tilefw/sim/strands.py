@@ -1,7 +1,7 @@
 """A batch of workgroups in flight: its registers and memory, and its strands: threads that stand at one place of the program.
 
 The strand at the lowest place runs until it meets another (they join), splits at a branch, waits or ends. So lanes that leave a
-loop early wait for the others behind it, as the code's `.sync` operations expect. But a loop may wait for what those lanes
+loop early wait for the others behind it, as operations across lanes expect. But a loop may wait for what those lanes
 are about to do: a strand that others keep from running gets a turn, soon when they poll memory, in the end in any case.
 """
 

@@ -130,7 +130,7 @@ class Waiting:
             present |= arrival.mask
             if arrival.expected is not None:
                 expected = np.maximum(expected, np.where(arrival.mask.any(axis=(1, 2)), arrival.expected, 0))
-        # Barriers count warps: a wave that has arrived counts whole (PTX ISA, "bar": thread counts in multiples of warps).
+        # Counts are in whole waves: a wave that has arrived in part counts whole.
         counted = present.any(axis=2).sum(axis=1) * batch.frame.shape[2] >= expected
         complete = np.where(expected > 0, counted, (present == batch.alive).all(axis=(1, 2))) & present.any(axis=(1, 2))
         if complete.any():

@@ -1,7 +1,7 @@
 """bank_conflicts: counts the extra passes that shared memory needs because lanes of one pass want different words of one bank.
 
-An access of 4 bytes or less is one pass for a whole wave; wider ones take a pass per 128 bytes (CUDA C++ Programming Guide,
-"Shared Memory": banks of 32 bits; the split of 64- and 128-bit accesses into halves and quarters of a warp).
+An access of 4 bytes or less is one pass for a whole wave; wider ones take a pass for each half or
+quarter of the wave. Banks have 32 bits; how many there are is the chip's.
 """
 
 from __future__ import annotations

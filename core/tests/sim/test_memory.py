@@ -1,0 +1,149 @@
+"""Gathers and scatters agree with plain Python, byte by byte, for any addresses, widths and masks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running import run
+
+from tilefw.api.errors import LaunchError
+from tilefw.sim.atomics import perform
+from tilefw.sim.memory import GUARD_BYTES, GlobalMemory, Region, gather, gather_poison, scatter
+
+WIDTHS = [1, 2, 4, 8, 16]
+
+
+@settings(max_examples=60, deadline=None)
+@given(width=st.sampled_from(WIDTHS), data=st.data())
+def test_gather_reads_the_bytes_at_each_offset(width, data):
+    region = Region(0, 100)
+    region.initialise(0, bytes(range(100)))
+    step = data.draw(st.sampled_from([1, width]))
+    offsets = data.draw(st.lists(st.integers(0, (100 - width) // step).map(lambda i: i * step), min_size=1, max_size=20))
+    got = gather(region, np.array(offsets, np.int64), width)
+    assert got.tobytes() == b"".join(bytes(range(o, o + width)) for o in offsets)
+
+
+@settings(max_examples=60, deadline=None)
+@given(width=st.sampled_from(WIDTHS), data=st.data())
+def test_scatter_writes_in_order_so_that_the_last_stays(width, data):
+    region = Region(0, 96)
+    step = data.draw(st.sampled_from([1, width]))
+    offsets = data.draw(st.lists(st.integers(0, (96 - width) // step).map(lambda i: i * step), min_size=1, max_size=20))
+    values = data.draw(st.binary(min_size=width * len(offsets), max_size=width * len(offsets)))
+    want = bytearray(96)
+    for place, offset in enumerate(offsets):
+        want[offset : offset + width] = values[place * width : (place + 1) * width]
+    elements = np.frombuffer(values, dtype=region.view(width).dtype)
+    scatter(region.data, region.view(width), np.array(offsets, np.int64), elements, width)
+    assert region.data[:96].tobytes() == bytes(want)
+
+
+def test_poison_goes_bit_by_bit_and_settles_when_all_is_written():
+    region = Region(0, 20)
+    region.initialise(0, bytes(10))
+    assert gather_poison(region, np.array([8]), 4).tolist() == [0xFFFF0000]
+    region.initialise(10, bytes(10))
+    region.settle()
+    assert region.poison is None
+
+
+def test_allocations_stand_apart_and_are_found_by_address():
+    memory = GlobalMemory()
+    first, second = memory.allocate(100, label="a"), memory.allocate(50, label="b")
+    a, b = memory.region(first), memory.region(second)
+    assert b.base - (a.base + a.size) >= GUARD_BYTES and a.base % 512 == b.base % 512 == 0
+    assert memory.find(a.base + 99) is a and memory.find(b.base) is b and memory.find(0) is None
+    assert memory.nearest(b.base - 4) is b and memory.nearest(a.base + 104) is a
+    memory.free(first)
+    assert memory.find(b.base) is b and memory.used == 50
+    with pytest.raises(LaunchError):
+        memory.region(first)
+
+
+def test_memory_has_an_end():
+    memory = GlobalMemory(limit=1000)
+    memory.allocate(900)
+    with pytest.raises(LaunchError, match="out of simulated memory"):
+        memory.allocate(200)
+    with pytest.raises(LaunchError):
+        memory.allocate(-1)
+
+
+def _sequential(op: str, old: int, operands: tuple[int, ...]) -> int:
+    signed = [v - 2**32 if v >= 2**31 else v for v in (old, operands[0])]
+    b = operands[0]
+    return {
+        "add": (old + b) % 2**32, "and": old & b, "or": old | b, "xor": old ^ b, "exchange": b, "min_u": min(old, b),
+        "max_u": max(old, b), "min_s": min(signed) % 2**32, "max_s": max(signed) % 2**32, "inc": 0 if old >= b else old + 1,
+        "dec": b if old == 0 or old > b else old - 1, "compare_exchange": operands[-1] if old == b else old,
+    }[op]
+
+
+OPS = ["add", "and", "or", "xor", "exchange", "min_u", "max_u", "min_s", "max_s", "inc", "dec", "compare_exchange"]
+
+
+@pytest.mark.parametrize("op", OPS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_atomics_are_one_after_the_other(op, data):
+    count = data.draw(st.integers(1, 40))
+    words = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1))
+    index = [4 * data.draw(st.integers(0, 3)) for _ in range(count)]
+    operands = [[data.draw(words) for _ in range(count)] for _ in range(2 if op == "compare_exchange" else 1)]
+    start = [data.draw(words) for _ in range(4)]
+    region = Region(0, 16)
+    region.initialise(0, np.array(start, np.uint32).tobytes())
+    arrays = [np.array(o, np.uint32) for o in operands]
+    got = perform(region, np.array(index, np.int64), 4, op, arrays, "", None)
+    memory, want = list(start), []
+    for lane in range(count):
+        place = index[lane] // 4
+        want.append(memory[place])
+        memory[place] = _sequential(op, memory[place], tuple(o[lane] for o in operands))
+    assert got.tolist() == want and region.data[:16].view(np.uint32).tolist() == memory
+
+
+def test_float_atomics_add_one_after_the_other():
+    values = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    for count in (3, 100):
+        region = Region(0, 16)
+        region.initialise(0, bytes(16))
+        perform(region, np.zeros(count, np.int64), 4, "fadd", [values[:count].view(np.uint32)], "f32", None)
+        total = np.float32(0)
+        for v in values[:count]:
+            total = np.float32(total + v)
+        assert region.data[:4].view(np.float32)[0] == total
+
+
+def test_packed_halves_add_each_half():
+    region = Region(0, 16)
+    region.initialise(0, np.array([1, 2], np.float16).tobytes() + bytes(12))
+    perform(region, np.zeros(2, np.int64), 4, "fadd", [np.array([3, 4, 5, 6], np.float16).view(np.uint32)], "f16x2", None)
+    assert region.data[:4].view(np.float16).tolist() == [9, 12]
+
+
+@settings(max_examples=20, deadline=None)
+@given(block=st.integers(1, 40), limit=st.integers(0, 40), grid=st.integers(1, 3))
+def test_any_block_and_mask_stores_exactly_its_lanes(block, limit, grid):
+    out = run(f"""
+        param a0, arg0
+        mul r0, group, {block}
+        add r0, r0, tid
+        index a1, a0, r0
+        lt p0, tid, {limit}
+        @p0 store a1, r0
+        end""", np.full(block * grid, 999, np.uint32), block=block, grid=grid)
+    want = [g * block + t if t < limit else 999 for g in range(grid) for t in range(block)]
+    assert out.report.findings == () and out.arrays[0].tolist() == want
+
+
+def test_each_thread_has_local_memory_of_its_own():
+    out = run("""
+        param a0, arg0
+        sstore local, tid
+        sload r1, local
+        index a1, a0, tid
+        store a1, r1
+        end""", np.zeros(40, np.uint32), block=40, local=16)
+    assert out.report.findings == () and out.arrays[0].tolist() == list(range(40))
