@@ -5,8 +5,8 @@
 
 (with plugins/nvidia/tests on PYTHONPATH). A mutant is run on all launches of its kernel in plain order, then under
 adversarial orders. It is *reported* when a finding names an instruction, *wrong only* when the result is wrong and
-nothing was found, *equivalent* when 20 adversarial orders give the right result without a finding and a written
-argument (bench/equivalents.yaml) covers it, and *survived* when there is no such argument.
+nothing was found, *equivalent* when 20 adversarial orders give the right result without a finding and an argument covers
+it (proved from the control flow by `equivalence`, or written in bench/equivalents.yaml), and *survived* when there is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from oracles import corpus, execute
+from oracles import corpus, equivalence, execute
 from oracles.corpus import Item
 from oracles.sites import Site, sites
 from tilefw.api import KernelError
@@ -96,7 +96,7 @@ def _try(site: Site, items: Sequence[Item], budgets: Sequence[int]) -> tuple[str
             wrong = wrong or mismatch
         if wrong:
             return "wrong only", wrong
-    argument = _argument(items[0].name, site)
+    argument = equivalence.proof(items[0].ptx, site) or _argument(items[0].name, site)
     return ("equivalent", argument) if argument else ("survived", "")
 
 

@@ -311,7 +311,7 @@ CASES = [
         {"HEAD": 64, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": True},
         (3, 1),
         _attention(1, 96, 64, True, F16),
-        variants=tuple(Variant((1, 1), _attention(1, n, 64, True, F16)) for n in (1, 16, 32)),
+        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 64, True, F16)) for n in (1, 16, 32, 48, 64, 80)),
     ),
     Case(
         "attention_bf16_2_stages",

@@ -1,0 +1,166 @@
+"""Proofs that a deleted wait or barrier changes nothing, from the control flow of the PTX alone.
+
+A wait is redundant when every path to it has met a wait that is at least as strict since the last commit, or when every path
+from it meets one before anything could see the difference. A barrier is idle when what stands between the barriers before it and
+the barriers behind it cannot conflict: at most reads of a space on both sides of it together, or accesses on one side alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from oracles.sites import Site
+
+_LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
+_LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    line: int
+    guard: bool
+    opcode: str
+    operands: str
+
+    @property
+    def wait(self) -> int | None:
+        """How many groups a wait leaves in flight; None for any other instruction."""
+        return int(self.operands) if self.opcode == "cp.async.wait_group" else None
+
+    @property
+    def barrier(self) -> bool:
+        return self.opcode.startswith(("bar.sync", "barrier.sync"))
+
+
+class Flow:
+    """The instructions of a file with one entry, and which follow which."""
+
+    def __init__(self, ptx: str) -> None:
+        self.nodes: list[_Node] = []
+        labels: dict[str, int] = {}
+        for number, text in enumerate(ptx.splitlines(), 1):
+            line = text.split("//")[0]
+            if label := _LABEL.match(line):
+                labels[label["name"]] = len(self.nodes)
+            elif (match := _LINE.match(line)) and not match["opcode"].startswith("ld.param"):
+                self.nodes.append(_Node(number, match["guard"] is not None, match["opcode"], match["operands"].strip()))
+        self.after = [self._following(i, labels) for i in range(len(self.nodes))]
+        self.before: list[list[int]] = [[] for _ in self.nodes]
+        for i, following in enumerate(self.after):
+            for j in following:
+                self.before[j].append(i)
+
+    def _following(self, index: int, labels: dict[str, int]) -> list[int]:
+        node = self.nodes[index]
+        leaves = node.opcode.split(".")[0] in ("bra", "ret", "exit")
+        targets = [labels[node.operands]] if node.opcode.startswith("bra") else []
+        if (not leaves or node.guard) and index + 1 < len(self.nodes):
+            targets.append(index + 1)
+        return [t for t in targets if t < len(self.nodes)]
+
+    def at(self, line: int) -> int:
+        return next(i for i, node in enumerate(self.nodes) if node.line == line)
+
+    def walk(self, start: int, edges: list[list[int]], stop: Callable[[_Node], bool]) -> Iterator[int | None]:
+        """Every instruction met from `start` (left out) along `edges`, up to and with those where `stop` holds; None at an end."""
+        seen: set[int] = set()
+        open_ends = list(edges[start])
+        if not open_ends:
+            yield None
+        while open_ends:
+            index = open_ends.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            yield index
+            if not stop(self.nodes[index]):
+                if not edges[index]:
+                    yield None
+                open_ends += edges[index]
+
+
+def proof(ptx: str, site: Site) -> str:
+    """Why the change at `site` cannot be seen; empty when this does not prove it."""
+    if site.kind not in ("wait", "weaken", "barrier"):
+        return ""
+    flow = Flow(ptx)
+    index = flow.at(site.line)
+    if site.kind == "barrier":
+        return _idle_barrier(flow, index)
+    if _covered_before(flow, index):
+        return "proved: on every path a wait at least as strict precedes it, and nothing was committed since"
+    if _covered_after(flow, index):
+        return "proved: on every path a wait at least as strict follows it before any access, commit or barrier"
+    return ""
+
+
+def _covered_before(flow: Flow, index: int) -> bool:
+    count = flow.nodes[index].wait
+
+    def strict(node: _Node) -> bool:
+        return node.wait is not None and not node.guard and node.wait <= count
+
+    def stops(node: _Node) -> bool:
+        return strict(node) or node.opcode == "cp.async.commit_group"
+
+    met = list(flow.walk(index, flow.before, stops))
+    return all(i is not None and (strict(flow.nodes[i]) or not stops(flow.nodes[i])) for i in met)
+
+
+def _covered_after(flow: Flow, index: int) -> bool:
+    count = flow.nodes[index].wait
+
+    def strict(node: _Node) -> bool:
+        return node.wait is not None and not node.guard and node.wait <= count
+
+    def stops(node: _Node) -> bool:
+        return strict(node) or node.barrier or _effect(node) is not None or node.opcode.startswith("cp.async.commit")
+
+    met = list(flow.walk(index, flow.after, stops))
+    return all(i is not None and (strict(flow.nodes[i]) or not stops(flow.nodes[i])) for i in met)
+
+
+def _idle_barrier(flow: Flow, index: int) -> str:
+    sides = []
+    for edges in (flow.before, flow.after):
+        effects = set()
+        for i in flow.walk(index, edges, lambda node: node.barrier):
+            if i is not None:
+                effects |= _effects(flow, i)
+        sides.append(effects)
+    earlier, later = sides
+    for space in ("shared", "global"):
+        kinds = [{kind for where, kind in side if where == space} for side in (earlier, later)]
+        if kinds[0] and kinds[1] and "write" in kinds[0] | kinds[1]:
+            return ""
+    return ("proved: between the barriers around it no space is touched on both sides of it with a write among the accesses "
+            f"(before: {_words(earlier)}; behind: {_words(later)})")
+
+
+def _words(effects: set[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind}s of {space} memory" for space, kind in sorted(effects)) or "none"
+
+
+def _effects(flow: Flow, index: int) -> set[tuple[str, str]]:
+    node = flow.nodes[index]
+    if node.wait is not None:
+        return set() if _covered_before(flow, index) else {("shared", "write")}
+    effect = _effect(node)
+    if effect == ("copy", "both"):
+        return {("shared", "write"), ("global", "read")}
+    return set() if effect is None else {effect}
+
+
+def _effect(node: _Node) -> tuple[str, str] | None:
+    """(space, read or write) of a memory instruction; a generic access counts as global."""
+    opcode = node.opcode
+    if opcode.startswith("ldmatrix"):
+        return "shared", "read"
+    if opcode.startswith("cp.async."):
+        return ("copy", "both") if ".shared" in opcode else None
+    first = opcode.split(".")[0]
+    if first not in ("ld", "st", "atom", "red"):
+        return None
+    return ("shared" if ".shared" in opcode else "global"), ("read" if first == "ld" else "write")
