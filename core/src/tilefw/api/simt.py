@@ -20,7 +20,7 @@ from tilefw.simt.code import Code, Const, Element
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
 
-__all__ = ["Access", "Code", "Const", "Element", "LaneChip", "Rule", "SimtBackend", "entry_of"]
+__all__ = ["Access", "Code", "Const", "Element", "LaneChip", "Rule", "SimtBackend", "entry_of", "lane_to_machine"]
 
 
 class SimtBackend(Backend):
@@ -57,6 +57,13 @@ class SimtBackend(Backend):
         functions = [op.function for op in module.body.block.ops if isinstance(op, FuncOp)]
         text = self.emit_functions(functions, options)
         return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions))
+
+
+def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
+    """The pass that selects instructions of `chip`."""
+    from tilefw.simt.select import LaneToMachine
+
+    return LaneToMachine(chip, target)
 
 
 def entry_of(function: Function) -> Entry:

@@ -27,6 +27,7 @@ PASSES: Mapping[str, str] = {
     "licm": "tilefw.passes.licm:LicmPass",
     "scalarize-carried": "tilefw.passes.scalarize_carried:ScalarizeCarriedPass",
     "structured-access": "tilefw.passes.structured_access:StructuredAccessPass",
+    "tile-to-lane": "tilefw.simt.tile_to_lane:TileToLane",
 }
 DIALECTS: Mapping[str, str] = {
     "lane": "tilefw.simt.lane:Lane",
