@@ -25,13 +25,16 @@ def _held(width: int) -> str:
 
 
 def source(code: str, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype], target: str = "sm_80", count: int = THREADS) -> str:
-    """A kernel that loads input i into register `Xi`, runs the code, and stores register `X(10+j)` as output j (X: h, r, d by width)."""
+    """A kernel that loads input i into register `Xi`, runs the code, and stores `X(10+j)` as output j (X: h, r, d by width)."""
     parameters = ", ".join(f".param .u64 .ptr .global a{i}" for i in range(len(inputs) + len(outputs)))
     registers = " ".join(f".reg .{name} %{letter}<40>;" for letter, name in _TYPES.items())
     lines = ["mov.u32 %r39, %tid.x;", "mov.u32 %r38, %ctaid.x;", "mov.u32 %r37, %ntid.x;", "mad.lo.u32 %r39, %r38, %r37, %r39;"]
     lines += [f"setp.ge.u32 %p39, %r39, {count};", "@%p39 ret;"]
     for index, kind in enumerate([*inputs, *outputs]):
-        lines += [f"ld.param.u64 %d{20 + index}, [a{index}];", f"mad.wide.u32 %d{20 + index}, %r39, {kind.itemsize}, %d{20 + index};"]
+        lines += [
+            f"ld.param.u64 %d{20 + index}, [a{index}];",
+            f"mad.wide.u32 %d{20 + index}, %r39, {kind.itemsize}, %d{20 + index};",
+        ]
         if index < len(inputs):
             lines.append(f"ld.global.{_LETTERS[kind.itemsize]} %{_held(kind.itemsize)}{index}, [%d{20 + index}];")
     lines.append(code)

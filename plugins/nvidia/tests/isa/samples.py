@@ -59,7 +59,13 @@ def instruction(form: Form, opcode: str, modifiers: Modifiers, with_optional: bo
 def _operand(item: OperandItem, modifiers: Modifiers, registers: _Registers, form: Form) -> str:
     if item.kind == "address":
         space = modifiers.get("space", "")
-        return "[sm]" if space.startswith("shared") and item.name != "src" else "[param]" if space == "param" else f"[{registers.take('b64')}]"
+        return (
+            "[sm]"
+            if space.startswith("shared") and item.name != "src"
+            else "[param]"
+            if space == "param"
+            else f"[{registers.take('b64')}]"
+        )
     if item.kind == "constant" or item.name in _CONSTANTS:
         return _CONSTANTS[item.name]
     if item.kind == "label":

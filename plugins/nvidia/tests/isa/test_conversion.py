@@ -16,7 +16,7 @@ BITS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}
 
 
 # Casts of NaN patterns are what is tested here.
-pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def same(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -104,8 +104,29 @@ def test_bytes_saturate_and_come_back(name: str, kind: type, relu: bool) -> None
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @pytest.mark.parametrize(("mode", "integral"), [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)])
 def test_float_to_integer_clamps_and_takes_nan_to_zero(bits: int, signed: bool, mode: str, integral) -> None:
-    extra = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 127.5, 128, -128.5, 255.5, 2.0**31, 2.0**32, 2.0**63, 2.0**64, -(2.0**63), np.inf, -np.inf, np.nan, -0.0],
-                     np.float32)
+    extra = np.array(
+        [
+            0.5,
+            1.5,
+            2.5,
+            -0.5,
+            -1.5,
+            127.5,
+            128,
+            -128.5,
+            255.5,
+            2.0**31,
+            2.0**32,
+            2.0**63,
+            2.0**64,
+            -(2.0**63),
+            np.inf,
+            -np.inf,
+            np.nan,
+            -0.0,
+        ],
+        np.float32,
+    )
     values = np.concatenate([floats(3000)[:3000], extra])
     letter, width = ("s" if signed else "u"), max(16, bits)
     register = {16: "%h10", 32: "%r10", 64: "%d10"}[width]
@@ -113,7 +134,10 @@ def test_float_to_integer_clamps_and_takes_nan_to_zero(bits: int, signed: bool, 
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     with np.errstate(invalid="ignore"):
         whole = integral(values.astype(np.float64))
-    wanted = [0 if math.isnan(w) else min(max(int(w), low), high) if math.isfinite(w) else (high if w > 0 else low) for w in whole.tolist()]
+    wanted = [
+        0 if math.isnan(w) else min(max(int(w), low), high) if math.isfinite(w) else (high if w > 0 else low)
+        for w in whole.tolist()
+    ]
     assert [int(g) for g in got] == [w % (1 << width) for w in wanted]
 
 
@@ -128,7 +152,9 @@ def test_integer_to_integer(source: str, target: str, saturate: bool) -> None:
     rng = np.random.default_rng(5)
     width_a, width_d = max(16, a_bits), max(16, d_bits)
     patterns = rng.integers(0, 1 << 64, 300, dtype=np.uint64) >> rng.integers(0, 64, 300, dtype=np.uint64)
-    patterns = np.concatenate([patterns, np.array([0, 1, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)])
+    patterns = np.concatenate(
+        [patterns, np.array([0, 1, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)]
+    )
     patterns = patterns.astype(f"u{width_a // 8}")
     low_a = [int(p) % (1 << a_bits) for p in patterns]
     values = [v - (1 << a_bits) if source[0] == "s" and v >> (a_bits - 1) else v for v in low_a]

@@ -42,7 +42,7 @@ $L__begin:
 	}
 	@%p1 ld.global.v4.b32 { %r4, %r5, %r6, %r7 }, [ %rd3 + 0 ];
 	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 { %r8, %r9, %r10, %r11 }, { %r4, %r5, %r6, %r7 },
-	  { %r12, %r13 }, { %r14, %r15, %r16, %r17 };
+	{ %r12, %r13 }, { %r14, %r15, %r16, %r17 };
 	fma.rn.ftz.f32 %r20, %r8, 0f3F800000, 1.5;
 	shfl.sync.bfly.b32 %r21|%p2, %r20, 16, 31, -1;
 	bar.sync 	0;
@@ -57,8 +57,44 @@ $L__info_string0:
 .b8 109                                 // string
 	}
 """
-PIECES = ["{", "}", "[", "]", "(", ")", ";", ",", ":", "@", "!", "%", ".", "|", "_", '"', "/*", "//", "<", ">", "-", "+", "0x", "0f", "9" * 60, "\n", "\x00", "é",
-          ".reg", ".loc", "%r1", "%p1", "add.s32", "_", "::", "99999999999999999999"]
+PIECES = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ";",
+    ",",
+    ":",
+    "@",
+    "!",
+    "%",
+    ".",
+    "|",
+    "_",
+    '"',
+    "/*",
+    "//",
+    "<",
+    ">",
+    "-",
+    "+",
+    "0x",
+    "0f",
+    "9" * 60,
+    "\n",
+    "\x00",
+    "é",
+    ".reg",
+    ".loc",
+    "%r1",
+    "%p1",
+    "add.s32",
+    "_",
+    "::",
+    "99999999999999999999",
+]
 
 
 def mutated(rng: random.Random) -> str:
@@ -67,7 +103,9 @@ def mutated(rng: random.Random) -> str:
         start = rng.randrange(len(text))
         end = min(len(text), start + rng.choice([0, 1, 1, 2, 5, 20, 200]))
         other = rng.randrange(len(text))
-        piece = rng.choice(["", rng.choice(PIECES), text[other : other + rng.randint(1, 30)], rng.choice(PIECES) * rng.randint(1, 300)])
+        piece = rng.choice(
+            ["", rng.choice(PIECES), text[other : other + rng.randint(1, 30)], rng.choice(PIECES) * rng.randint(1, 300)]
+        )
         text = text[:start] + piece + text[end:]
     return text
 
@@ -108,7 +146,7 @@ def test_cut_anywhere_it_is_refused_or_read() -> None:
 
 
 def test_long_runs_take_linear_time() -> None:
-    for piece in ("{", "(", "%r1,", "a:", "@", ".", "-", "9", "[", "\"", "/*", ".loc 1 1 1 ", "mov.b32 %r1, "):
+    for piece in ("{", "(", "%r1,", "a:", "@", ".", "-", "9", "[", '"', "/*", ".loc 1 1 1 ", "mov.b32 %r1, "):
         start = time.perf_counter()
         outcome(TEXT.replace("bar.sync", piece * 20_000 + "bar.sync"))
         assert time.perf_counter() - start < 5.0, piece

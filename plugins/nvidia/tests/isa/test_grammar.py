@@ -14,7 +14,11 @@ HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
 
 
 def module(body: str, head: str = HEAD) -> isa.Module:
-    return isa.parse(f"{head}.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .b64 %d<8>;\n{body}\n}}\n", "k.ptx")
+    return isa.parse(
+        f"{head}.visible .entry k(.param .u64 p)\n{{\n.reg .pred %p<4>;\n.reg .b16 %h<8>;\n"
+        f".reg .b32 %r<8>;\n.reg .b64 %d<8>;\n{body}\n}}\n",
+        "k.ptx",
+    )
 
 
 def operands(text: str) -> tuple:
@@ -63,10 +67,17 @@ def test_an_inner_name_is_not_seen_outside() -> None:
 
 
 def test_parameters_get_their_places_in_the_argument_block() -> None:
-    text = HEAD + ".entry k(.param .u32 a, .param .u64 .ptr .global .align 16 b, .param .align 64 .b8 c[128], .param .u16 d) .reqntid 32, 2 { ret; }"
+    text = (
+        HEAD
+        + ".entry k(.param .u32 a, .param .u64 .ptr .global .align 16 b, .param .align 64 .b8 c[128], .param .u16 d)"
+        + " .reqntid 32, 2 { ret; }"
+    )
     entry = isa.parse(text, "k.ptx").entries["k"]
     assert [(p.offset, p.size, p.alignment, p.pointer) for p in entry.parameters] == [
-        (0, 4, 4, False), (8, 8, 8, True), (64, 128, 64, False), (192, 2, 2, False),
+        (0, 4, 4, False),
+        (8, 8, 8, True),
+        (64, 128, 64, False),
+        (192, 2, 2, False),
     ]
     assert entry.directives == {"reqntid": (32, 2)}
     assert isa.program(isa.parse(text, "k.ptx"), "k").required_workgroup == (32, 2, 1)
@@ -87,7 +98,7 @@ def test_variables_of_every_space() -> None:
 
 def test_loc_gives_the_users_line_through_inlined_calls() -> None:
     text = (
-        HEAD + '.visible .entry k()\n{\n.reg .b32 %r<4>;\n.loc 1 20 5\nmov.b32 %r1, 1;\n'
+        HEAD + ".visible .entry k()\n{\n.reg .b32 %r<4>;\n.loc 1 20 5\nmov.b32 %r1, 1;\n"
         ".loc 2 7 3, function_name $L__info_string0, inlined_at 1 20 5\nmov.b32 %r2, 2;\nret;\n}\n"
         '.file 1 "user.py"\n.file 2 "/a//b.py"\n.section .debug_str\n{\n$L__info_string0:\n.b8 115\n.b8 117\n.b8 109\n.b8 0\n}\n'
     )

@@ -10,7 +10,28 @@ import pytest
 from isa.machine import run
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
-SPECIAL = [0, 1, 2, 31, 32, 33, 63, 64, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0x80000001, M32 - 1, M32]
+SPECIAL = [
+    0,
+    1,
+    2,
+    31,
+    32,
+    33,
+    63,
+    64,
+    127,
+    128,
+    255,
+    256,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0x80000001,
+    M32 - 1,
+    M32,
+]
 
 
 def s32(x: int) -> int:
@@ -160,8 +181,28 @@ def test_division_truncates() -> None:
         assert (int(q), int(r)) == (whole & M32, s32(int(x)) - whole * s32(int(y)) & M32)
 
 
-FLOATS = np.array([0.0, -0.0, 1.0, -1.0, 1.5, 3.4e38, -3.4e38, 1e-45, -1e-45, 1.1754944e-38, 1e-39, np.inf, -np.inf, np.nan, 2.0**24, 16777217.0, 0.1],
-                  np.float32)
+FLOATS = np.array(
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        1.5,
+        3.4e38,
+        -3.4e38,
+        1e-45,
+        -1e-45,
+        1.1754944e-38,
+        1e-39,
+        np.inf,
+        -np.inf,
+        np.nan,
+        2.0**24,
+        16777217.0,
+        0.1,
+    ],
+    np.float32,
+)
 
 
 def floats(seed: int, kind: type = np.float32) -> np.ndarray:
@@ -182,7 +223,8 @@ def flushed(x: np.ndarray) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("flush", [False, True])
 @pytest.mark.parametrize(
-    ("opcode", "meaning"), [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div.rn", np.divide), ("div.full", np.divide)]
+    ("opcode", "meaning"),
+    [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div.rn", np.divide), ("div.full", np.divide)],
 )
 def test_f32_arithmetic_is_ieee(opcode: str, meaning: np.ufunc, flush: bool) -> None:
     a, b = floats(1), floats(2)
@@ -214,8 +256,16 @@ def test_fma_rounds_once() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     ("opcode", "meaning"),
-    [("rcp", lambda x: 1 / x), ("rsqrt", lambda x: 1 / np.sqrt(x)), ("sqrt", np.sqrt), ("ex2", np.exp2), ("lg2", np.log2), ("sin", np.sin),
-     ("cos", np.cos), ("tanh", np.tanh)],
+    [
+        ("rcp", lambda x: 1 / x),
+        ("rsqrt", lambda x: 1 / np.sqrt(x)),
+        ("sqrt", np.sqrt),
+        ("ex2", np.exp2),
+        ("lg2", np.log2),
+        ("sin", np.sin),
+        ("cos", np.cos),
+        ("tanh", np.tanh),
+    ],
 )
 def test_approximations_lie_within_an_ulp(opcode: str, meaning: Callable[[np.ndarray], np.ndarray]) -> None:
     a = floats(8)
@@ -244,7 +294,9 @@ def test_float_comparisons_with_nan(op: str) -> None:
 def test_shuffles_follow_the_manuals_pseudocode(mode: str, clamp: int, distance: int) -> None:
     lanes = np.arange(32, dtype=np.uint32)
     values, inside = run(
-        f"shfl.sync.{mode}.b32 %r10|%p1, %r0, {distance}, {clamp}, -1;\nselp.b32 %r11, 1, 0, %p1;", [lanes * 100], [np.uint32, np.uint32]
+        f"shfl.sync.{mode}.b32 %r10|%p1, %r0, {distance}, {clamp}, -1;\nselp.b32 %r11, 1, 0, %p1;",
+        [lanes * 100],
+        [np.uint32, np.uint32],
     )
     for lane in range(32):
         segment, c = clamp >> 8 & 31, clamp & 31
@@ -258,8 +310,10 @@ def test_shuffles_follow_the_manuals_pseudocode(mode: str, clamp: int, distance:
 def test_votes_matches_and_reductions() -> None:
     values = np.array([lane % 5 for lane in range(32)], np.uint32)
     code = (
-        "setp.lt.u32 %p1, %r0, 2;\nvote.sync.ballot.b32 %r10, %p1, -1;\nvote.sync.any.pred %p2, %p1, -1;\nselp.b32 %r11, 1, 0, %p2;\n"
-        "match.any.sync.b32 %r12, %r0, -1;\nredux.sync.max.u32 %r13, %r0, -1;\nredux.sync.xor.b32 %r14, %r0, -1;\nactivemask.b32 %r15;"
+        "setp.lt.u32 %p1, %r0, 2;\nvote.sync.ballot.b32 %r10, %p1, -1;\n"
+        "vote.sync.any.pred %p2, %p1, -1;\nselp.b32 %r11, 1, 0, %p2;\n"
+        "match.any.sync.b32 %r12, %r0, -1;\nredux.sync.max.u32 %r13, %r0, -1;\n"
+        "redux.sync.xor.b32 %r14, %r0, -1;\nactivemask.b32 %r15;"
     )
     ballot, any_, match, largest, parity, active = run(code, [values], [np.uint32] * 6)
     wanted = sum(1 << lane for lane in range(32) if values[lane] < 2)

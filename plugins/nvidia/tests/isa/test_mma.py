@@ -15,7 +15,9 @@ from tilefw_nvidia.isa.fragments import SHAPES, Shape
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f64": np.float64, "f32": np.float32, "s32": np.int32}
 CASES = [
-    pytest.param(shape, dict(zip(shape.types.choices, picked, strict=True)), id=f"{shape.name}{shape.types.modifiers}-{'-'.join(picked)}")
+    pytest.param(
+        shape, dict(zip(shape.types.choices, picked, strict=True)), id=f"{shape.name}{shape.types.modifiers}-{'-'.join(picked)}"
+    )
     for shape in SHAPES
     for picked in itertools.product(*(words.split() for words in shape.types.choices.values()))
 ]
@@ -77,7 +79,9 @@ def patterns(values: np.ndarray) -> np.ndarray:
     return values.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[values.dtype.itemsize])
 
 
-def multiply(shape: Shape, chosen: dict[str, str], a: np.ndarray, b: np.ndarray, c: np.ndarray, satfinite: bool = False, **options) -> np.ndarray:
+def multiply(
+    shape: Shape, chosen: dict[str, str], a: np.ndarray, b: np.ndarray, c: np.ndarray, satfinite: bool = False, **options
+) -> np.ndarray:
     """D, where a (m x k), b (k x 8) hold bit patterns, and c is of the accumulator's type."""
     bits, double = BITS[shape.types.elements], shape.types.elements == "f64"
     c_bits, d_type = c.dtype.itemsize * 8, NUMPY[result(shape)]
@@ -168,9 +172,13 @@ def test_hardware_numerics_agree_with_mmasim_bit_for_bit(shape: Shape, spread_of
     for _ in range(4):
         a, b, c = sample((shape.m, shape.k), NUMPY[kind]), sample((shape.k, 8), NUMPY[kind]), sample((shape.m, 8), c_type)
         got = multiply(shape, {}, patterns(a), patterns(b), c, numerics="hw")
-        tensors = [torch.from_numpy(patterns(np.ascontiguousarray(m)).view(_signed(m)).copy()).view(_torch(torch, m)) for m in (a, b, c)]
+        tensors = [
+            torch.from_numpy(patterns(np.ascontiguousarray(m)).view(_signed(m)).copy()).view(_torch(torch, m)) for m in (a, b, c)
+        ]
         wanted = model(*tensors)
-        expected = wanted.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[wanted.element_size()]).numpy().view(patterns(got).dtype)
+        expected = (
+            wanted.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[wanted.element_size()]).numpy().view(patterns(got).dtype)
+        )
         assert np.array_equal(patterns(got), expected)
 
 
@@ -179,7 +187,9 @@ def _signed(matrix: np.ndarray) -> type:
 
 
 def _torch(torch, matrix: np.ndarray):
-    return {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}[matrix.dtype.name]
+    return {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}[
+        matrix.dtype.name
+    ]
 
 
 # --- ldmatrix, movmatrix --------------------------------------------------------------------------------------------------
@@ -208,7 +218,7 @@ setp.lt.u32 %p, %r9, {8 * count};
 @%p ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%d0];
 @%p st.shared.v4.b32 [%r10], {{%r0, %r1, %r2, %r3}};
 bar.sync 0;
-ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if transposed else ''}.shared.b16 {{{registers}}}, [%r10];
+ldmatrix.sync.aligned.m8n8.x{count}{".trans" if transposed else ""}.shared.b16 {{{registers}}}, [%r10];
 {stores}
 ret;
 }}

@@ -19,10 +19,23 @@ A_FORM = 12
 UNDOCUMENTED = {"testp.f32", "testp.f64"}
 # The least .version that knows a target, of the targets that ptxas 12.9 has (PTX ISA, "Release Notes").
 TARGETS: tuple[tuple[int, Version], ...] = (
-    (50, (4, 0)), (53, (4, 2)), (60, (5, 0)), (61, (5, 0)), (70, (6, 0)), (75, (6, 3)), (80, (7, 0)), (89, (7, 8)), (90, (7, 8)), (100, (8, 6)),
+    (50, (4, 0)),
+    (53, (4, 2)),
+    (60, (5, 0)),
+    (61, (5, 0)),
+    (70, (6, 0)),
+    (75, (6, 3)),
+    (80, (7, 0)),
+    (89, (7, 8)),
+    (90, (7, 8)),
+    (100, (8, 6)),
 )
 VERSIONS: tuple[Version, ...] = (
-    *((4, n) for n in range(4)), (5, 0), *((6, n) for n in range(6)), *((7, n) for n in range(9)), *((8, n) for n in range(9)),
+    *((4, n) for n in range(4)),
+    (5, 0),
+    *((6, n) for n in range(6)),
+    *((7, n) for n in range(9)),
+    *((8, n) for n in range(9)),
 )
 
 
@@ -80,7 +93,7 @@ def test_the_version_before_is_not_enough(tmp_path: Path) -> None:
 
 
 def test_what_the_table_refuses_ptxas_refuses(tmp_path: Path) -> None:
-    """One modifier of a good opcode replaced by one of another form of the same row, or left out: where we say no, so does ptxas."""
+    """One modifier of a good opcode replaced by another of its row, or left out: where we say no, so does ptxas."""
     rng = random.Random(5)
     texts: list[str] = []
     for form, opcode, text in samples(6):

@@ -16,6 +16,19 @@ from tilefw_nvidia.isa.syntax import Function, Module, Parameter, Statement
 from tilefw_nvidia.isa.table import OpcodeError, Spec, lookup, opcode
 
 __all__ = [
-    "ROWS", "SPECIALS", "Form", "Function", "Modifiers", "Module", "OpcodeError", "Parameter", "Row", "Spec", "Statement", "lookup", "opcode",
-    "parse", "program",
+    "ROWS",
+    "SPECIALS",
+    "Form",
+    "Function",
+    "Modifiers",
+    "Module",
+    "OpcodeError",
+    "Parameter",
+    "Row",
+    "Spec",
+    "Statement",
+    "lookup",
+    "opcode",
+    "parse",
+    "program",
 ]

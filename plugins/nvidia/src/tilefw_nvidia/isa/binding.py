@@ -182,7 +182,11 @@ class Binding:
             if found is not None:
                 return self._register(item, operand, found[0], found[1], kind)
         if item.destination:
-            if isinstance(operand, syntax.Name) and self.names.variable(operand.text, self.scope) is None and operand.text not in SPECIALS:
+            if (
+                isinstance(operand, syntax.Name)
+                and self.names.variable(operand.text, self.scope) is None
+                and operand.text not in SPECIALS
+            ):
                 raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
             if not isinstance(operand, syntax.Sink):
                 raise self._mismatch(f"{item.name} is a destination: it takes a register")

@@ -99,7 +99,9 @@ class BodyReader:
         if cursor.at_end:
             raise self.source.error("the file ends inside a function: a '}' is missing", max(0, len(self.source.code) - 1))
         end = _PAST_LINE.match(self.source.code, position).end()  # type: ignore[union-attr]
-        raise self.source.error("this statement cannot be read", position, end, help="a statement is `opcode operands;`, a label or a directive")
+        raise self.source.error(
+            "this statement cannot be read", position, end, help="a statement is `opcode operands;`, a label or a directive"
+        )
 
     def _directive(self, word: str, function: Function, scope: Scope) -> None:
         cursor = self.cursor
@@ -141,7 +143,9 @@ class BodyReader:
     def _loc(self) -> None:
         match = _LOC.match(self.source.code, self.cursor.position)
         if match is None:
-            self.cursor.fail("a .loc is `.loc file line column`, with `, function_name label, inlined_at file line column` where inlined")
+            self.cursor.fail(
+                "a .loc is `.loc file line column`, with `, function_name label, inlined_at file line column` where inlined"
+            )
         self.cursor.position = match.end()
         file, line, column = int(match[1]), int(match[2]), int(match[3])
         outer = None

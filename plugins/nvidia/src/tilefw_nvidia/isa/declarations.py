@@ -136,7 +136,11 @@ def _encode(cursor: Cursor, kind: Type, text: str) -> bytes:
             return _float_bytes(kind, float(text))
         value = integer(text)
     except (ValueError, KeyError, OverflowError, struct.error):
-        what = "addresses of variables as initial values are not served" if text[0].isalpha() else f"{text!r} is no value of .{kind.name}"
+        what = (
+            "addresses of variables as initial values are not served"
+            if text[0].isalpha()
+            else f"{text!r} is no value of .{kind.name}"
+        )
         cursor.fail(what, code=NOT_SERVED if text[0].isalpha() else "TFW0710")
     return (value % (1 << kind.bits)).to_bytes(kind.bits // 8, "little")
 

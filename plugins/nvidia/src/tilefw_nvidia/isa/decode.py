@@ -38,7 +38,10 @@ class _Decoder:
         required = directives.get("reqntid")
         most = directives.get("maxntid")
         return Program(
-            name=function.name, instructions=instructions, registers=self.names.widths, register_names=self.names.spelling,
+            name=function.name,
+            instructions=instructions,
+            registers=self.names.widths,
+            register_names=self.names.spelling,
             parameters=tuple(ProgramParameter(p.name, p.offset, p.size, p.alignment, p.pointer) for p in function.parameters),
             variables=tuple(
                 Variable(v.name, v.space, v.size, v.alignment, v.data, self.source.place(v.start, v.start + len(v.name)))  # type: ignore[arg-type]
@@ -64,11 +67,16 @@ class _Decoder:
         return Instruction(
             index=index,
             text=_SPACES.sub(" ", self.source.code[statement.start : statement.end]).rstrip("; "),
-            mnemonic=statement.opcode, unit=match.form.unit, meaning=meaning,
-            sources=tuple(binding.sources), destinations=tuple(binding.destinations),
-            guard=self._guard(statement), flow=flow,
+            mnemonic=statement.opcode,
+            unit=match.form.unit,
+            meaning=meaning,
+            sources=tuple(binding.sources),
+            destinations=tuple(binding.destinations),
+            guard=self._guard(statement),
+            flow=flow,
             code=self.source.place(statement.start, statement.end),
-            source=self._place(statement.location), row=match.form,
+            source=self._place(statement.location),
+            row=match.form,
         )
 
     def _bind(self, statement: Statement) -> tuple[Match, Binding]:
@@ -93,7 +101,11 @@ class _Decoder:
     def _meaning(self, statement: Statement, match: Match, binding: Binding) -> tuple[Any, Any]:
         """The row's meaning for these constants, made once for each set of them, and what flow it has instead."""
         modifiers = binding.modifiers
-        key = tuple(sorted((k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if k not in match.modifiers))
+        key = tuple(
+            sorted(
+                (k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if k not in match.modifiers
+            )
+        )
         made = match.meanings.get(key) if not match.form.flow else None
         if made is None:
             try:
@@ -124,7 +136,9 @@ class _Decoder:
             need, have = (".".join(map(str, v)) for v in (match.version, module.version))
             raise self._error(statement, f"{statement.opcode} needs .version {need}; this module says {have}", VERSION)
         if module.sm < match.sm:
-            raise self._error(statement, f"{statement.opcode} needs sm_{match.sm}; this module's .target is {module.target}", VERSION)
+            raise self._error(
+                statement, f"{statement.opcode} needs sm_{match.sm}; this module's .target is {module.target}", VERSION
+            )
 
     def _opcode_error(self, statement: Statement, error: OpcodeError) -> CodeError:
         start = self._opcode_start(statement)
@@ -150,8 +164,11 @@ class _Decoder:
                 chain.append(chain[-1].inlined_at)
             for each in reversed(chain):
                 place = Place(
-                    self.module.files.get(each.file, f"file {each.file}"), each.line, each.column,
-                    function=self.module.strings.get(each.function, ""), caller=place,
+                    self.module.files.get(each.file, f"file {each.file}"),
+                    each.line,
+                    each.column,
+                    function=self.module.strings.get(each.function, ""),
+                    caller=place,
                 )
             self.places[location] = place  # type: ignore[assignment]
         return place

@@ -1,4 +1,4 @@
-"""Where mma.sync's operands lie, and how its sums are rounded (PTX ISA, "Warp Level Matrix Instructions: mma", figures of fragments).
+"""Where mma.sync's operands lie, and how its sums are rounded (PTX ISA, "Warp Level Matrix Instructions: mma", its figures).
 
 One rule gives every figure but that of Volta's m8n8k4: registers are row-major blocks of 8 rows by 16 bytes (32 bytes for f64's 4
 columns), interleaved. Within a block, lane bits 2-4 are the row and bits 0-1 the word of the row. A larger matrix takes
@@ -25,7 +25,7 @@ _ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "u8": 8, "s8": 8,
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The types of a group of forms: their modifiers in the manual's notation, the choices in it, and the operands' register types."""
+    """The types of a group of forms: modifiers in the manual's notation, the choices in them, the operands' register types."""
 
     elements: str
     modifiers: str
@@ -78,19 +78,40 @@ def _shape(types: Types, m: int, n: int, k: int, since: str, sm: int) -> Shape:
     def accumulators(register: str) -> int:
         return count(m * n, {"b32": 16, "f32": 32, "s32": 32, "f64": 64}[register])
 
-    return Shape(types, m, n, k, accumulators(types.d_register), count(m * k, element), count(k * n, element), accumulators(types.c_register), since, sm)
+    return Shape(
+        types,
+        m,
+        n,
+        k,
+        accumulators(types.d_register),
+        count(m * k, element),
+        count(k * n, element),
+        accumulators(types.c_register),
+        since,
+        sm,
+    )
 
 
 SHAPES: tuple[Shape, ...] = (
     *(_shape(t, 16, 8, 8, "6.5", 75) for t in _HALF if t in (_HALF[0], _HALF[3])),
     *(_shape(t, 16, 8, 16, "7.0", 80) for t in _HALF if t in (_HALF[0], _HALF[3])),
-    _shape(_BF16, 16, 8, 8, "7.0", 80), _shape(_BF16, 16, 8, 16, "7.0", 80),
-    _shape(_TF32, 16, 8, 4, "7.0", 80), _shape(_TF32, 16, 8, 8, "7.0", 80),
+    _shape(_BF16, 16, 8, 8, "7.0", 80),
+    _shape(_BF16, 16, 8, 16, "7.0", 80),
+    _shape(_TF32, 16, 8, 4, "7.0", 80),
+    _shape(_TF32, 16, 8, 8, "7.0", 80),
     _shape(_F64, 8, 8, 4, "7.0", 80),
-    _shape(_BYTES, 8, 8, 16, "6.5", 75), _shape(_BYTES, 16, 8, 16, "7.0", 80), _shape(_BYTES, 16, 8, 32, "7.0", 80),
-    _shape(_NIBBLES, 8, 8, 32, "6.5", 75), _shape(_NIBBLES, 16, 8, 32, "7.0", 80), _shape(_NIBBLES, 16, 8, 64, "7.0", 80),
-    _shape(_XOR, 8, 8, 128, "7.0", 75), _shape(_XOR, 16, 8, 128, "7.0", 80), _shape(_XOR, 16, 8, 256, "7.0", 80),
-    _shape(_AND, 8, 8, 128, "7.1", 80), _shape(_AND, 16, 8, 128, "7.1", 80), _shape(_AND, 16, 8, 256, "7.1", 80),
+    _shape(_BYTES, 8, 8, 16, "6.5", 75),
+    _shape(_BYTES, 16, 8, 16, "7.0", 80),
+    _shape(_BYTES, 16, 8, 32, "7.0", 80),
+    _shape(_NIBBLES, 8, 8, 32, "6.5", 75),
+    _shape(_NIBBLES, 16, 8, 32, "7.0", 80),
+    _shape(_NIBBLES, 16, 8, 64, "7.0", 80),
+    _shape(_XOR, 8, 8, 128, "7.0", 75),
+    _shape(_XOR, 16, 8, 128, "7.0", 80),
+    _shape(_XOR, 16, 8, 256, "7.0", 80),
+    _shape(_AND, 8, 8, 128, "7.1", 80),
+    _shape(_AND, 16, 8, 128, "7.1", 80),
+    _shape(_AND, 16, 8, 256, "7.1", 80),
 )
 
 

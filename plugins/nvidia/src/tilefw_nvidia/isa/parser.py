@@ -19,7 +19,12 @@ _LINKING = {".visible", ".extern", ".weak", ".common"}
 _MAX_TEXT = 64 << 20
 # Directives with their least and largest number of integers (PTX ISA, "Performance-Tuning Directives").
 _ENTRY_DIRECTIVES = {
-    ".maxntid": (1, 3), ".reqntid": (1, 3), ".minnctapersm": (1, 1), ".maxnctapersm": (1, 1), ".maxnreg": (1, 1), ".noreturn": (0, 0),
+    ".maxntid": (1, 3),
+    ".reqntid": (1, 3),
+    ".minnctapersm": (1, 1),
+    ".maxnctapersm": (1, 1),
+    ".maxnreg": (1, 1),
+    ".noreturn": (0, 0),
 }
 _CLUSTER_DIRECTIVES = {".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters"}
 
@@ -150,4 +155,3 @@ class _ModuleReader:
         for entry in _STRING_BYTES.finditer(match[1]):
             values = [int(b) & 0xFF for b in re.findall(r"\d+", entry[2].replace(".b8", " "))]
             self.module.strings[entry[1]] = bytes(values).split(b"\0")[0].decode(errors="replace")
-

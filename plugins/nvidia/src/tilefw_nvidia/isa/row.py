@@ -98,7 +98,7 @@ class Form:
 
     @property
     def doc(self) -> str:
-        return (self.build.__doc__ or "").strip()
+        return (getattr(self.build, "func", self.build).__doc__ or "").strip()  # `func`: of a functools.partial
 
     @property
     def latency(self) -> int:
@@ -130,9 +130,7 @@ class Form:
         """Every full opcode of the form, in the pattern's order of modifiers."""
         choices = [(("",) if item.optional else ()) + item.words for item in self.modifiers]
         for words in itertools.product(*choices):
-            found = Modifiers(
-                {i.name: w if i.choice else True for i, w in zip(self.modifiers, words, strict=True) if w}
-            )
+            found = Modifiers({i.name: w if i.choice else True for i, w in zip(self.modifiers, words, strict=True) if w})
             if not self.refuse(found):
                 yield ".".join([self.base, *(w for w in words if w)])
 
@@ -225,6 +223,13 @@ def _operand(text: str, default: str, choices: Mapping[str, str]) -> OperandItem
     given = match["type"] or default
     typed_by = given if given in choices else ""
     return OperandItem(
-        match["name"], kind, match["name"].startswith("d"), "" if typed_by else given, typed_by,
-        match["second"] or "", match["count"] or "", bool(match["wider"]), optional,
+        match["name"],
+        kind,
+        match["name"].startswith("d"),
+        "" if typed_by else given,
+        typed_by,
+        match["second"] or "",
+        match["count"] or "",
+        bool(match["wider"]),
+        optional,
     )

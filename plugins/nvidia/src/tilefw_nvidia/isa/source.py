@@ -49,7 +49,14 @@ class Source:
         return Place(self.filename, line, start - begin + 1, last - begin + 1, self.text[begin:stop])
 
     def error(
-        self, message: str, start: int, end: int | None = None, *, code: str = SYNTAX, note: str | None = None, help: str | None = None
+        self,
+        message: str,
+        start: int,
+        end: int | None = None,
+        *,
+        code: str = SYNTAX,
+        note: str | None = None,
+        help: str | None = None,
     ) -> CodeError:
         """The error to raise for text[start:end]."""
         return CodeError(message, code, self.place(start, end), note, help)

@@ -41,7 +41,10 @@ def _axes(name: str, primitive: str) -> dict[str, tuple[int, Callable[[Any], Any
 
 
 _MEANINGS: dict[str, tuple[int, Callable[[Any], Any]]] = {
-    **_axes("%tid", "thread_id"), **_axes("%ntid", "workgroup_size"), **_axes("%ctaid", "workgroup_id"), **_axes("%nctaid", "grid_size"),
+    **_axes("%tid", "thread_id"),
+    **_axes("%ntid", "workgroup_size"),
+    **_axes("%ctaid", "workgroup_id"),
+    **_axes("%nctaid", "grid_size"),
     "%laneid": (32, lambda lanes: lanes.lane_id()),
     "%warpid": (32, lambda lanes: lanes.wave_id()),
     "%nwarpid": (32, _warps),
@@ -53,8 +56,12 @@ _MEANINGS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "%lanemask_le": (32, lambda lanes: lanes.not_(_shifted(-2)(lanes))),
     "%lanemask_ge": (32, _shifted(-1)),
     "%lanemask_gt": (32, _shifted(-2)),
-    "%clock": (32, _low), "%clock_hi": (32, _high), "%clock64": (64, lambda lanes: lanes.clock()),
-    "%globaltimer": (64, lambda lanes: lanes.clock()), "%globaltimer_lo": (32, _low), "%globaltimer_hi": (32, _high),
+    "%clock": (32, _low),
+    "%clock_hi": (32, _high),
+    "%clock64": (64, lambda lanes: lanes.clock()),
+    "%globaltimer": (64, lambda lanes: lanes.clock()),
+    "%globaltimer_lo": (32, _low),
+    "%globaltimer_hi": (32, _high),
     "%dynamic_smem_size": (32, lambda lanes: lanes.shared_size(True)),
     "%total_smem_size": (32, lambda lanes: lanes.shared_size(False)),
 }

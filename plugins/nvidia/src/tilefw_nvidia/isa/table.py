@@ -77,7 +77,9 @@ def opcode(text: str) -> Spec:
 
 def _unknown_base(base: str) -> OpcodeError:
     if base in NOT_SERVED_OPCODES:
-        return OpcodeError(f"{base} is a PTX instruction that is not served yet", base, NOT_SERVED_OPCODES[base] or None, NOT_SERVED)
+        return OpcodeError(
+            f"{base} is a PTX instruction that is not served yet", base, NOT_SERVED_OPCODES[base] or None, NOT_SERVED
+        )
     near = difflib.get_close_matches(base, [*ROWS, *NOT_SERVED_OPCODES], 1)
     return OpcodeError(f"{base!r} is no PTX instruction", base, f"the nearest is {near[0]}" if near else None)
 
@@ -88,6 +90,8 @@ def _unknown_modifiers(base: str, words: list[str]) -> OpcodeError:
     for word in words:
         if word not in known:
             near = difflib.get_close_matches(word, sorted(known), 1)
-            return OpcodeError(f"{base} has no modifier .{word} that is served", f".{word}", f"the nearest is .{near[0]}" if near else None)
+            return OpcodeError(
+                f"{base} has no modifier .{word} that is served", f".{word}", f"the nearest is .{near[0]}" if near else None
+            )
     lines = "\n".join(candidate.pattern for candidate in forms[:8])
     return OpcodeError(f"{'.'.join([base, *words])} is no form of {base}", "", f"the forms are\n{lines}")

@@ -5,8 +5,21 @@ from __future__ import annotations
 import importlib
 
 CHAPTERS = (
-    "integer", "carry", "bits", "comparison", "floating", "functions", "half", "conversion", "movement", "memory", "atomics", "copies",
-    "warp", "matrix", "control",
+    "integer",
+    "carry",
+    "bits",
+    "comparison",
+    "floating",
+    "functions",
+    "half",
+    "conversion",
+    "movement",
+    "memory",
+    "atomics",
+    "copies",
+    "warp",
+    "matrix",
+    "control",
 )
 
 

@@ -11,7 +11,16 @@ SECTION = "Parallel Synchronization and Communication"
 SPACES = "global shared shared::cta"
 ORDERS = "relaxed acquire release acq_rel"
 # Written operation to the algebra's, for integers; min and max carry their sign.
-_INTEGER = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "exchange", "cas": "compare_exchange", "inc": "inc", "dec": "dec"}
+_INTEGER = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "exch": "exchange",
+    "cas": "compare_exchange",
+    "inc": "inc",
+    "dec": "dec",
+}
 
 
 def _operation(op: str, type_name: str) -> tuple[str, str]:
@@ -42,11 +51,17 @@ def _red(m: Modifiers):
     return meaning
 
 
-def _both(ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "", needs=None, only: str = "atom red", operands: str = "b") -> None:
+def _both(
+    ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "", needs=None, only: str = "atom red", operands: str = "b"
+) -> None:
     """atom and red of the same operations and types, each with and without a cache policy."""
     facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", since=since, sm=sm)
     needs = {
-        **NEEDS, **dict.fromkeys(ORDERS.split(), ("6.0", 70)), **{s: ("5.0", 60) for s in ("cta", "gpu", "sys")}, "cluster": ("7.8", 90), **(needs or {}),
+        **NEEDS,
+        **dict.fromkeys(ORDERS.split(), ("6.0", 70)),
+        **{s: ("5.0", 60) for s in ("cta", "gpu", "sys")},
+        "cluster": ("7.8", 90),
+        **(needs or {}),
     }
     for name, build, destination in (("atom", _atom, "d, "), ("red", _red, "")):
         if name not in only:

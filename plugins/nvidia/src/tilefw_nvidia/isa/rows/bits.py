@@ -58,7 +58,9 @@ def shr(m):
     return lambda lanes, a, b: lanes.shr(a, b, signed)
 
 
-@form("shf.way.mode.b32 d, a, b, c:u32", way="l r", mode="clamp wrap", unit="alu", section="Logic and Shift: shf", since="3.1", sm=32)
+@form(
+    "shf.way.mode.b32 d, a, b, c:u32", way="l r", mode="clamp wrap", unit="alu", section="Logic and Shift: shf", since="3.1", sm=32
+)
 def shf(m):
     """Funnel shift of [b, a]: the high word of a left shift, the low word of a right shift."""
 
@@ -163,7 +165,15 @@ def bmsk(m):
     return meaning
 
 
-@form("szext.mode.type d, a, b:u32", mode="clamp wrap", type="u32 s32", unit="alu", section="Integer Arithmetic: szext", since="7.6", sm=70)
+@form(
+    "szext.mode.type d, a, b:u32",
+    mode="clamp wrap",
+    type="u32 s32",
+    unit="alu",
+    section="Integer Arithmetic: szext",
+    since="7.6",
+    sm=70,
+)
 def szext(m):
     """The low b bits of a, extended by sign or zero; b is taken modulo 32 (wrap) or clamped to 32."""
     signed = m.type_of().signed

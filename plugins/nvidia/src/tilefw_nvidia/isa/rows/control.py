@@ -1,4 +1,4 @@
-"""Control flow, barriers, fences and the rest (PTX ISA, "Control Flow", "Parallel Synchronization", "Miscellaneous Instructions")."""
+"""Control flow, barriers, fences and the rest (PTX ISA, "Control Flow", "Parallel Synchronization", "Miscellaneous")."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def _barrier_reduction(counted: bool, always_aligned: bool):
 
 
 # `bar` is `barrier.cta.….aligned` under its old name ("bar.sync").
-for _name, _aligned, _always, _since, _sm in (("bar{.cta}", "", True, "1.0", 10), ("barrier{.cta}", "{.aligned}", False, "6.0", 30)):
+for _name, _aligned, _always, _since, _sm in (
+    ("bar{.cta}", "", True, "1.0", 10),
+    ("barrier{.cta}", "{.aligned}", False, "6.0", 30),
+):
     _facts = dict(unit="control", since=_since, sm=_sm, needs={"cta": ("7.8", 10)}, section=f"{SYNC}: bar, barrier", flow=True)
     form(f"{_name}.sync{_aligned} a:u32", **_facts)(_barrier("sync", False, _always))
     form(f"{_name}.sync{_aligned} a:u32, b:u32", **_facts)(_barrier("sync", True, _always))
@@ -80,8 +83,16 @@ def membar(m):
     return lambda lanes: lanes.fence("seq_cst", scope)
 
 
-@form("fence{.sem}.scope", sem="sc acq_rel", scope="cta cluster gpu sys", unit="control", section=f"{SYNC}: fence", since="6.0", sm=70,
-      needs={"cluster": ("7.8", 90)})
+@form(
+    "fence{.sem}.scope",
+    sem="sc acq_rel",
+    scope="cta cluster gpu sys",
+    unit="control",
+    section=f"{SYNC}: fence",
+    since="6.0",
+    sm=70,
+    needs={"cluster": ("7.8", 90)},
+)
 def fence(m):
     """Orders memory accesses before and after it (acq_rel), all fences among each other too (sc)."""
     order, scope = ("seq_cst" if m.sem == "sc" else "acq_rel"), SCOPE[m.scope]

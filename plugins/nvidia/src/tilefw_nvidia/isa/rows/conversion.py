@@ -54,7 +54,9 @@ def _flushes_f32(m):
     return "" if not m.ftz or "f32" in (m.dtype, m.atype) else ".ftz needs an f32 on one side"
 
 
-@form("cvt.irnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", irnd=INTEGRAL, dtype=INTEGERS, atype=FLOATS, refuse=_flushes_f32, **FACTS)
+@form(
+    "cvt.irnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", irnd=INTEGRAL, dtype=INTEGERS, atype=FLOATS, refuse=_flushes_f32, **FACTS
+)
 def float_to_integer(m):
     """Rounded to an integer and clamped to the destination's range; NaN gives 0."""
     d, a = TYPES[m.dtype], TYPES[m.atype]
@@ -72,7 +74,9 @@ def _saturated(lanes, x, fmt, sat):
     return lanes.fconvert(x, fmt, fmt, "rn", False, "unit") if sat else x
 
 
-@form("cvt.rnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype=FLOATS, atype=INTEGERS, refuse=_flushes_f32, **FACTS)
+@form(
+    "cvt.rnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype=FLOATS, atype=INTEGERS, refuse=_flushes_f32, **FACTS
+)
 def integer_to_float(m):
     """Rounded once; .sat clamps to [0, 1]."""
     d, a = TYPES[m.dtype], TYPES[m.atype]
@@ -98,7 +102,9 @@ def _narrows(m):
     return _flushes_f32(m)
 
 
-@form("cvt.rnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="f16 f32", atype="f32 f64", refuse=_narrows, **FACTS)
+@form(
+    "cvt.rnd{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="f16 f32", atype="f32 f64", refuse=_narrows, **FACTS
+)
 def float_narrowing(m):
     """To a narrower float, rounded once."""
     return _convert(m)
@@ -118,7 +124,9 @@ def _same_float(m):
     return _flushes_f32(m) if m.dtype == m.atype else "the types differ"
 
 
-@form("cvt{.irnd}{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", irnd=INTEGRAL, dtype=FLOATS, atype=FLOATS, refuse=_same_float, **FACTS)
+@form(
+    "cvt{.irnd}{.ftz}{.sat}.dtype.atype d:dtype^, a:atype^", irnd=INTEGRAL, dtype=FLOATS, atype=FLOATS, refuse=_same_float, **FACTS
+)
 def float_to_integral(m):
     """Rounded to an integral value in the same type, or only flushed and clamped."""
     fmt = TYPES[m.dtype].format
@@ -137,15 +145,29 @@ def _finite(m):
     return "finite" if m.satfinite else ""
 
 
-@form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype^, a:f32^", rnd="rn rz", dtype="bf16", since="7.0", sm=80,
-      needs={"satfinite": ("8.1", 80)}, **FACTS)
+@form(
+    "cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype^, a:f32^",
+    rnd="rn rz",
+    dtype="bf16",
+    since="7.0",
+    sm=80,
+    needs={"satfinite": ("8.1", 80)},
+    **FACTS,
+)
 def f32_to_bf16(m):
     """To bf16, rounded once; .relu clamps negative results to 0."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "bf16", m.rnd, False, _finite(m), bool(m.relu))
 
 
-@form("cvt.rnd{.relu}{.satfinite}.f16.f32 d:f16^, a:f32^", rnd="rn rz", since="7.0", sm=80, needs={"satfinite": ("8.1", 80)},
-      refuse=lambda m: "" if m.relu or m.satfinite else "this is the plain form", **FACTS)
+@form(
+    "cvt.rnd{.relu}{.satfinite}.f16.f32 d:f16^, a:f32^",
+    rnd="rn rz",
+    since="7.0",
+    sm=80,
+    needs={"satfinite": ("8.1", 80)},
+    refuse=lambda m: "" if m.relu or m.satfinite else "this is the plain form",
+    **FACTS,
+)
 def f32_to_f16_relu(m):
     """To f16, rounded once; .relu clamps negative results to 0, .satfinite overflow to the largest finite value."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "f16", m.rnd, False, _finite(m), bool(m.relu))
@@ -157,8 +179,15 @@ def bf16_to_f32(m):
     return lambda lanes, x: lanes.fconvert(x, "bf16", "f32", "rn", bool(m.ftz))
 
 
-@form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype, a:f32, b:f32", rnd="rn rz", dtype="f16x2 bf16x2", since="7.0", sm=80,
-      needs={"satfinite": ("8.1", 80)}, **FACTS)
+@form(
+    "cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype, a:f32, b:f32",
+    rnd="rn rz",
+    dtype="f16x2 bf16x2",
+    since="7.0",
+    sm=80,
+    needs={"satfinite": ("8.1", 80)},
+    **FACTS,
+)
 def f32_pair_to_halves(m):
     """Two conversions: a to the high half, b to the low half."""
     fmt = TYPES[m.dtype].format
@@ -175,7 +204,9 @@ def f32_to_tf32(m):
     return lambda lanes, x: lanes.fconvert(x, "f32", "tf32", "rna", False, _finite(m))
 
 
-@form("cvt.rnd{.relu}{.satfinite}.tf32.f32 d:b32, a:f32", rnd="rn rz", since="7.8", sm=90, needs={"satfinite": ("8.6", 100)}, **FACTS)
+@form(
+    "cvt.rnd{.relu}{.satfinite}.tf32.f32 d:b32, a:f32", rnd="rn rz", since="7.8", sm=90, needs={"satfinite": ("8.6", 100)}, **FACTS
+)
 def f32_to_tf32_rounded(m):
     """To tf32, rounded once."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "tf32", m.rnd, False, _finite(m), bool(m.relu))
@@ -215,8 +246,16 @@ def _bf16_other(m):
     return ""
 
 
-@form("cvt.rnd.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="bf16 f16", atype="bf16 f16 f64", since="7.8", sm=90,
-      refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""), **FACTS)
+@form(
+    "cvt.rnd.dtype.atype d:dtype^, a:atype^",
+    rnd=ROUNDING,
+    dtype="bf16 f16",
+    atype="bf16 f16 f64",
+    since="7.8",
+    sm=90,
+    refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""),
+    **FACTS,
+)
 def bf16_and_others(m):
     """Between bf16 and f16 or f64, rounded once."""
     return _convert(m)

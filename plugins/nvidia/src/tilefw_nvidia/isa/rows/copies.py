@@ -7,8 +7,15 @@ from tilefw_nvidia.isa.row import Modifiers, form
 SECTION = "Data Movement and Conversion: cp.async"
 PREFETCH = "L2::64B L2::128B L2::256B"
 SHARED = "shared shared::cta"
-_FACTS = dict(prefetch=PREFETCH, space=SHARED, unit="async", section=SECTION, since="7.0", sm=80,
-              needs={"L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))})
+_FACTS = dict(
+    prefetch=PREFETCH,
+    space=SHARED,
+    unit="async",
+    section=SECTION,
+    since="7.0",
+    sm=80,
+    needs={"L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))},
+)
 
 
 def _copy(m: Modifiers):

@@ -23,15 +23,29 @@ def _approximate(function: str, packed: bool = False):
     return build
 
 
-for _name, _function in (("rcp", "rcp"), ("rsqrt", "rsqrt"), ("sqrt", "sqrt"), ("sin", "sin"), ("cos", "cos"), ("lg2", "log2"), ("ex2", "exp2")):
-    form(f"{_name}.approx{{.ftz}}.type d, a", type="f32", unit="sfu", section=f"{SECTION}: {_name}", since="1.4")(_approximate(_function))
+for _name, _function in (
+    ("rcp", "rcp"),
+    ("rsqrt", "rsqrt"),
+    ("sqrt", "sqrt"),
+    ("sin", "sin"),
+    ("cos", "cos"),
+    ("lg2", "log2"),
+    ("ex2", "exp2"),
+):
+    form(f"{_name}.approx{{.ftz}}.type d, a", type="f32", unit="sfu", section=f"{SECTION}: {_name}", since="1.4")(
+        _approximate(_function)
+    )
 
 form("tanh.approx.type d, a", type="f32", unit="sfu", section=f"{SECTION}: tanh", since="7.0", sm=75)(_approximate("tanh"))
 for _name, _function in (("tanh", "tanh"), ("ex2", "exp2")):
     _section = f"Half Precision Floating-Point: {_name}"
     form(f"{_name}.approx.type d, a", type="f16 f16x2", unit="sfu", section=_section, since="7.0", sm=75)(_approximate(_function))
-form("tanh.approx.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: tanh", since="7.8", sm=90)(_approximate("tanh"))
-form("ex2.approx.ftz.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: ex2", since="7.8", sm=90)(_approximate("exp2"))
+form("tanh.approx.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: tanh", since="7.8", sm=90)(
+    _approximate("tanh")
+)
+form("ex2.approx.ftz.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: ex2", since="7.8", sm=90)(
+    _approximate("exp2")
+)
 
 
 @form("rcp.rnd{.ftz}.f32 d, a", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: rcp", since="1.4", sm=20)

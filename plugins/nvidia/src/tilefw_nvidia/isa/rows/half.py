@@ -23,7 +23,9 @@ for _name in ("add", "sub", "mul"):
     form(f"{_name}{{.rn}}{{.ftz}}{{.sat}}.type d, a, b", type=F16, unit="fma", section=f"{SECTION}: {_name}", since="4.2", sm=53)(
         _two_operands(f"f{_name}")
     )
-    form(f"{_name}{{.rn}}.type d, a, b", type=BF16, unit="fma", section=f"{SECTION}: {_name}", since="7.8", sm=90)(_two_operands(f"f{_name}"))
+    form(f"{_name}{{.rn}}.type d, a, b", type=BF16, unit="fma", section=f"{SECTION}: {_name}", since="7.8", sm=90)(
+        _two_operands(f"f{_name}")
+    )
 
 
 def _fused(m):
@@ -66,5 +68,9 @@ def _extreme(primitive: str):
 
 
 for _name in ("min", "max"):
-    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type=F16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(_extreme(f"f{_name}"))
-    form(f"{_name}{{.NaN}}.type d, a, b", type=BF16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(_extreme(f"f{_name}"))
+    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type=F16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(
+        _extreme(f"f{_name}")
+    )
+    form(f"{_name}{{.NaN}}.type d, a, b", type=BF16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(
+        _extreme(f"f{_name}")
+    )

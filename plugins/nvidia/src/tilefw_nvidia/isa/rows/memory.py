@@ -23,7 +23,9 @@ SCOPE = {"": "device", "cta": "workgroup", "cluster": "cluster", "gpu": "device"
 NEEDS = {
     **dict.fromkeys(EVICT.split(), ("7.4", 70)),
     **{"L2::64B": ("7.4", 75), "L2::128B": ("7.4", 75), "L2::256B": ("7.4", 80), "L2::cache_hint": ("7.4", 80)},
-    "shared::cta": ("7.8", 30), "b128": ("8.3", 70), "cluster": ("7.8", 90),
+    "shared::cta": ("7.8", 30),
+    "b128": ("8.3", 70),
+    "cluster": ("7.8", 90),
 }
 
 
@@ -87,14 +89,32 @@ def _hinted(m: Modifiers) -> str:
     return _hint_rule(m)
 
 
-form("ld{.weak}{.space}{.cop}{.evict}{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
-     refuse=_hinted, **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}})(_load("weak"))
-form("ld{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", cop="ca cg cs lu cv", evict=EVICT, prefetch=PREFETCH,
-     refuse=_hinted, **_LOADS)(_load("weak"))
+form(
+    "ld{.weak}{.space}{.cop}{.evict}{.prefetch}{.vec}.type d*vec:type^, [a]",
+    cop="ca cg cs lu cv",
+    evict=EVICT,
+    prefetch=PREFETCH,
+    refuse=_hinted,
+    **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}},
+)(_load("weak"))
+form(
+    "ld{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64",
+    cop="ca cg cs lu cv",
+    evict=EVICT,
+    prefetch=PREFETCH,
+    refuse=_hinted,
+    **_LOADS,
+)(_load("weak"))
 form("ld.volatile{.space}{.vec}.type d*vec:type^, [a]", refuse=_ordered, **_LOADS)(_load("relaxed"))
 for _order in ("relaxed", "acquire"):
-    form(f"ld.{_order}.scope{{.space}}{{.evict}}{{.prefetch}}{{.vec}}.type d*vec:type^, [a]", evict=EVICT, prefetch=PREFETCH,
-         refuse=_ordered, **_LOADS, **_ORDERED)(_load(_order))
+    form(
+        f"ld.{_order}.scope{{.space}}{{.evict}}{{.prefetch}}{{.vec}}.type d*vec:type^, [a]",
+        evict=EVICT,
+        prefetch=PREFETCH,
+        refuse=_ordered,
+        **_LOADS,
+        **_ORDERED,
+    )(_load(_order))
 
 
 def _read_only(m):
@@ -105,19 +125,37 @@ def _read_only(m):
 _READ_ONLY = _LOADS | {"since": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
 form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", refuse=fits_vector, **_READ_ONLY)(_read_only)
 form("ld.global.nc.evict{.prefetch}{.vec}.type d*vec:type^, [a]", evict=EVICT, refuse=fits_vector, **_READ_ONLY)(_read_only)
-form("ld.global.nc{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64", evict=EVICT, refuse=fits_vector,
-     **_READ_ONLY)(_read_only)
-form("ldu{.space}{.vec}.type d*vec:type^, [a]", refuse=fits_vector, **_LOADS | {"space": "global", "since": "2.0", "sm": 20,
-     "section": f"{SECTION}: ldu"})(_load("weak"))
+form(
+    "ld.global.nc{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64",
+    evict=EVICT,
+    refuse=fits_vector,
+    **_READ_ONLY,
+)(_read_only)
+form(
+    "ldu{.space}{.vec}.type d*vec:type^, [a]",
+    refuse=fits_vector,
+    **_LOADS | {"space": "global", "since": "2.0", "sm": 20, "section": f"{SECTION}: ldu"},
+)(_load("weak"))
 
-form("st{.weak}{.space}{.cop}{.evict}{.vec}.type [a], b*vec:type^", cop="wb cg cs wt", evict=EVICT,
-     refuse=_hinted, **_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}})(_store("weak"))
-form("st{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64", cop="wb cg cs wt", evict=EVICT, refuse=_hinted,
-     **_STORES)(_store_hinted)
+form(
+    "st{.weak}{.space}{.cop}{.evict}{.vec}.type [a], b*vec:type^",
+    cop="wb cg cs wt",
+    evict=EVICT,
+    refuse=_hinted,
+    **_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}},
+)(_store("weak"))
+form(
+    "st{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64",
+    cop="wb cg cs wt",
+    evict=EVICT,
+    refuse=_hinted,
+    **_STORES,
+)(_store_hinted)
 form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=_ordered, **_STORES)(_store("relaxed"))
 for _order in ("relaxed", "release"):
-    form(f"st.{_order}.scope{{.space}}{{.evict}}{{.vec}}.type [a], b*vec:type^", evict=EVICT, refuse=_ordered,
-         **_STORES, **_ORDERED)(_store(_order))
+    form(
+        f"st.{_order}.scope{{.space}}{{.evict}}{{.vec}}.type [a], b*vec:type^", evict=EVICT, refuse=_ordered, **_STORES, **_ORDERED
+    )(_store(_order))
 
 
 def _nothing(m):
@@ -125,15 +163,38 @@ def _nothing(m):
     return lambda lanes, *_: None
 
 
-form("prefetch{.space}.level [a]", space="global local", level="L1 L2", unit="memory", section=f"{SECTION}: prefetch", since="2.0", sm=20)(_nothing)
-form("prefetch.global.level [a]", level="L2::evict_last L2::evict_normal", unit="memory", section=f"{SECTION}: prefetch", since="7.4", sm=80)(_nothing)
+form(
+    "prefetch{.space}.level [a]",
+    space="global local",
+    level="L1 L2",
+    unit="memory",
+    section=f"{SECTION}: prefetch",
+    since="2.0",
+    sm=20,
+)(_nothing)
+form(
+    "prefetch.global.level [a]",
+    level="L2::evict_last L2::evict_normal",
+    unit="memory",
+    section=f"{SECTION}: prefetch",
+    since="7.4",
+    sm=80,
+)(_nothing)
 form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", since="2.0", sm=20)(_nothing)
 
 _PRIORITIES = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
 
 
-@form("createpolicy.fractional.primary{.secondary}.b64 d:b64, f:f32?", primary=_PRIORITIES, secondary="L2::evict_unchanged", unit="alu",
-      section=f"{SECTION}: createpolicy", since="7.4", sm=80, refuse=lambda m: "" if m.primary != m.secondary else "two equal priorities")
+@form(
+    "createpolicy.fractional.primary{.secondary}.b64 d:b64, f:f32?",
+    primary=_PRIORITIES,
+    secondary="L2::evict_unchanged",
+    unit="alu",
+    section=f"{SECTION}: createpolicy",
+    since="7.4",
+    sm=80,
+    refuse=lambda m: "" if m.primary != m.secondary else "two equal priorities",
+)
 def createpolicy(m):
     """A cache policy: opaque, and without effect on results, so any constant."""
     return lambda lanes, *_: lanes.const(0, 64)

@@ -35,24 +35,49 @@ def unpack(m):
     return lambda lanes, a: lanes.split(a, bits)
 
 
-@form("cvta.space.type d, a", space=SPACES, type="u32 u64", unit="alu", section=f"{SECTION}: cvta", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
+@form(
+    "cvta.space.type d, a",
+    space=SPACES,
+    type="u32 u64",
+    unit="alu",
+    section=f"{SECTION}: cvta",
+    since="2.0",
+    sm=20,
+    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
+    refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
+)
 def cvta(m):
     """A generic address from one of the space."""
     space = space_of(m.space)
     return lambda lanes, a: lanes.to_generic(a, space)
 
 
-@form("cvta.to.space.type d, a", space=SPACES, type="u32 u64", unit="alu", section=f"{SECTION}: cvta", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)}, refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "")
+@form(
+    "cvta.to.space.type d, a",
+    space=SPACES,
+    type="u32 u64",
+    unit="alu",
+    section=f"{SECTION}: cvta",
+    since="2.0",
+    sm=20,
+    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
+    refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
+)
 def cvta_to(m):
     """An address of the space from a generic one."""
     space = space_of(m.space)
     return lambda lanes, a: lanes.from_generic(a, space)
 
 
-@form("isspacep.space d:pred, a:b64", space=SPACES, unit="alu", section=f"{SECTION}: isspacep", since="2.0", sm=20,
-      needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)})
+@form(
+    "isspacep.space d:pred, a:b64",
+    space=SPACES,
+    unit="alu",
+    section=f"{SECTION}: isspacep",
+    since="2.0",
+    sm=20,
+    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
+)
 def isspacep(m):
     """Whether a generic address lies in the space."""
     space = space_of(m.space)
