@@ -28,8 +28,8 @@ _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Per dim (one entry for scalars): the value at the start of each run of `contiguity` consecutive elements is a multiple
-    of `divisibility` (bytes, for pointers; in elements for integers); `constancy` elements in a row are equal. `low` and
-    `high` bound every element (None: unknown)."""
+    of `divisibility` (of bytes, for pointers), a power of two, as those alone survive arithmetic that wraps; `constancy`
+    elements in a row are equal. `low` and `high` bound every element (None: unknown)."""
 
     divisibility: tuple[int, ...]
     contiguity: tuple[int, ...]
@@ -147,11 +147,13 @@ def _hinted(facts: Facts, attributes: Any) -> Facts:
         stated = attributes.get(name)
         known = getattr(facts, field)
         if isinstance(stated, IntegerAttr):
-            numbers: tuple[int, ...] = (stated.value.data,) * len(known)
+            numbers: tuple[int, ...] = (int(stated.value.data),) * len(known)
         elif isinstance(stated, DenseArrayBase):
             numbers = tuple(int(n) for n in stated.get_values())
         else:
             continue
+        if field == "divisibility":
+            numbers = tuple(_power(n) for n in numbers)
         if len(numbers) == len(known):
             facts = replace(facts, **{field: tuple(max(1, k, n) for k, n in zip(known, numbers, strict=True))})
     return facts
@@ -170,11 +172,11 @@ _Rule = Callable[[Any, FactsAnalysis], Facts]
 def _constant(op: ops.ConstantOp, _: FactsAnalysis) -> Facts:
     shape = types.shape_of(op.results[0].type) or (1,)
     number = int(op.value)
-    return Facts((abs(number) or _ANY_DIVISOR,) * len(shape), (1,) * len(shape), shape, number, number)
+    return Facts((_power(number),) * len(shape), (1,) * len(shape), shape, number, number)
 
 
 def _iota(op: ops.IotaOp, _: FactsAnalysis) -> Facts:
-    return Facts((abs(op.start) or _ANY_DIVISOR,), (op.end - op.start,), (1,), op.start, op.end - 1)
+    return Facts((_power(op.start),), (op.end - op.start,), (1,), op.start, op.end - 1)
 
 
 def _program_id(op: Any, _: FactsAnalysis) -> Facts:
@@ -279,7 +281,9 @@ def _run_of_product(a: Facts, b: Facts, dim: int) -> int:
 
 
 def _cast(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
-    return known[op.operands[0]]
+    facts = known[op.operands[0]]
+    # i1 is read as unsigned everywhere but here, where its one is -1.
+    return replace(unknown(op.results[0].type), constancy=facts.constancy) if types.is_bool(op.operands[0].type) else facts
 
 
 def _extu(op: ElementwiseOp, known: FactsAnalysis) -> Facts:

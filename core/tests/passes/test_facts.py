@@ -1,0 +1,104 @@
+"""Facts hold for what the interpreter computes, on random programs; and the ones that vector widths hang on are found."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilefw.passes.facts import Facts, FactsAnalysis
+from tilefw.testing.random_program import generate
+from tilefw.tile import types
+from tilefw.tile.interpret import Frame, _Launch, find_entry
+from tilefw.tile.refmemory import RefMemory
+from tilefw.tile.text import parse
+
+OFFSETS = """
+func.func @f(%p: !tile.ptr<f32> {tile.divisible = 16 : i64}, %n: i32 {tile.divisible = 16 : i64}, %m: i32) {
+  %pid = tile.program_id 0
+  %c = tile.constant 1024 : i32
+  %b = tile.muli %pid, %c : i32
+  %i = tile.iota 0 to 1024
+  %bs = tile.splat %b : i32 to tensor<1024xi32>
+  %k = tile.addi %bs, %i : tensor<1024xi32>
+  %ns = tile.splat %n : i32 to tensor<1024xi32>
+  %ms = tile.splat %m : i32 to tensor<1024xi32>
+  %aligned = tile.lts %k, %ns : tensor<1024xi32>
+  %ragged = tile.lts %k, %ms : tensor<1024xi32>
+  %ps = tile.splat %p : !tile.ptr<f32> to tensor<1024x!tile.ptr<f32>>
+  %q = tile.addptr %ps, %k : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  %shifted = tile.addi %k, %ms : tensor<1024xi32>
+  %q2 = tile.addptr %ps, %shifted : tensor<1024x!tile.ptr<f32>>, tensor<1024xi32>
+  func.return
+}
+"""
+
+
+def facts_by_name(text: str) -> dict[str, Facts]:
+    module = parse(text)
+    analysis = FactsAnalysis(module)
+    return {r.name_hint: analysis[r] for op in module.walk() for r in op.results if r.name_hint}
+
+
+def test_what_vector_widths_hang_on_is_found() -> None:
+    facts = facts_by_name(OFFSETS)
+    assert facts["k"].contiguity == (1024,) and facts["k"].divisibility[0] % 1024 == 0
+    assert facts["q"].contiguity == (1024,) and facts["q"].divisibility == (16,)
+    assert facts["q2"].contiguity == (1024,) and facts["q2"].divisibility == (4,)
+    assert facts["aligned"].constancy == (16,) and facts["ragged"].constancy == (1,)
+    assert (facts["i"].low, facts["i"].high) == (0, 1023)
+
+
+def test_a_loop_keeps_what_every_round_keeps() -> None:
+    facts = facts_by_name("""
+func.func @f(%n: i32) {
+  %zero = tile.constant 0 : i32
+  %step = tile.constant 32 : i32
+  %one = tile.constant 1 : i32
+  %even, %any = scf.for %i = %zero to %n step %step iter_args(%a = %step, %b = %step) -> (i32, i32) : i32 {
+    %c = tile.addi %a, %i : i32
+    %d = tile.addi %b, %one : i32
+    scf.yield %c, %d : i32, i32
+  }
+  func.return
+}""")
+    assert facts["even"].divisor == 32 and facts["any"].divisor == 1
+
+
+def assert_holds(x: np.ndarray, facts: Facts, shape: tuple[int, ...], bits: int) -> None:
+    tile = x.astype(object).reshape(shape or (1,))
+    low, high = facts.low, facts.high
+    assert low is None or (tile >= low).all()
+    assert high is None or (tile <= high).all()
+    for dim, size in enumerate(tile.shape):
+        rows = np.moveaxis(tile, dim, -1).reshape(-1, size).tolist()
+        run, alike, divisor = facts.contiguity[dim], facts.constancy[dim], facts.divisibility[dim]
+        for row in rows[:4]:
+            for at in range(0, size - size % run, run):
+                assert row[at] % divisor == 0
+                assert all((row[at + i] - row[at] - i) % (1 << min(bits, 32)) == 0 for i in range(run))
+            for at in range(0, size - size % alike, alike):
+                assert len(set(row[at : at + alike])) == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_facts_hold_for_random_programs(seed: int) -> None:
+    program = generate(random.Random(seed), 14)
+    module = parse(program.text)
+    analysis = FactsAnalysis(module)
+    function = find_entry(module, None)
+    memory = RefMemory()
+    plain = (int, float)
+    bound = [a if isinstance(a, plain) else memory.of_array(np.ascontiguousarray(a.array)) for a in program.arguments.values()]
+    launch = _Launch(function, program.grid, bound, memory, True, 10**9, None)
+    frame = Frame(np.arange(1))
+    frame.values.update(launch.arguments)
+    launch.block(function.body.block, frame)
+    for op in function.body.block.ops:
+        for result in op.results:
+            value = frame.values[result]
+            if types.is_int(result.type) and not types.is_bool(result.type) and value.free is None:
+                assert_holds(value.x, analysis[result], types.shape_of(result.type), types.dtype_of(result.type).bits)
