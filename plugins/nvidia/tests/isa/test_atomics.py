@@ -1,0 +1,69 @@
+"""Atomics: the old values that the lanes of a warp see are those of some order, and the memory holds the sum of all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isa.machine import launch
+
+
+def atomics(code: str, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """32 lanes run the code, which may use %r0 (its lane), [%d0] and %r1 (the old value); gives memory and old values."""
+    text = f""".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a0, .param .u64 a1)
+{{
+.reg .b32 %r<8>; .reg .b64 %d<4>; .reg .b16 %h<4>; .reg .f32 %f<4>;
+mov.u32 %r0, %laneid;
+ld.param.u64 %d0, [a0]; ld.param.u64 %d1, [a1];
+mad.wide.u32 %d1, %r0, 4, %d1;
+{code}
+st.global.b32 [%d1], %r1;
+ret;
+}}
+"""
+    buffers, findings = launch(text, [memory, np.zeros(32, np.uint32)], 1, 32)
+    assert findings == ()
+    return np.frombuffer(buffers[0], memory.dtype), np.frombuffer(buffers[1], np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "after"),
+    [
+        ("atom.global.add.u32 %r1, [%d0], 3;", 5, 5 + 96),
+        ("atom.global.max.s32 %r1, [%d0], %r0;", -4, 31),
+        ("atom.global.min.u32 %r1, [%d0], %r0;", 9, 0),
+        ("atom.global.xor.b32 %r1, [%d0], 1;", 6, 6),
+        ("atom.global.inc.u32 %r1, [%d0], 4;", 0, 32 % 5),
+        ("atom.global.dec.u32 %r1, [%d0], 4;", 0, (-32) % 5),
+    ],
+)
+def test_integer_operations(code: str, before: int, after: int) -> None:
+    memory, _ = atomics(code, np.array([before], np.int64).astype(np.int32))
+    assert memory.tolist() == [after]
+
+
+def test_each_lane_sees_its_own_old_value() -> None:
+    _, old = atomics("atom.global.add.u32 %r1, [%d0], 1;", np.array([100], np.int32))
+    assert sorted(old.tolist()) == list(range(100, 132))
+
+
+def test_compare_and_swap_lets_one_lane_win() -> None:
+    memory, old = atomics("add.u32 %r2, %r0, 50;\natom.global.cas.b32 %r1, [%d0], 7, %r2;", np.array([7], np.int32))
+    assert sorted(set(old.tolist())) == sorted({7, int(memory[0])})
+    assert (old == 7).sum() == 1
+
+
+def test_exchange_passes_every_value_on_once() -> None:
+    memory, old = atomics("atom.global.exch.b32 %r1, [%d0], %r0;", np.array([99], np.int32))
+    assert sorted([*old.tolist(), int(memory[0])]) == [*range(32), 99]
+
+
+def test_floats_and_packed_halves() -> None:
+    memory, _ = atomics("mov.f32 %f1, 0f3F000000;\nred.global.add.f32 [%d0], %f1;\nmov.u32 %r1, 0;", np.array([1.0], np.float32))
+    assert memory.tolist() == [17.0]
+    code = "mov.b32 %r2, 0x40003C00;\natom.global.add.noftz.f16x2 %r1, [%d0], %r2;"
+    memory, _ = atomics(code, np.zeros(2, np.float16))
+    assert memory.tolist() == [32.0, 64.0]
