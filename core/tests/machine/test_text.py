@@ -52,7 +52,8 @@ def test_text_parses_back(function):
     "", "func k", 'func @k target "c"\nentry:\n  %0 = add %1',
     'func @k target "c"\n  regs r: 0\nentry:\n  %0[0:2] = add',
     'func @k target "c"\n  regs r: 0\nentry:\n  %0 = add 1 2', 'func @k target "c"\n  regs r: 0-99999999\nentry:',
-    'func @k target "c"\n  attributes {\nentry:', 'func @k target "c"\nentry:\n  add {buffer=x}', 'func @k target "c"\n  nonsense\n',
+    'func @k target "c"\n  attributes {\nentry:', 'func @k target "c"\nentry:\n  add {buffer=x}',
+    'func @k target "c"\n  nonsense\n',
 ])
 def test_malformed_text_has_its_line(text):
     with pytest.raises(IRError) as caught:
