@@ -1,9 +1,13 @@
 """Lock-step execution: results do not depend on how lanes, waves and workgroups are grouped."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from running import run
+from toy import CHIP
 
+HUGE = replace(CHIP, max_grid=(2**31 - 1, 1, 1))
 ADDRESSES = """
     param a0, arg0
     param a1, arg1
@@ -229,3 +233,36 @@ def test_a_trap_stops_the_launch_with_its_place():
     out = run("lt p0, tid, 3\n@!p0 trap\nend", block=8)
     finding = out.finding("trap")
     assert finding.code == "TFW0812" and finding.lane == 3 and finding.code_place.line == 2
+
+
+def test_an_endless_recursion_is_told():
+    out = run("call self\nend\nself: call self\nreturn", budget=10**9)
+    assert "nested" in out.finding("trap").message
+
+
+def test_a_huge_grid_takes_no_memory_and_ends_by_its_budget():
+    out = run("end", grid=1000, block=1, chip=HUGE, budget=2000)
+    assert out.report.findings == ()
+    assert run("end", grid=2**31 - 1, block=1, chip=HUGE, budget=2000).finding("budget").code == "TFW0810"
+
+
+def test_a_seed_parts_waves_that_would_step_together():
+    """Without the barrier each order gives its own result; with it all agree."""
+    text = """
+        param a0, arg0
+        index a1, shared, tid
+        lstore a1, tid
+        {barrier}
+        sub r0, 63, tid
+        index a2, shared, r0
+        lload r1, a2
+        index a3, a0, tid
+        store a3, r1
+        end
+    """
+    def outcome(barrier: str, seed: int) -> bytes:
+        program = text.format(barrier=barrier)
+        return run(program, np.zeros(64, np.uint32), block=64, shared=256, seed=seed, checks=frozenset()).arrays[0].tobytes()
+
+    assert len({outcome("", seed) for seed in range(6)}) > 1
+    assert len({outcome("bar 0", seed) for seed in range(6)}) == 1

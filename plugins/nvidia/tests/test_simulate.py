@@ -35,7 +35,8 @@ def kernel(body: str, *, pointers: int = 1, extra: str = "", directives: str = "
 
 
 def run(
-    text: str, *arrays: np.ndarray, grid: tuple[int, ...] = (1,), scalars: tuple[Scalar, ...] = (), block: int = 32, **options: object
+    text: str, *arrays: np.ndarray, grid: tuple[int, ...] = (1,), scalars: tuple[Scalar, ...] = (), block: int = 32,
+    **options: object,
 ) -> tuple[LaunchReport, list[np.ndarray]]:
     device = Simulator(SM80)
     handles = []
@@ -209,7 +210,8 @@ def test_a_required_block_size_is_taken_from_the_code_and_held():
 
 REFUSED = [
     ({"grid": (0,)}, "TFW0343"), ({"grid": (1, 70000)}, "TFW0343"), ({"grid": (1, 1, 1, 1)}, "TFW0343"),
-    ({"block": 2048}, "TFW0342"), ({"block": 0}, "TFW0342"), ({"dynamic_shared": 1 << 20}, "TFW0344"), ({"dynamic_shared": -4}, "TFW0344"),
+    ({"block": 2048}, "TFW0342"), ({"block": 0}, "TFW0342"), ({"dynamic_shared": 1 << 20}, "TFW0344"),
+    ({"dynamic_shared": -4}, "TFW0344"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ BATCH_WORKGROUPS = 64
 QUANTUM = 20_000
 # Shared and local memory of one batch.
 BATCH_BYTES = 1 << 29
+RESIDENT_BYTES = 1 << 32
+ORDER_CHUNK = 1 << 20
 
 
 @dataclass(slots=True)
@@ -156,24 +158,36 @@ class Launch:
         seconds = time.perf_counter() - began
         return LaunchReport(self.reporter.findings, self.counters.totals(), seconds)
 
-    def _batches(self) -> deque[np.ndarray[Any, Any]]:
-        total = self.grid[0] * self.grid[1] * self.grid[2]
-        each = max(1, min(BATCH_WORKGROUPS, BATCH_THREADS // (self.waves * self.chip.wave_size)))
-        per_group = self.shared_bytes + self.local_bytes * self.waves * self.chip.wave_size
+    def _batch_size(self) -> tuple[int, int]:
+        """(Workgroups of a batch, workgroups in flight at most): few enough for the cache and for the host's memory."""
+        threads = self.waves * self.chip.wave_size
+        each = max(1, min(BATCH_WORKGROUPS, BATCH_THREADS // threads))
+        per_group = 2 * (self.shared_bytes + self.local_bytes * threads)
         if self.races is not None:
             per_group *= 8
         each = max(1, min(each, BATCH_BYTES // max(1, per_group)))
-        order = np.arange(total) if self.random is None else self.random.permutation(total)
-        return deque(order[i : i + each] for i in range(0, total, each))
+        return each, max(each, min(self.chip.resident_workgroups, RESIDENT_BYTES // max(1, per_group)))
+
+    def _batches(self, each: int) -> Iterator[np.ndarray[Any, Any]]:
+        """The grid in pieces, in order or permuted by the seed; never all of a huge grid at once."""
+        total = self.grid[0] * self.grid[1] * self.grid[2]
+        for first in range(0, total, ORDER_CHUNK):
+            chunk = np.arange(first, min(total, first + ORDER_CHUNK))
+            order = chunk if self.random is None else self.random.permutation(chunk)
+            for start in range(0, len(order), each):
+                yield order[start : start + each]
 
     def _run_batches(self) -> None:
-        queue = self._batches()
+        each, most = self._batch_size()
+        waiting = self._batches(each)
+        following = next(waiting, None)
         running: deque[Batch] = deque()
         resident = 0
-        while queue or running:
-            if queue and (not running or resident < self.chip.resident_workgroups):
-                batch = Batch(self, queue.popleft())
+        while following is not None or running:
+            if following is not None and (not running or resident + len(following) <= most):
+                batch = Batch(self, following)
                 resident += len(batch.linear)
+                following = next(waiting, None)
             else:
                 batch = running.popleft()
             if batch.run(QUANTUM):

@@ -13,6 +13,9 @@ from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruc
 from tilefw.sim.report import Fault, first_true
 from tilefw.sim.shadow import nonzero
 
+# A recursion that does not end is told before it fills the host's memory.
+DEEPEST_CALL = 4096
+
 
 def follow(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
     """The next block, or None when the strand has split, waits or has ended (its parts are with the batch then)."""
@@ -96,6 +99,8 @@ def _go(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array | None =
     if isinstance(flow, BranchTable):
         return _table(batch, strand, frame, block)
     if isinstance(flow, Call):
+        if len(strand.stack) >= DEEPEST_CALL:
+            batch.launch.lanes.trap(f"calls are nested more than {DEEPEST_CALL} deep")
         strand.stack = (*strand.stack, strand.block + 1)
         return block_at[flow.target]
     if isinstance(flow, Barrier):

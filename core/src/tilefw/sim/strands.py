@@ -3,6 +3,9 @@
 The strand at the lowest place runs until it meets another (they join), splits at a branch, waits or ends. So lanes that leave a
 loop early wait for the others behind it, as operations across lanes expect. But a loop may wait for what those lanes
 are about to do: a strand that others keep from running gets a turn, soon when they poll memory, in the end in any case.
+
+Under a seed the waves are parted at random, and one part runs until it can go no further, then the other: what holds only
+because waves happen to step together shows then. Lanes of a wave are never parted.
 """
 
 from __future__ import annotations
@@ -30,13 +33,15 @@ POLLS = 8
 @dataclass(slots=True)
 class Strand:
     """Threads at block `block`; `mask` is a full [workgroups, waves, lanes] mask, None for every thread of the batch.
-    `stack` holds the blocks to return to; `since` and `polls` say when it became ready, in blocks and polls of the batch."""
+    `stack` holds the blocks to return to; `since` and `polls` say when it became ready, in blocks and polls of the batch;
+    `part` which part of the waves it belongs to under a seed, -1 for not sorted yet."""
 
     block: int
     mask: Array | None
     stack: tuple[int, ...] = ()
     since: int = -1
     polls: int = 0
+    part: int = -1
 
 
 class Batch:
@@ -60,6 +65,7 @@ class Batch:
             (self.frame.wave * launch.chip.wave_size + self.frame.lane) < launch.threads, self.frame.shape
         ).copy()
         whole = bool(self.alive.all())
+        # The part is -1 where nothing parts the waves: one part then, with one turn.
         self.strands = [Strand(0, None if whole else self.alive.copy())]
         watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes
         self.unread = Unread(self._regions["shared"], launch.prepared.program.instructions) if watch_unread else None
@@ -69,6 +75,9 @@ class Batch:
         waves = launch.waves if launch.races is not None else 1
         self.clocks = np.broadcast_to(np.eye(waves, dtype=np.int64), (len(linear), waves, waves)).copy()
         self.blocks_run = 0
+        random = launch.random
+        self._second_part = None if random is None else random.random((len(linear), launch.waves, 1)) < 0.5
+        self._turn_of = -1
 
     def _fill_registers(self) -> None:
         prepared, frame = self.launch.prepared, self.frame
@@ -122,6 +131,8 @@ class Batch:
 
     def _choose(self) -> tuple[Strand, int, int]:
         """The strand to run next, the block at which it must stop to meet another, and its turn in blocks."""
+        if self._second_part is not None:
+            self._sort_parts(self._second_part)
         if len(self.strands) == 1:
             return self.strands.pop(), 1 << 60, 1 << 60
         self.join()
@@ -132,17 +143,33 @@ class Batch:
         strand = min(self.strands, key=lambda s: s.since)
         wait = SHORT_WAIT if polls - strand.polls >= POLLS else LONG_WAIT
         if self.blocks_run - strand.since < wait:
-            strand = min(self.strands, key=lambda s: (-len(s.stack), s.block))
+            if all(s.part != self._turn_of for s in self.strands):
+                self._turn_of = self.strands[0].part
+            strand = min((s for s in self.strands if s.part == self._turn_of), key=lambda s: (-len(s.stack), s.block))
         self.strands = [s for s in self.strands if s is not strand]
         strand.since = -1
-        ahead = [s.block for s in self.strands if s.block > strand.block]
+        ahead = [s.block for s in self.strands if s.block > strand.block and s.part == strand.part]
         return strand, min(ahead, default=1 << 60), SHORT_WAIT if self.strands else 1 << 60
+
+    def _sort_parts(self, second: Array) -> None:
+        """Give every strand its part, cutting those that have waves of both."""
+        sorted_strands: list[Strand] = []
+        for strand in self.strands:
+            if strand.part >= 0:
+                sorted_strands.append(strand)
+                continue
+            mask = self.mask_of(strand)
+            for part, chosen in enumerate((mask & ~second, mask & second)):
+                if chosen.any():
+                    whole = None if chosen.all() else chosen
+                    sorted_strands.append(Strand(strand.block, whole, strand.stack, strand.since, strand.polls, part))
+        self.strands = sorted_strands
 
     def join(self) -> None:
         """Strands at one place become one."""
-        together: dict[tuple[int, tuple[int, ...]], Strand] = {}
+        together: dict[tuple[int, tuple[int, ...], int], Strand] = {}
         for strand in self.strands:
-            key = strand.block, strand.stack
+            key = strand.block, strand.stack, strand.part
             other = together.get(key)
             if other is None:
                 together[key] = strand
@@ -150,7 +177,8 @@ class Batch:
                 mask = self.mask_of(other) | self.mask_of(strand)
                 since = -1 if min(other.since, strand.since) < 0 else min(other.since, strand.since)
                 whole = None if mask.all() else mask
-                together[key] = Strand(strand.block, whole, strand.stack, since, min(other.polls, strand.polls))
+                polls = min(other.polls, strand.polls)
+                together[key] = Strand(strand.block, whole, strand.stack, since, polls, strand.part)
         self.strands = list(together.values())
 
     def _enter(self, strand: Strand) -> Frame:

@@ -267,15 +267,20 @@ class Races:
     def barrier(self, batch: Any, slot: int, waves: Array) -> None:
         """The waves (numbers) of a workgroup have met."""
         clocks = batch.clocks[slot]
+        # Own clocks are first made equal (nothing has happened in between), so that one number serves for several readers.
+        top = clocks[waves, waves].max()
+        clocks[waves, waves] = top
         clocks[waves] = clocks[waves].max(axis=0)
-        clocks[waves, waves] += 1
+        clocks[waves, waves] = top + 1
 
     def barrier_all(self, batch: Any) -> None:
         """All waves of every workgroup of the batch have met."""
         clocks = batch.clocks
-        clocks[...] = clocks.max(axis=1, keepdims=True)
         waves = np.arange(clocks.shape[1])
-        clocks[:, waves, waves] += 1
+        top = clocks[:, waves, waves].max(axis=1, keepdims=True)
+        clocks[:, waves, waves] = top
+        clocks[...] = clocks.max(axis=1, keepdims=True)
+        clocks[:, waves, waves] = top + 1
 
     def fence(self, lanes: Any) -> None:
         """Atomics of these workgroups act as releases from now on, and what they have seen as acquired."""
