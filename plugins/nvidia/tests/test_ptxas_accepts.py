@@ -18,7 +18,7 @@ import pytest
 import tilefw
 from tilefw.kernels import index, spec
 from tilefw.kernels.spec import Buffer, Launch
-from tilefw.runtime.jit import signature_name
+from tilefw.runtime.jit import JITFunction, signature_name
 
 TARGET = "nvidia-sm80"
 Combination = tuple[str, dict[str, object]]
@@ -82,8 +82,9 @@ def _casts() -> Iterator[Combination]:
 COMBINATIONS = list(combinations())
 
 
-def signature_of(launch: Launch) -> tuple[dict[str, str], dict[str, object]]:
+def signature_of(kernel: JITFunction, launch: Launch) -> tuple[dict[str, str], dict[str, object]]:
     """What a launch with these arguments specialises on: aligned pointers, numbers divisible by 16, ones and None folded."""
+    specialised = {parameter.name for parameter in kernel.params if parameter.specialize}
     signature: dict[str, str] = {}
     constexprs: dict[str, object] = dict(launch.constexprs)
     for name, value in launch.arguments.items():
@@ -94,14 +95,15 @@ def signature_of(launch: Launch) -> tuple[dict[str, str], dict[str, object]]:
         elif isinstance(value, float):
             signature[name] = "fp32"
         else:
-            signature[name] = "i32" + (":1" if value == 1 else ":16" if value % 16 == 0 else "")
+            hint = ":1" if value == 1 else ":16" if value % 16 == 0 else ""
+            signature[name] = "i32" + (hint if name in specialised else "")
     return signature, constexprs
 
 
 def compiled(name: str, parameters: Mapping[str, object]) -> tilefw.Artifact:
     chosen = spec.load(name)
     launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
-    signature, constexprs = signature_of(launch)
+    signature, constexprs = signature_of(chosen.kernel, launch)
     return tilefw.compile(chosen.kernel, target=TARGET, signature=signature, constexprs=constexprs, **launch.keywords)
 
 

@@ -108,8 +108,10 @@ def launch_file(item: Item, folder: Path) -> str:
                 lines.append(
                     f"  - {{out: {name}, shape: {list(argument.shape)}, dtype: {np.dtype(argument.dtype).name}, fill: nan}}"
                 )
-            case Input() | InOut():
+            case Input():
                 np.save(folder / f"{name}.npy", argument.array)
-                kind = "in" if isinstance(argument, Input) else "inout"
-                lines.append(f"  - {{{kind}: {name}.npy, name: {name}}}")
+                lines.append(f"  - {{in: {name}.npy}}")
+            case InOut():
+                np.save(folder / f"{name}.npy", argument.array)
+                lines.append(f"  - {{inout: {name}.npy, name: {name}}}")
     return "\n".join(lines + ["  - {pointer: 0}"] * item.launch.hidden) + "\n"
