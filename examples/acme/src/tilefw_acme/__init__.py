@@ -1,0 +1,1 @@
+"""A backend for the Acme M1, written against `tilefw.api` alone."""
