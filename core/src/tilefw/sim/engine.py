@@ -154,6 +154,7 @@ class Launch:
                 region.flags = None
             if self.races is not None:
                 self.races.close()
+            self.lanes.close()
         self._count_units()
         seconds = time.perf_counter() - began
         return LaunchReport(self.reporter.findings, self.counters.totals(), seconds)
@@ -192,6 +193,7 @@ class Launch:
                 batch = running.popleft()
             if batch.run(QUANTUM):
                 resident -= len(batch.linear)
+                batch.close()
             else:
                 running.append(batch)
 

@@ -33,6 +33,12 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):
         self.batch: Any = None
         self.shadow = ShadowLanes(self)
 
+    def close(self) -> None:
+        """The launch is over: drop what would otherwise live until the garbage collector comes by."""
+        self.batch = None
+        self.__dict__.pop("frame", None)
+        self.shadow.__dict__.clear()
+
     def locate(self, a: int, b: int, lane: int) -> tuple[tuple[int, int, int], int, int]:
         """(workgroup, wave, lane) of a position in the running frame."""
         return self.locate_in(self.frame, a, b, lane)

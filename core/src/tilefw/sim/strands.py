@@ -88,6 +88,13 @@ class Batch:
             undefined = self.launch.track_poison and slot < declared
             frame.poison.append(all_ones(frame.registers[-1]) if undefined else None)
 
+    def close(self) -> None:
+        """Let go of everything large at once: the parts of a batch know one another, and would wait for the collector."""
+        self._regions.clear()
+        self.frame.registers.clear()
+        self.frame.poison.clear()
+        del self.copies, self.waiting, self.unread
+
     def region(self, space: str) -> Region:
         region = self._regions.get(space)
         if region is None:
