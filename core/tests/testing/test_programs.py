@@ -17,7 +17,6 @@ from tilefw.testing.random_program import Program, generate
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
 
-
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
