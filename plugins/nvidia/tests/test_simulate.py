@@ -255,7 +255,7 @@ def test_copies_outside_an_allocation_are_refused():
 
 
 def test_code_of_another_format_is_refused():
-    with pytest.raises(CodeError, match="runs PTX"):
+    with pytest.raises(CodeError, match="the format 'ptx'"):
         Simulator(SM80).load(Artifact("nvidia-sm80", "tile", "", ()))
 
 

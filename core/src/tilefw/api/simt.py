@@ -2,7 +2,9 @@
 
     class MyBackend(SimtBackend):
         def chip(self, options): return MyChip(...)
-        def emit_function(self, function, options): return text, entry
+        def emit_functions(self, functions, options): return text
+
+The kit itself is loaded when it is first asked for: a backend is also there to run code that was compiled before.
 """
 
 from __future__ import annotations
@@ -11,20 +13,43 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.artifact import Artifact, Entry, Parameter
+from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
+from tilefw.api.errors import CodeError
 from tilefw.machine.inst import Function
-from tilefw.simt.chip import Access, LaneChip, Rule
-from tilefw.simt.code import Code, Const, Element
+from tilefw.machine.table import InstructionTable
+from tilefw.machine.text import parse_functions, print_function
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw.simt.chip import Access, LaneChip, Rule, alias, template
+    from tilefw.simt.code import Code, Const, Element
 
-__all__ = ["Access", "Code", "Const", "Element", "LaneChip", "Rule", "SimtBackend", "entry_of", "lane_to_machine"]
+__all__ = [
+    "Access", "Code", "Const", "Element", "LaneChip", "Rule", "SimtBackend", "alias", "assign_registers", "entry_of",
+    "lane_to_machine", "template",
+]
+
+_KIT = {
+    **dict.fromkeys(("Access", "LaneChip", "Rule", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.code"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _KIT:
+        raise AttributeError(f"module 'tilefw.api.simt' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_KIT[name]), name)
 
 
 class SimtBackend(Backend):
-    """A backend whose lowering is the kit's: tile IR to lanes, lanes to machine code, machine code to text."""
+    """A backend whose lowering is the kit's: tile IR to lanes, lanes to machine code, machine code to text.
+
+    The text of machine functions is itself an artifact (`format` "machine") for a chip that has no other; a chip with an
+    assembly language of its own says its format and overrides `emit_functions` and `parse`.
+    """
 
     format = "machine"
 
@@ -32,12 +57,22 @@ class SimtBackend(Backend):
     def chip(self, options: CompileOptions) -> LaneChip:
         """The chip description under these options."""
 
-    @abstractmethod
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         """The artifact's text."""
+        return "\n".join(print_function(function) for function in functions)
+
+    def parse(self, data: str | bytes, name: str) -> Artifact:
+        if self.format != "machine":
+            return super().parse(data, name)
+        try:
+            text = data if isinstance(data, str) else data.decode()
+        except UnicodeDecodeError as error:
+            raise CodeError(f"{name} is not text: {error}", code="TFW0702") from None
+        functions = parse_functions(text, name)
+        return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions))
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
-        """Passes on machine code after selection (allocation, hazards); none for virtual instruction sets."""
+        """Passes on machine code after selection (`assign_registers`, hazards); none for virtual instruction sets."""
         return ()
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
@@ -56,7 +91,7 @@ class SimtBackend(Backend):
 
         functions = [op.function for op in module.body.block.ops if isinstance(op, FuncOp)]
         text = self.emit_functions(functions, options)
-        return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions))
+        return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions))
 
 
 def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
@@ -66,8 +101,28 @@ def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
     return LaneToMachine(chip, target)
 
 
+def assign_registers(table: InstructionTable) -> ModulePass:
+    """The pass that gives every virtual register a physical one of `table`, and checks that it did."""
+    from tilefw.machine.assign_registers import AssignRegisters
+
+    return AssignRegisters(table)
+
+
 def entry_of(function: Function) -> Entry:
-    """The entry that a machine function's attributes describe."""
-    listed: Any = function.attributes["parameters"]
-    workgroup: Any = function.attributes["workgroup"]
-    return Entry(function.name, tuple(Parameter(**p) for p in listed), tuple(workgroup))
+    """The entry that a machine function's attributes describe; raises CodeError (TFW0702) where they do not."""
+    try:
+        listed: Any = function.attributes["parameters"]
+        x, y, z = map(int, function.attributes["workgroup"])  # type: ignore[call-overload]
+        return Entry(function.name, tuple(Parameter(**p) for p in listed), (x, y, z))
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"the attributes of {function.name} do not give its parameters and workgroup: {error}"
+        raise CodeError(message, code="TFW0702") from None
+
+
+def _resources(functions: Sequence[Function]) -> Resources:
+    """What register assignment noted: the most that any function uses, by class."""
+    noted: list[Any] = [function.attributes.get("registers") for function in functions]
+    if not noted or not all(isinstance(used, dict) for used in noted):
+        return Resources()
+    classes = {cls: max(used.get(cls, 0) for used in noted) for cls in sorted({cls for used in noted for cls in used})}
+    return Resources(registers=classes, spills=0)

@@ -69,12 +69,13 @@ class Inst:
     registers that the text does not spell (condition codes, execution masks). An instruction under a `predicate`
     (negated by `predicate_not`) leaves its definitions unchanged where the predicate is false, so it also reads them.
     `targets` are the labels that it may branch to; `buffer` names the memory that it touches (an argument's index,
-    a shared allocation), -1 for unknown; `place` is the user's source line.
+    a shared allocation), -1 for unknown; `place` is the user's source line. `line` is where the instruction stands in the
+    text that it was parsed from, 0 for none.
     """
 
     __slots__ = (
-        "buffer", "defs", "implicit_defs", "implicit_uses", "opcode", "place", "predicate", "predicate_not", "targets", "tied",
-        "uses",
+        "buffer", "defs", "implicit_defs", "implicit_uses", "line", "opcode", "place", "predicate", "predicate_not", "targets",
+        "tied", "uses",
     )
 
     def __init__(
@@ -103,6 +104,7 @@ class Inst:
         self.targets = targets
         self.buffer = buffer
         self.place = place
+        self.line = 0
 
     def reads(self) -> Iterator[Slice]:
         """Every register slice that this instruction may read, the predicate and kept definitions included."""

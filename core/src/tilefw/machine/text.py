@@ -180,6 +180,7 @@ class _Parser:
             predicate_not=bool(negated),
             place=Place(json.loads(file), int(row), int(column)) if file else None,
         )
+        inst.line = self.first_line + self.at
         for extra in extras.split(", ") if extras else ():
             self.extra(function, inst, extra)
         return inst
@@ -225,6 +226,15 @@ class _Parser:
         if count < 1 or first + count > reg.width:
             raise self.error(f"{text} is outside its register, which has width {reg.width}")
         return Slice(reg, first, count)
+
+
+def parse_functions(text: str, file: str = "<machine>") -> list[Function]:
+    """All functions of a text, one after the other. Raises IRError (TFW0620) with the line of the first fault."""
+    starts = [m.start() for m in re.finditer(r"^func @", text, re.MULTILINE)]
+    # What stands before the first one is no function, and so the first fault.
+    starts[:1] = [0]
+    pieces = zip(starts, [*starts[1:], len(text)], strict=True)
+    return [parse_function(text[a:b], file, text.count("\n", 0, a) + 1) for a, b in pieces]
 
 
 def parse_function(text: str, file: str = "<machine>", first_line: int = 1) -> Function:

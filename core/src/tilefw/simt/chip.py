@@ -61,6 +61,10 @@ class LaneChip(ABC):
             found = expansion(key)
         return found
 
+    def operand(self, code: Code, element: Element) -> Operand:
+        """An element as a source operand."""
+        return self.literal(code, element) if isinstance(element, Const) else element
+
     @abstractmethod
     def literal(self, code: Code, const: Const) -> Operand:
         """A literal as a source operand."""
@@ -119,3 +123,17 @@ class LaneChip(ABC):
     @abstractmethod
     def exit(self, code: Code) -> None:
         """End the program."""
+
+
+def template(opcode: str, form: str) -> Rule:
+    """A rule that is one instruction on its operands in order."""
+
+    def rule(code: Code, *operands: Element) -> Element:
+        return code.inst(opcode, form, *(code.chip.operand(code, o) for o in operands))
+
+    return rule
+
+
+def alias(code: Code, x: Element) -> Element:
+    """The same register under another type: for narrow elements, whose upper bits nobody reads."""
+    return x

@@ -26,6 +26,7 @@ from tilefw.machine.liveness import eliminate_dead
 from tilefw.simt import lane
 from tilefw.simt.chip import Access, LaneChip
 from tilefw.simt.code import Code, Const, Element
+from tilefw.simt.expand.base import check_rules
 from tilefw.simt.literals import float_bits
 from tilefw.simt.parameters import parameters
 from tilefw.simt.places import place_of
@@ -51,7 +52,8 @@ class LaneToMachine(ModulePass):
 
 
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
-    """The machine code of one lane function."""
+    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
+    check_rules(chip.name, chip.rules)
     warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
     attributes = {"workgroup": [chip.lanes * warps, 1, 1], "parameters": parameters(function, chip.pointer_bits)}
     machine = Function(function.sym_name.data, target, attributes)
@@ -375,11 +377,12 @@ class Selector:
 
     def copy(self, to: Sequence[Slice], sources: Sequence[Element]) -> None:
         """All moves at once: a source that another move writes is saved first."""
-        written = set(to)
+        written = {register.reg for register in to}
         saved: list[Element] = []
         for register, source in zip(to, sources, strict=True):
-            if isinstance(source, Slice) and source in written and source != register:
-                fresh = self.code.function.register(source.reg.cls, source.reg.width, source.reg.align).whole
+            if isinstance(source, Slice) and source.reg in written and source != register:
+                # The source may be a part of its register, as a half of a pair is on chips that have pairs.
+                fresh = self.code.function.register(register.reg.cls, register.reg.width, register.reg.align).whole
                 self.chip.move(self.code, fresh, source)
                 source = fresh
             saved.append(source)

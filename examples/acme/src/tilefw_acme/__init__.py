@@ -1,1 +1,1 @@
-"""A backend for the Acme M1, written against `tilefw.api` alone."""
+"""A tilefw backend for the ACME X1, a made-up chip of sixteen lanes, written against `tilefw.api` alone."""

@@ -1,7 +1,9 @@
-"""THE TABLE: every instruction of the Acme M1, with what passes must know of it and what it does in a lane.
+"""THE TABLE of the ACME X1: every instruction, its operands, unit, latency, and its meaning, written once in the lane algebra.
 
-Registers are 32 bits (`r`) or one bit (`p`); a 64-bit address or value is an even pair of `r`. The last operand of memory
-instructions is a byte offset. Float arithmetic is IEEE 754 binary32, rounded to nearest even, with subnormals.
+Registers: `v` of 32 bits and `p` of one bit (`target.py` says how many); a 64-bit value is an even `v` and the next one. An operand
+is `v`, `p` or `d` (such a pair), each a register or, for sources `v` and `p`, an immediate; or `i`, always an immediate. Any
+instruction may stand under a predicate. An address is a pair plus a signed byte offset. Floats are binary32 with subnormals,
+rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -11,104 +13,111 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTraits, RegisterClass, from_dict
-from tilefw.api.sim import Algebra, Barrier, Exit, Flow
-from tilefw_acme.target import PREDICATES, REGISTERS
+from tilefw.api.sim import Algebra
+from tilefw_acme.target import PREDICATES, VECTORS
 
 Meaning = Callable[..., Any]
+
+BITS = {"v": 32, "p": 1, "d": 64, "i": 32}  # of an operand, by its letter
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One instruction: its unit, its meaning or its flow, the bits of its immediates. Branches get their flow at decode."""
+    """One instruction: a letter for each result and operand, latency in cycles; `control` names its flow where it has no meaning."""
 
+    results: str
+    operands: str
     unit: str
+    latency: int
     meaning: Meaning | None = None
     traits: InstructionTraits = PURE
-    immediate_bits: int = 32
-    flow: Flow | None = None
-
-
-def _compare(op: str, signed: bool) -> Meaning:
-    return lambda lanes, a, b: lanes.compare(a, b, op, signed)
-
-
-def _fcompare(op: str) -> Meaning:
-    return lambda lanes, a, b: lanes.fcompare(a, b, op, "f32")
+    control: str = ""
 
 
 def _parameter(bits: int) -> Meaning:
-    def read(lanes: Algebra, offset: Any) -> Any:
-        (value,) = lanes.load("param", offset, bits)
-        return value if bits >= 32 else lanes.zero_extend(value, 32)
+    def read(x: Algebra, offset: Any) -> Any:
+        return x.zero_extend(x.load("param", offset, bits)[0], 32)
 
     return read
 
 
 def _load(bits: int) -> Meaning:
-    def load(lanes: Algebra, base: Any, offset: Any) -> Any:
-        (value,) = lanes.load("global", lanes.add(base, lanes.sign_extend(offset, 64)), bits)
-        return value if bits == 32 else lanes.zero_extend(value, 32)
+    def load(x: Algebra, base: Any, offset: Any) -> Any:
+        return x.zero_extend(x.load("global", x.add(base, x.sign_extend(offset, 64)), bits)[0], 32)
 
     return load
 
 
 def _store(bits: int) -> Meaning:
-    def store(lanes: Algebra, base: Any, offset: Any, value: Any) -> None:
-        part = value if bits == 32 else lanes.truncate(value, bits)
-        lanes.store("global", lanes.add(base, lanes.sign_extend(offset, 64)), [part])
+    def store(x: Algebra, base: Any, offset: Any, value: Any) -> None:
+        x.store("global", x.add(base, x.sign_extend(offset, 64)), [x.truncate(value, bits)])
 
     return store
 
 
-ROWS: dict[str, Row] = {
-    # moves
-    "mov": Row("alu", lambda lanes, a: a, MOVE),
-    "mov2": Row("alu", lambda lanes, a: a, MOVE),
-    "pmov": Row("alu", lambda lanes, a: a, MOVE, immediate_bits=1),
-    "pair": Row("alu", lambda lanes, low, high: lanes.join([low, high])),
-    # 32-bit integers
-    "add": Row("alu", lambda lanes, a, b: lanes.add(a, b)),
-    "sub": Row("alu", lambda lanes, a, b: lanes.sub(a, b)),
-    "mul": Row("alu", lambda lanes, a, b: lanes.mul(a, b)),
-    "mulh": Row("alu", lambda lanes, a, b: lanes.mul_high(a, b, False)),
-    "and": Row("alu", lambda lanes, a, b: lanes.and_(a, b)),
-    "or": Row("alu", lambda lanes, a, b: lanes.or_(a, b)),
-    "xor": Row("alu", lambda lanes, a, b: lanes.xor(a, b)),
-    "shl": Row("alu", lambda lanes, a, b: lanes.shl(a, b)),
-    "sra": Row("alu", lambda lanes, a, b: lanes.shr(a, b, True)),
-    "srl": Row("alu", lambda lanes, a, b: lanes.shr(a, b, False)),
-    "eq": Row("alu", _compare("eq", False)),
-    "lts": Row("alu", _compare("lt", True)),
-    "ltu": Row("alu", _compare("lt", False)),
-    "sel": Row("alu", lambda lanes, p, a, b: lanes.select(p, a, b)),
-    # predicates
-    "pand": Row("alu", lambda lanes, a, b: lanes.and_(a, b), immediate_bits=1),
-    "por": Row("alu", lambda lanes, a, b: lanes.or_(a, b), immediate_bits=1),
-    "pxor": Row("alu", lambda lanes, a, b: lanes.xor(a, b), immediate_bits=1),
-    # binary32
-    "fadd": Row("fpu", lambda lanes, a, b: lanes.fadd(a, b, "f32")),
-    "fsub": Row("fpu", lambda lanes, a, b: lanes.fsub(a, b, "f32")),
-    "fmul": Row("fpu", lambda lanes, a, b: lanes.fmul(a, b, "f32")),
-    "fma": Row("fpu", lambda lanes, a, b, c: lanes.ffma(a, b, c, "f32")),
-    "fdiv": Row("fpu", lambda lanes, a, b: lanes.fdiv(a, b, "f32")),
-    "feq": Row("fpu", _fcompare("eq")),
-    "flt": Row("fpu", _fcompare("lt")),
-    "fle": Row("fpu", _fcompare("le")),
-    "itof": Row("fpu", lambda lanes, a: lanes.int_to_float(a, True, "f32")),
-    "ftoi": Row("fpu", lambda lanes, a: lanes.float_to_int(a, "f32", 32, True)),
-    # memory and parameters
-    **{f"ldp{bits}": Row("memory", _parameter(bits)) for bits in (8, 16, 32, 64)},
-    **{f"ld{bits}": Row("memory", _load(bits)) for bits in (8, 16, 32)},
-    **{f"st{bits}": Row("memory", _store(bits), EFFECT) for bits in (8, 16, 32)},
-    # where the lane is
-    "tid": Row("alu", lambda lanes: lanes.thread_id(0)),
-    **{f"group{axis}": Row("alu", lambda lanes, axis=i: lanes.workgroup_id(axis)) for i, axis in enumerate("xyz")},
-    **{f"groups{axis}": Row("alu", lambda lanes, axis=i: lanes.grid_size(axis)) for i, axis in enumerate("xyz")},
-    # control
-    "br": Row("control", traits=JUMP),
-    "bar": Row("control", traits=EFFECT, flow=Barrier()),
-    "end": Row("control", traits=JUMP, flow=Exit()),
+def _moves() -> dict[str, Row]:
+    rows = {f"mov.{kind}": Row(kind, kind, "alu", 1, lambda x, a: a, MOVE) for kind in "vpd"}
+    return rows | {"pair": Row("d", "vv", "alu", 2, lambda x, low, high: x.join([low, high]))}
+
+
+_INTEGER: dict[str, Row] = {
+    "add": Row("v", "vv", "alu", 1, lambda x, a, b: x.add(a, b)),
+    "sub": Row("v", "vv", "alu", 1, lambda x, a, b: x.sub(a, b)),
+    "mul": Row("v", "vv", "mul", 3, lambda x, a, b: x.mul(a, b)),
+    "mulh.u": Row("v", "vv", "mul", 3, lambda x, a, b: x.mul_high(a, b, False)),
+    "and": Row("v", "vv", "alu", 1, lambda x, a, b: x.and_(a, b)),
+    "or": Row("v", "vv", "alu", 1, lambda x, a, b: x.or_(a, b)),
+    "xor": Row("v", "vv", "alu", 1, lambda x, a, b: x.xor(a, b)),
+    "shl": Row("v", "vv", "alu", 1, lambda x, a, b: x.shl(a, b)),
+    "shr.u": Row("v", "vv", "alu", 1, lambda x, a, b: x.shr(a, b, False)),
+    "shr.s": Row("v", "vv", "alu", 1, lambda x, a, b: x.shr(a, b, True)),
+    "cmp.eq": Row("p", "vv", "alu", 1, lambda x, a, b: x.compare(a, b, "eq", False)),
+    "cmp.lt.s": Row("p", "vv", "alu", 1, lambda x, a, b: x.compare(a, b, "lt", True)),
+    "cmp.lt.u": Row("p", "vv", "alu", 1, lambda x, a, b: x.compare(a, b, "lt", False)),
+    "sel": Row("v", "pvv", "alu", 1, lambda x, p, a, b: x.select(p, a, b)),
+    "and.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.and_(a, b)),
+    "or.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.or_(a, b)),
+    "xor.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.xor(a, b)),
 }
 
-CLASSES = [RegisterClass("r", 32, REGISTERS), RegisterClass("p", 1, PREDICATES)]
-TABLE = from_dict("acme", {name: row.traits for name, row in ROWS.items()}, CLASSES)
+_FLOAT: dict[str, Row] = {
+    "fadd": Row("v", "vv", "fpu", 4, lambda x, a, b: x.fadd(a, b, "f32")),
+    "fsub": Row("v", "vv", "fpu", 4, lambda x, a, b: x.fsub(a, b, "f32")),
+    "fmul": Row("v", "vv", "fpu", 4, lambda x, a, b: x.fmul(a, b, "f32")),
+    "ffma": Row("v", "vvv", "fpu", 4, lambda x, a, b, c: x.ffma(a, b, c, "f32")),
+    "fdiv": Row("v", "vv", "fpu", 16, lambda x, a, b: x.fdiv(a, b, "f32")),
+    "fcmp.eq": Row("p", "vv", "fpu", 2, lambda x, a, b: x.fcompare(a, b, "eq", "f32")),
+    "fcmp.lt": Row("p", "vv", "fpu", 2, lambda x, a, b: x.fcompare(a, b, "lt", "f32")),
+    "fcmp.le": Row("p", "vv", "fpu", 2, lambda x, a, b: x.fcompare(a, b, "le", "f32")),
+    "cvt.f": Row("v", "v", "fpu", 4, lambda x, a: x.int_to_float(a, True, "f32")),
+    "cvt.s": Row("v", "v", "fpu", 4, lambda x, a: x.float_to_int(a, "f32", 32, True)),  # toward zero, clamped; NaN gives 0
+}
+
+
+def _memory() -> dict[str, Row]:
+    rows: dict[str, Row] = {}
+    for bits in (8, 16, 32):
+        rows[f"param{bits}"] = Row("v", "i", "memory", 4, _parameter(bits))
+        rows[f"ld{bits}"] = Row("v", "di", "memory", 20, _load(bits))
+        rows[f"st{bits}"] = Row("", "div", "memory", 1, _store(bits), EFFECT)
+    return rows
+
+
+def _ids() -> dict[str, Row]:
+    rows = {"thread": Row("v", "", "alu", 1, lambda x: x.thread_id(0))}
+    for axis, letter in enumerate("xyz"):
+        rows[f"group.{letter}"] = Row("v", "", "alu", 1, lambda x, axis=axis: x.workgroup_id(axis))
+        rows[f"groups.{letter}"] = Row("v", "", "alu", 1, lambda x, axis=axis: x.grid_size(axis))
+    return rows
+
+
+_CONTROL: dict[str, Row] = {
+    "jump": Row("", "", "control", 2, traits=JUMP, control="jump"),
+    "barrier": Row("", "", "control", 8, traits=EFFECT, control="barrier"),
+    "end": Row("", "", "control", 1, traits=JUMP, control="end"),
+}
+
+ROWS: dict[str, Row] = _moves() | _INTEGER | _FLOAT | _memory() | _ids() | _CONTROL
+
+CLASSES = [RegisterClass("v", 32, VECTORS), RegisterClass("p", 1, PREDICATES)]
+TABLE = from_dict("acme-x1", {name: row.traits for name, row in ROWS.items()}, CLASSES)

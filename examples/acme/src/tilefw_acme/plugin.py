@@ -1,4 +1,4 @@
-"""The hooks of the Acme plugin: what there is, without doing any of it."""
+"""The hooks of the ACME plugin: what there is, without doing any of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    from tilefw_acme.target import M1
+    from tilefw_acme.target import X1
 
-    return (M1,)
+    return (X1,)

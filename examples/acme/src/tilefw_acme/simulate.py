@@ -1,70 +1,59 @@
-"""The M1 simulator: machine text to the simulator kit's instructions, row by row of THE TABLE. Nothing of the compiler is used."""
+"""The X1 simulator: machine text to the simulator kit's instructions, row by row of THE TABLE. Nothing of the compiler is used."""
 
 from __future__ import annotations
 
-import re
-import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
 
-from tilefw.api import (
-    Argument,
-    Artifact,
-    BufferView,
-    CodeError,
-    Entry,
-    LaunchError,
-    LaunchOptions,
-    LaunchReport,
-    Parameter,
-    TargetInfo,
-)
-from tilefw.api.machine import Function, Inst, Operand, Slice, parse_function
+from tilefw.api import Artifact, CodeError, Place, TargetInfo
+from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions, print_inst
 from tilefw.api.sim import (
+    Barrier,
     Branch,
     Chip,
-    GlobalMemory,
+    Decoders,
+    Exit,
+    Flow,
     Guard,
     Immediate,
     Instruction,
-    LoadedProgram,
     Program,
     ProgramParameter,
     Register,
     Registers,
-    launch,
-    load_program,
-    pack,
+    SimulatorDevice,
 )
-from tilefw_acme.isa import ROWS
-from tilefw_acme.target import LANES, PREDICATES, REGISTERS
-
-_FORMATS = {("int", 1): "b", ("int", 2): "h", ("int", 4): "i", ("int", 8): "q", ("fp", 4): "f", ("fp", 8): "d"}
+from tilefw_acme.isa import BITS, ROWS, Row
+from tilefw_acme.target import LANES, PREDICATES, VECTORS
 
 
-def functions(text: str, name: str) -> list[Function]:
-    """Every function of an artifact's text; raises IRError with the line of a fault."""
-    starts = [m.start() for m in re.finditer(r"^func @", text, re.M)]
-    if not starts:
-        raise CodeError(f"{name} holds no function", code="TFW0702")
-    parts = zip(starts, [*starts[1:], len(text)], strict=True)
-    return [parse_function(text[start:end], name, text.count("\n", 0, start) + 1) for start, end in parts]
+class Simulator(SimulatorDevice):
+    """`tilefw.api.Device` for X1 artifacts. A warp has one program counter, so all its lanes must agree on a branch."""
+
+    format: ClassVar = "machine"
+
+    def __init__(self, target: TargetInfo) -> None:
+        threads = target.limits["threads_per_workgroup"]
+        super().__init__(Chip(name=target.name, wave_size=LANES, pc_per_lane=False, max_threads=threads))
+
+    def decoders(self, artifact: Artifact, name: str) -> Decoders:
+        return {function.name: partial(decode, function, name) for function in parse_functions(artifact.text, name)}
 
 
-def decode(function: Function) -> Program:
-    """A function as a program of the simulator kit; raises CodeError for an instruction that the M1 does not have."""
+def decode(function: Function, name: str) -> Program:
+    """A function as a program of the simulator kit; raises CodeError, with the line, for what the X1 does not have."""
+    insts = [inst for block in function.blocks for inst in block.insts]
     labels: dict[str, int] = {}
-    insts: list[Inst] = []
     for block in function.blocks:
-        labels[block.label] = len(insts)
-        insts += block.insts
+        labels[block.label] = sum(len(b.insts) for b in function.blocks[: len(labels)])
     listed: Any = function.attributes["parameters"]
     workgroup: Any = function.attributes["workgroup"]
     return Program(
         name=function.name,
-        instructions=[_instruction(index, inst, labels) for index, inst in enumerate(insts)],
-        registers=[32] * REGISTERS + [1] * PREDICATES,
-        register_names=[f"r{i}" for i in range(REGISTERS)] + [f"p{i}" for i in range(PREDICATES)],
+        instructions=[_instruction(index, inst, labels, name) for index, inst in enumerate(insts)],
+        registers=[32] * VECTORS + [1] * PREDICATES,
+        register_names=[f"v{i}" for i in range(VECTORS)] + [f"p{i}" for i in range(PREDICATES)],
         parameters=tuple(
             ProgramParameter(p["name"], p["offset"], p["size"], p["alignment"], p["kind"] == "pointer") for p in listed
         ),
@@ -72,92 +61,46 @@ def decode(function: Function) -> Program:
     )
 
 
-def _instruction(index: int, inst: Inst, labels: Mapping[str, int]) -> Instruction:
+def _instruction(index: int, inst: Inst, labels: Mapping[str, int], name: str) -> Instruction:
+    text = print_inst(inst).partition(" //")[0].strip()
+    place = Place(name, inst.line, text=text)
     row = ROWS.get(inst.opcode)
     if row is None:
-        raise CodeError(f"the M1 has no instruction {inst.opcode!r}", code="TFW0702", place=inst.place)
-    flow = Branch(labels[inst.targets[0]]) if inst.opcode == "br" else row.flow
-    guard = None if inst.predicate is None else Guard(_register(inst.predicate), inst.predicate_not)
+        raise CodeError(f"the X1 has no instruction '{inst.opcode}'", "TFW0702", place)
+    if (len(inst.defs), len(inst.uses)) != (len(row.results), len(row.operands)):
+        raise CodeError(f"'{inst.opcode}' has {len(row.results)} results and {len(row.operands)} operands", "TFW0702", place)
     return Instruction(
-        index=index, text=repr(inst), mnemonic=inst.opcode, unit=row.unit, meaning=row.meaning,
-        sources=tuple(_source(operand, row.immediate_bits) for operand in inst.uses) if flow is None else _flow_sources(inst),
-        destinations=tuple(_place(d) for d in inst.defs), guard=guard, flow=flow, source=inst.place, row=row,
+        index=index, text=text, mnemonic=inst.opcode, unit=row.unit, meaning=row.meaning,
+        sources=tuple(_operand(u, kind, place) for u, kind in zip(inst.uses, row.operands, strict=True)),
+        destinations=tuple(_register(d, kind, place) for d, kind in zip(inst.defs, row.results, strict=True)),
+        guard=None if inst.predicate is None else Guard(_register(inst.predicate, "p", place), inst.predicate_not),  # type: ignore[arg-type]
+        flow=_flow(row, inst, labels, place), code=place, source=inst.place, row=row,
     )
 
 
-def _flow_sources(inst: Inst) -> tuple[Immediate, ...]:
-    return (Immediate(0, 32),) if inst.opcode == "bar" else ()
+def _flow(row: Row, inst: Inst, labels: Mapping[str, int], place: Place) -> Flow | None:
+    if row.control != "jump":
+        return {"barrier": Barrier(), "end": Exit()}.get(row.control)
+    if len(inst.targets) != 1 or inst.targets[0] not in labels:
+        raise CodeError(f"a jump to {', '.join(inst.targets) or 'nowhere'}", "TFW0703", place)
+    return Branch(labels[inst.targets[0]])
 
 
-def _source(operand: Operand, bits: int) -> Register | Registers | Immediate:
+def _operand(operand: Operand, kind: str, place: Place) -> Register | Registers | Immediate:
     if isinstance(operand, Slice):
-        return _place(operand)
-    if not isinstance(operand, int):
-        raise CodeError(f"the M1 has no operand {operand!r}", code="TFW0702")
-    return Immediate(operand & ((1 << bits) - 1), bits)
+        return _register(operand, kind, place)
+    if kind == "d" or not isinstance(operand, int):
+        raise CodeError(f"{operand!r} is no operand of the kind '{kind}'", "TFW0702", place)
+    return Immediate(operand % (1 << BITS[kind]), BITS[kind])
 
 
-def _place(piece: Slice) -> Register | Registers:
-    if piece.count == 1:
-        return _register(piece)
-    return Registers(tuple(_register(piece.part(i)) for i in range(piece.count)))
-
-
-def _register(piece: Slice) -> Register:
-    if not piece.reg.physical:
-        raise CodeError(f"{piece!r} is no physical register", code="TFW0702")
-    return Register(REGISTERS + piece.first, 1) if piece.reg.cls == "p" else Register(piece.first, 32)
-
-
-class Simulator:
-    """`tilefw.api.Device` for M1 artifacts."""
-
-    executor: Literal["sim"] = "sim"
-
-    def __init__(self, target: TargetInfo) -> None:
-        self.name = target.name
-        self._chip = Chip(name=target.name, wave_size=LANES, max_threads=target.limits["threads_per_workgroup"])
-        self._memory = GlobalMemory()
-
-    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
-
-    def free(self, handle: int) -> None:
-        self._memory.free(handle)
-
-    def write(self, handle: int, data: Any, offset: int = 0) -> None:
-        self._memory.region(handle).initialise(offset, memoryview(data).cast("B"))
-
-    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
-        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
-
-    def load(self, artifact: Artifact) -> dict[str, tuple[Entry, LoadedProgram]]:
-        if artifact.format != "machine":
-            raise CodeError(f"{self.name} runs machine text, not {artifact.format}", code="TFW0702")
-        decoded = {f.name: decode(f) for f in functions(artifact.text, f"{artifact.target}.machine")}
-        return {e.name: (e, load_program(decoded[e.name], self._chip, self._memory, {})) for e in artifact.entries}
-
-    def launch(
-        self, module: dict[str, tuple[Entry, LoadedProgram]], entry: str, grid: Sequence[int], args: Sequence[Argument],
-        options: LaunchOptions,
-    ) -> LaunchReport:
-        declared, program = module[entry]
-        if len(args) != len(declared.parameters):
-            raise LaunchError(f"{entry} takes {len(declared.parameters)} arguments, not {len(args)}", code="TFW0322")
-        values = {p.offset: self._bytes(p, a) for p, a in zip(declared.parameters, args, strict=True)}
-        block = options.block or declared.workgroup
-        size = max((p.offset + p.size for p in declared.parameters), default=0)
-        return launch(program, self._memory, grid, block, pack(values, size), options)
-
-    def memory_info(self) -> Mapping[str, int]:
-        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
-
-    def _bytes(self, parameter: Parameter, argument: Argument) -> bytes:
-        if isinstance(argument, BufferView):
-            base = self._memory.region(argument.handle).base if argument.handle else 0
-            return struct.pack("<Q", base + argument.offset)
-        if parameter.dtype.startswith("fp") and parameter.size >= 4:
-            return struct.pack(f"<{_FORMATS['fp', parameter.size]}", argument.value)
-        if parameter.dtype.startswith(("int", "uint")):
-            return (int(argument.value) & ((1 << (8 * parameter.size)) - 1)).to_bytes(parameter.size, "little")
-        raise LaunchError(f"{parameter.name}: the M1 takes no scalar of type {parameter.dtype}", code="TFW0324")
+def _register(piece: Slice, kind: str, place: Place) -> Register | Registers:
+    cls, width = ("v", 2) if kind == "d" else (kind, 1)
+    limit = PREDICATES if cls == "p" else VECTORS
+    fits = piece.reg.physical and (piece.reg.cls, piece.count) == (cls, width)
+    if not fits or piece.first % width or piece.first + width > limit:
+        raise CodeError(f"{piece!r} is no register of the kind '{kind}'", "TFW0702", place)
+    if cls == "p":
+        return Register(VECTORS + piece.first, 1)
+    parts = tuple(Register(piece.first + i, 32) for i in range(width))
+    return parts[0] if width == 1 else Registers(parts)

@@ -41,11 +41,8 @@ class PtxChip(LaneChip):
     def __init__(self, fusion: bool) -> None:
         self.rules = rules(fusion)
 
-    def operand(self, code: Code, element: Element) -> Operand:
-        """An element as a source operand; literals that PTX has no spelling for go through a register."""
-        return self.literal(code, element) if isinstance(element, Const) else element
-
     def literal(self, code: Code, const: Const) -> Operand:
+        # Those that PTX has no spelling for go through a register.
         if const.type in ("f16", "bf16"):
             return code.inst("mov.b16", "e16", const.bits)
         if const.type == "packed":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilefw.api.simt import Code, Const, Element, Rule
+from tilefw.api.simt import Code, Const, Element, Rule, alias, template
 
 FORM = {"i1": "i1", "i8": "e8", "i16": "e16", "i32": "w32", "i64": "w64", "f16": "e16", "bf16": "e16", "f32": "w32", "f64": "w64"}
 SMALL = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
@@ -56,20 +56,6 @@ _BF16 = {
     "fma": "fma.rn.bf16", "negf": "neg.bf16", "absf": "abs.bf16", "minf": "min.bf16", "maxf": "max.bf16",
     "minf_nan": "min.NaN.bf16", "maxf_nan": "max.NaN.bf16",
 }
-
-
-def template(opcode: str, form: str) -> Rule:
-    """A rule that is one instruction on its operands in order."""
-
-    def rule(code: Code, *operands: Element) -> Element:
-        return code.inst(opcode, form, *(code.chip.operand(code, o) for o in operands))  # type: ignore[attr-defined]
-
-    return rule
-
-
-def alias(code: Code, x: Element) -> Element:
-    """The same register under another type: for narrow elements, whose upper bits nobody reads."""
-    return x
 
 
 def rules(fusion: bool) -> Mapping[str, Rule]:

@@ -1,27 +1,12 @@
-"""The PTX simulator as a device: PTX text of any compiler, parsed, decoded and run by the simulator kit."""
+"""The PTX simulator as a device: PTX text of any compiler, parsed and decoded here, run by the simulator kit."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import ClassVar
 
-from tilefw.api import (
-    Argument,
-    Artifact,
-    BufferView,
-    CodeError,
-    DType,
-    Entry,
-    LaunchError,
-    LaunchOptions,
-    LaunchReport,
-    Scalar,
-    TargetInfo,
-    dtype,
-)
-from tilefw.api.sim import Chip, GlobalMemory, LoadedProgram, ProgramParameter, launch, load_program, pack
+from tilefw.api import Artifact, TargetInfo
+from tilefw.api.sim import Chip, Decoders, SimulatorDevice
 from tilefw_nvidia import isa
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": grid, local memory per thread, banks.
@@ -40,136 +25,14 @@ def chip(target: TargetInfo) -> Chip:
     )
 
 
-@dataclass(slots=True)
-class SimulatedModule:
-    """A loaded artifact: parsed once, each entry decoded when it is first launched."""
-
-    artifact: Artifact
-    parsed: isa.Module
-    entries: dict[str, LoadedProgram] = field(default_factory=dict)
-    globals: dict[str, int] = field(default_factory=dict)
-
-
-class Simulator:
+class Simulator(SimulatorDevice):
     """`tilefw.api.Device` for PTX artifacts of one compute capability."""
 
-    executor: Literal["sim"] = "sim"
+    format: ClassVar = "ptx"
 
     def __init__(self, target: TargetInfo) -> None:
-        self.name = target.name
-        self._chip = chip(target)
-        self._memory = GlobalMemory()
+        super().__init__(chip(target))
 
-    # --- memory --------------------------------------------------------------------------------------------------------
-
-    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
-
-    def free(self, handle: int) -> None:
-        self._memory.free(handle)
-
-    def write(self, handle: int, data: Any, offset: int = 0) -> None:
-        view = memoryview(data).cast("B")
-        self._check_range(handle, len(view), offset)
-        self._memory.region(handle).initialise(offset, view)
-
-    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
-        self._check_range(handle, nbytes, offset)
-        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
-
-    def _check_range(self, handle: int, nbytes: int, offset: int) -> None:
-        size = self._memory.region(handle).size
-        if offset < 0 or nbytes < 0 or offset + nbytes > size:
-            raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
-
-    def memory_info(self) -> Mapping[str, int]:
-        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
-
-    # --- code ----------------------------------------------------------------------------------------------------------
-
-    def load(self, artifact: Artifact) -> SimulatedModule:
-        """Parse a PTX artifact; raises CodeError. Entries are decoded at their first launch."""
-        if artifact.format != "ptx":
-            raise CodeError(f"{self.name} runs PTX, not {artifact.format}", "TFW0702")
-        name = str(artifact.metadata.get("source_name", f"{artifact.target}.ptx"))
-        return SimulatedModule(artifact, isa.parse(artifact.text, name))
-
-    def launch(
-        self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
-    ) -> LaunchReport:
-        """Run an entry; `args` are all its parameters in order. Raises LaunchError, CodeError."""
-        loaded = self._entry(module, entry)
-        declared = next((e for e in module.artifact.entries if e.name == entry), None)
-        block = _block(loaded, declared, options)
-        if options.dynamic_shared is None and declared is not None:
-            options = replace(options, dynamic_shared=max(0, declared.shared_bytes - loaded.shared))
-        return launch(loaded, self._memory, grid, block, self._arguments(loaded, args), options)
-
-    def _entry(self, module: SimulatedModule, entry: str) -> LoadedProgram:
-        loaded = module.entries.get(entry)
-        if loaded is None:
-            if entry not in module.parsed.entries:
-                raise LaunchError(
-                    f"no entry {entry!r}", code="TFW0346", note="entries: " + (", ".join(module.parsed.entries) or "none")
-                )
-            program = isa.program(module.parsed, entry)
-            loaded = module.entries[entry] = load_program(program, self._chip, self._memory, module.globals)
-        return loaded
-
-    def _arguments(self, loaded: LoadedProgram, args: Sequence[Argument]) -> bytes:
-        parameters = loaded.program.parameters
-        if len(args) != len(parameters):
-            raise LaunchError(
-                f"{loaded.program.name} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
-                note="parameters: " + ", ".join(p.name for p in parameters),
-            )
-        values = {p.offset: self._bytes(p, argument) for p, argument in zip(parameters, args, strict=True)}
-        return pack(values, max((p.offset + p.size for p in parameters), default=0))
-
-    def _bytes(self, parameter: ProgramParameter, argument: Argument) -> bytes:
-        if isinstance(argument, BufferView):
-            if parameter.size != 8:
-                raise LaunchError(f"{parameter.name} has {parameter.size} bytes and takes no pointer", code="TFW0347")
-            if argument.handle == 0:
-                return struct.pack("<Q", argument.offset % 2**64)
-            return struct.pack("<Q", (self._memory.region(argument.handle).base + argument.offset) % 2**64)
-        return _scalar_bytes(parameter, argument)
-
-
-def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions) -> tuple[int, int, int]:
-    """Threads of a workgroup: the launch's, else what the code requires, else what the artifact says."""
-    program = loaded.program
-    block = options.block or program.required_workgroup or (declared.workgroup if declared is not None else None)
-    if block is None or not all(block):
-        raise LaunchError(
-            f"how many threads a workgroup of {program.name} has is not said", code="TFW0342",
-            help="give `block` in the launch options",
-        )
-    sizes = [*(int(n) for n in block), 1, 1][:3]
-    return sizes[0], sizes[1], sizes[2]
-
-
-def _scalar_bytes(parameter: ProgramParameter, argument: Scalar) -> bytes:
-    try:
-        kind = dtype(argument.dtype)
-    except KeyError:
-        raise LaunchError(f"{parameter.name}: no element type is called {argument.dtype!r}", code="TFW0347") from None
-    if kind.is_float:
-        return _float_bytes(parameter, argument, kind)
-    value = int(argument.value)
-    if not -(1 << (8 * parameter.size - 1)) <= value < 1 << (8 * parameter.size):
-        raise LaunchError(f"{parameter.name}: {value} does not fit {8 * parameter.size} bits", code="TFW0347")
-    return (value % (1 << (8 * parameter.size))).to_bytes(parameter.size, "little")
-
-
-def _float_bytes(parameter: ProgramParameter, argument: Scalar, kind: DType) -> bytes:
-    if kind.storage_bits != 8 * parameter.size or kind.numpy is None:
-        raise LaunchError(
-            f"{parameter.name} has {8 * parameter.size} bits and takes no {kind.name}", code="TFW0347"
-        )
-    import ml_dtypes
-    import numpy as np
-
-    scalar = getattr(np, kind.numpy, None) or getattr(ml_dtypes, kind.numpy)
-    with np.errstate(over="ignore"):
-        return np.array(argument.value, dtype=np.float64).astype(scalar).tobytes()
+    def decoders(self, artifact: Artifact, name: str) -> Decoders:
+        module = isa.parse(artifact.text, name)
+        return {entry: partial(isa.program, module, entry) for entry in module.entries}

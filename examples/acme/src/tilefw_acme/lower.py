@@ -1,0 +1,119 @@
+"""The X1's side of the SIMT kit: which instruction serves which row, and how values stand in registers. Core expands the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from tilefw.api.machine import Operand, Slice
+from tilefw.api.simt import Access, Code, Const, Element, LaneChip, Rule, alias, template
+from tilefw_acme.isa import TABLE
+from tilefw_acme.target import LANES
+
+_WORD = 0xFFFFFFFF
+
+# The base set of core's expansions, one instruction each, by the form of its result.
+_WORDS = {
+    "addi.i32": "add", "subi.i32": "sub", "muli.i32": "mul", "mulhu.i32": "mulh.u", "andi.i32": "and", "ori.i32": "or",
+    "xori.i32": "xor", "shl.i32": "shl", "shru.i32": "shr.u", "shrs.i32": "shr.s", "select.i32": "sel", "addf.f32": "fadd",
+    "subf.f32": "fsub", "mulf.f32": "fmul", "fma.f32": "ffma", "divf.f32": "fdiv", "s2f.i32.f32": "cvt.f", "f2s.f32.i32": "cvt.s",
+}
+_CONDITIONS = {
+    "eqi.i32": "cmp.eq", "lts.i32": "cmp.lt.s", "ltu.i32": "cmp.lt.u", "eqf.f32": "fcmp.eq", "ltf.f32": "fcmp.lt",
+    "lef.f32": "fcmp.le", "andi.i1": "and.p", "ori.i1": "or.p", "xori.i1": "xor.p",
+}
+
+
+def _low_bits(bits: int) -> Rule:
+    """What stands above a small element in its register is undefined, and cleared here."""
+    return lambda code, x: code("andi.i32", x, code.i32((1 << bits) - 1))
+
+
+class X1Lanes(LaneChip):
+    """Elements of up to 32 bits take a `v`, those of 64 bits an even pair of them; an i1 takes a `p`."""
+
+    name = "the ACME X1"
+    lanes = LANES
+    pointer_bits = 64
+    access_bytes = 4
+    table = TABLE
+    forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
+    rules: ClassVar = {
+        **{key: template(opcode, "w32") for key, opcode in _WORDS.items()},
+        **{key: template(opcode, "i1") for key, opcode in _CONDITIONS.items()},
+        **{f"extu.i{bits}.i32": _low_bits(bits) for bits in (8, 16)},
+        **{f"trunci.i32.i{bits}": alias for bits in (8, 16)},
+    }
+
+    def literal(self, code: Code, const: Const) -> Operand:
+        if const.type in ("i64", "f64"):
+            return code.inst("pair", "w64", const.bits & _WORD, const.bits >> 32)
+        return const.bits
+
+    def move(self, code: Code, to: Slice, source: Element) -> None:
+        opcode = "mov.p" if to.reg.cls == "p" else "mov.d" if to.count == 2 else "mov.v"
+        code.effect(opcode, [to], [self.operand(code, source)])
+
+    def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
+        if isinstance(packed, Const):
+            return [Const("i32", packed.bits >> (bits * i) & ((1 << bits) - 1)) for i in range(count)]
+        if bits == 32:
+            return [packed.part(i) for i in range(count)]
+        return [code("shru.i32", packed, code.i32(bits * i)) if i else packed for i in range(count)]
+
+    def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
+        if bits == 32:
+            return code.inst("pair", "w64", *(self.operand(code, e) for e in elements))
+        words = [Const("i32", e.bits) if isinstance(e, Const) else e for e in elements]
+        packed = code("andi.i32", words[0], code.i32((1 << bits) - 1))
+        for i, word in enumerate(words[1:], 1):
+            field = code("andi.i32", word, code.i32((1 << bits) - 1))
+            packed = code("ori.i32", packed, code("shl.i32", field, code.i32(bits * i)))
+        return packed
+
+    def parameter(self, code: Code, index: int, type: str) -> Element:
+        listed: Any = code.function.attributes["parameters"]
+        offset, size = listed[index]["offset"], listed[index]["size"]
+        if size == 8:
+            return self.pack(code, 32, [code.inst("param32", "w32", offset + part) for part in (0, 4)])
+        word = code.inst(f"param{8 * size}", "w32", offset)
+        return code("nei.i32", word, code.i32(0)) if type == "i1" else word
+
+    def thread_id(self, code: Code) -> Element:
+        return code.inst("thread", "w32")
+
+    def program_id(self, code: Code, axis: int) -> Element:
+        return code.inst(f"group.{'xyz'[axis]}", "w32")
+
+    def num_programs(self, code: Code, axis: int) -> Element:
+        return code.inst(f"groups.{'xyz'[axis]}", "w32")
+
+    def load(self, code: Code, access: Access) -> None:
+        for register, bits, offset in self._words(code, access):
+            where = [access.address, offset]
+            code.effect(f"ld{bits}", [register], where, predicate=access.predicate, buffer=access.buffer)  # type: ignore[list-item]
+
+    def store(self, code: Code, access: Access) -> None:
+        for register, bits, offset in self._words(code, access):
+            operands = [access.address, offset, self.operand(code, register)]
+            code.effect(f"st{bits}", (), operands, predicate=access.predicate, buffer=access.buffer)
+
+    def _words(self, code: Code, access: Access) -> Iterator[tuple[Element, int, int]]:
+        """The access as accesses of at most 32 bits: register, bits and byte offset of each."""
+        size = access.bits // 8
+        for i, register in enumerate(access.registers):
+            parts = self.unpack(code, 32, register, 2) if access.bits == 64 else [register]
+            for k, part in enumerate(parts):
+                yield part, min(access.bits, 32), access.immediate + i * size + 4 * k
+
+    def barrier(self, code: Code) -> None:
+        code.effect("barrier")
+
+    def branch(self, code: Code, label: str) -> None:
+        code.effect("jump", targets=(label,))
+
+    def branch_if(self, code: Code, predicate: Slice, label: str, negated: bool) -> None:
+        code.effect("jump", targets=(label,), predicate=predicate, predicate_not=negated)
+
+    def exit(self, code: Code) -> None:
+        code.effect("end")
