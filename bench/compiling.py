@@ -81,7 +81,9 @@ def _ours(module: types.ModuleType, name: str, assemble: bool) -> None:
     target = loader.find(config.resolve(config.settings(TARGET)).target)
     request = options.resolve({}, target.info, keep_levels=False)
     source = compiler.from_jit(getattr(module, name), compiler.ahead_of_time(signature), constexprs)
-    compiler.compile_source(source, target, request, assemble=assemble)
+    compiled = compiler.compile_source(source, target, request, assemble=assemble)
+    if compiled.found:
+        raise SystemExit(f"{name} came from the {compiled.found} cache: nothing was measured")
 
 
 def _peer(module: types.ModuleType, name: str, assemble: bool) -> None:
