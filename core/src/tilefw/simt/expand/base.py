@@ -2,7 +2,24 @@
 
 Beside these a chip has four ways to look at bits that cost at most a move (see `builder.Chip`), access to memory in 8,
 16 and 32 bits, and a barrier: at most 40 rows in all.
+
+On registers (`elements`) the looks at bits of a narrow element are themselves four rows, for each register form of one:
+
+| row | from | to | bits above |
+|---|---|---|---|
+| `extu.i8.i32` | `e8` | `w32` | zero, whatever stood above the byte |
+| `extu.i16.i32` | `e16` | `w32` | zero, whatever stood above the half |
+| `trunci.i32.i8` | `w32` | `e8` | undefined: a chip may hand the register on as it is (`alias`) |
+| `trunci.i32.i16` | `w32` | `e16` | undefined |
+
+The expansions of these four stand on themselves, so that no chip can do without; `check_rules` refuses one that lacks any.
 """
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from tilefw.api.errors import PluginError
 
 _INT32 = ("addi", "subi", "muli", "mulhu", "andi", "ori", "xori", "shl", "shrs", "shru", "eqi", "lts", "ltu", "select")
 _BOOL = ("andi", "ori", "xori")
@@ -14,3 +31,17 @@ BASE_ROWS: frozenset[str] = frozenset(
     + [f"{row}.f32" for row in _FLOAT32]
     + ["s2f.i32.f32", "f2s.f32.i32"]
 )
+
+NARROW_ROWS: frozenset[str] = frozenset({"extu.i8.i32", "extu.i16.i32", "trunci.i32.i8", "trunci.i32.i16"})
+
+_REQUIRED = tuple(sorted(BASE_ROWS | NARROW_ROWS))
+
+
+def check_rules(name: str, rules: Container[str]) -> None:
+    """Raises PluginError (TFW0510) when a chip's rules lack what the expansions stand on; it says all that is missing."""
+    missing = [row for row in _REQUIRED if row not in rules]
+    if missing:
+        raise PluginError(
+            f"the rules of {name} lack {len(missing)} that the expansions stand on: {', '.join(missing)}", code="TFW0510",
+            help="add them to the chip's `rules`; tilefw.simt.expand.base says what each must do",
+        )
