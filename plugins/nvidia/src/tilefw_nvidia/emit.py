@@ -5,13 +5,16 @@ Source: PTX ISA, "Syntax", "Directives" (kernel parameters, performance-tuning a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 
+from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, Operand, Slice
 
-# Everything that the rules emit exists in PTX 7.0, the first version with sm_80 (PTX ISA, "Release Notes"), but these.
-BASE_VERSION = (7, 0)
-NEWER = {".L1::": (7, 4)}
+Version = tuple[int, int]
+
+# The first PTX version with each chip (PTX ISA, "Release Notes").
+FIRST_VERSION: dict[str, Version] = {"sm_80": (7, 0)}
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
@@ -21,11 +24,29 @@ def emit(functions: Sequence[Function], chip: str, maxnreg: int | None) -> str:
     """The PTX module of these functions."""
     files: dict[str, int] = {}
     bodies = [_entry(function, files, maxnreg) for function in functions]
-    version = max([BASE_VERSION, *(v for key, v in NEWER.items() for f in functions for i in f.insts() if key in i.opcode)])
+    version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip}", ".address_size 64", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
+
+
+def lowest_version(opcodes: Iterable[str], chip: str) -> Version:
+    """The lowest `.version` that has the chip and all opcodes; raises InternalError for one that the chip has not."""
+    return max([FIRST_VERSION[chip], *(_needs(opcode, chip) for opcode in opcodes)])
+
+
+@cache
+def _needs(opcode: str, chip: str) -> Version:
+    """The table's answer, asked once an opcode; the table itself is not loaded before."""
+    from tilefw_nvidia.isa.table import opcode as ask
+
+    spec = ask(opcode)
+    if not spec.exists:
+        raise InternalError(f"the rules for {chip} emit {opcode}, which is no PTX: {spec.problem}")
+    if spec.sm > int(chip.removeprefix("sm_")):
+        raise InternalError(f"the rules for {chip} emit {opcode}, which needs sm_{spec.sm}")
+    return spec.version
 
 
 def _escape(text: str) -> str:

@@ -1,0 +1,108 @@
+"""Every opcode that the rules can emit is in the instruction table for sm_80, and sets the version that the table says."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tilefw.api import InternalError
+from tilefw.api.machine import Function, Slice
+from tilefw.api.simt import Access, Code, Const, Element
+from tilefw_nvidia import isa
+from tilefw_nvidia.chip import PtxChip
+from tilefw_nvidia.emit import lowest_version
+from tilefw_nvidia.lower import FORM, SMALL
+
+CACHES = ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt")
+EVICTIONS = ("", "evict_first", "evict_last")
+STORES_ONLY, LOADS_ONLY = (".wb", ".wt"), (".ca", ".cv")
+ACCESSES = [(8, 1), (16, 1), *itertools.product((32, 64), (1, 2)), (32, 4)]
+
+
+def code(fusion: bool) -> Code:
+    return Code(Function("k", "nvidia-sm80"), PtxChip(fusion))
+
+
+def form(name: str) -> str:
+    return "w32" if "x" in name else FORM.get(name, "e8")
+
+
+def operands(key: str, emitter: Code) -> list[Element]:
+    """Registers of the key's types, as many as its row takes: tried from three down to one."""
+    row, _, names = key.partition(".")
+    name = next(n for n in sorted([*FORM, *SMALL, "i8x4", "i16x2", "f16x2", "bf16x2"], key=len, reverse=True) if names.startswith(n))
+    registers: list[Element] = [emitter.new_register(form(name)) for _ in range(3)]
+    return [emitter.new_register("i1"), *registers[:2]] if row == "select" else registers
+
+
+def emitted_by_rule(key: str, fusion: bool) -> set[str]:
+    """The opcodes of one rule; templates take any number of operands, the others say by TypeError how many they do not take."""
+    emitter = code(fusion)
+    rule, given = emitter.chip.rules[key], operands(key, emitter)
+    for count in (3, 2, 1):
+        try:
+            rule(emitter, *given[:count])
+        except TypeError:
+            continue
+        break
+    return {inst.opcode for inst in emitter.function.insts()}
+
+
+def emitted_by_chip() -> set[str]:
+    """The opcodes of everything that the kit asks of the chip beside rules."""
+    emitter = code(True)
+    chip = emitter.chip
+    registers = {f: emitter.new_register(f) for f in chip.forms}
+    for f, register in registers.items():
+        chip.move(emitter, register, emitter.new_register(f))
+    for bits, name in ((8, "w32"), (16, "w32"), (32, "w64")):
+        elements = chip.unpack(emitter, bits, registers[name], 2 if bits == 32 else 32 // bits)
+        chip.pack(emitter, bits, elements)
+    for name in ("f16", "bf16", "packed", "i1"):
+        chip.literal(emitter, Const(name, 1))
+    for i, name in enumerate([*FORM, *SMALL]):
+        chip.parameter(emitter, i, name)
+    chip.thread_id(emitter), chip.program_id(emitter, 0), chip.num_programs(emitter, 0)
+    predicate = registers["i1"]
+    chip.barrier(emitter), chip.branch(emitter, "l"), chip.branch_if(emitter, predicate, "l", True), chip.exit(emitter)
+    for access in accesses(emitter, registers["w64"]):
+        if access.cache not in STORES_ONLY:
+            chip.load(emitter, access)
+        if access.cache not in LOADS_ONLY:
+            chip.store(emitter, access)
+    return {inst.opcode for inst in emitter.function.insts()}
+
+
+def accesses(emitter: Code, address: Slice) -> list[Access]:
+    hints = [(c, e, False) for c in CACHES for e in EVICTIONS if not (c and e)] + [("", "", True)]
+    form_of = {8: "e8", 16: "e16", 32: "w32", 64: "w64"}
+    return [
+        Access(tuple(emitter.new_register(form_of[bits]) for _ in range(count)), bits, address, 0, None, 0, *hint)
+        for (bits, count), hint in itertools.product(ACCESSES, hints)
+    ]
+
+
+@pytest.mark.parametrize("fusion", [True, False])
+def test_every_opcode_of_every_rule_is_in_the_table_for_sm_80(fusion):
+    opcodes = set().union(*(emitted_by_rule(key, fusion) for key in PtxChip(fusion).rules))
+    assert len(opcodes) > 250
+    assert lowest_version(opcodes, "sm_80") == (7, 0)
+
+
+def test_every_opcode_of_the_chip_is_in_the_table_for_sm_80():
+    opcodes = emitted_by_chip()
+    assert {"ld.global.v4.b32", "st.global.wt.u8", "ld.volatile.global.b16", "mov.b64", "prmt.b32"} <= opcodes
+    assert lowest_version(opcodes, "sm_80") == (7, 4), "eviction priorities are of 7.4"
+    assert lowest_version({o for o in opcodes if "L1::" not in o}, "sm_80") == (7, 0)
+
+
+def test_an_opcode_that_no_table_knows_is_a_bug_of_the_rules():
+    with pytest.raises(InternalError, match=r"add\.f31"):
+        lowest_version(["add.f31"], "sm_80")
+
+
+def test_an_opcode_of_a_later_chip_is_a_bug_of_the_rules():
+    later = next(o for row in isa.ROWS.values() for f in row.forms if f.sm > 80 for o in itertools.islice(f.opcodes(), 1))
+    with pytest.raises(InternalError, match="needs sm_"):
+        lowest_version([later], "sm_80")
