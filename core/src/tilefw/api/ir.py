@@ -29,6 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilefw.tile import elementwise, types
 from tilefw.tile.dialect import Tile, context
 from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
+from tilefw.tile.kernel_info import entry_of
 from tilefw.tile.ops import (
     AddPtrOp,
     BarrierOp,
@@ -46,7 +47,7 @@ from tilefw.tile.ops import (
     StoreOp,
     TransOp,
 )
-from tilefw.tile.text import parse, verify
+from tilefw.tile.text import parse, verify, with_locations
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
 __all__ = [
@@ -56,6 +57,6 @@ __all__ = [
     "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
     "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter", "Row",
     "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType",
-    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "op_type_rewrite_pattern", "parse",
-    "types", "verify",
+    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "entry_of", "op_type_rewrite_pattern",
+    "parse", "types", "verify", "with_locations",
 ]
