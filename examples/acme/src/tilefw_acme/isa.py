@@ -23,7 +23,7 @@ BITS = {"v": 32, "p": 1, "d": 64, "i": 32}  # of an operand, by its letter
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One instruction: a letter for each result and operand, latency in cycles; `control` names its flow where it has no meaning."""
+    """One instruction: a letter for each result and operand, latency in cycles; `control` is its flow where it has no meaning."""
 
     results: str
     operands: str

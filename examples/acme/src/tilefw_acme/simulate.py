@@ -43,10 +43,11 @@ class Simulator(SimulatorDevice):
 
 def decode(function: Function, name: str) -> Program:
     """A function as a program of the simulator kit; raises CodeError, with the line, for what the X1 does not have."""
-    insts = [inst for block in function.blocks for inst in block.insts]
+    insts: list[Inst] = []
     labels: dict[str, int] = {}
     for block in function.blocks:
-        labels[block.label] = sum(len(b.insts) for b in function.blocks[: len(labels)])
+        labels[block.label] = len(insts)
+        insts += block.insts
     listed: Any = function.attributes["parameters"]
     workgroup: Any = function.attributes["workgroup"]
     return Program(
