@@ -74,8 +74,8 @@ def test_every_verb_has_help(tilefw, verb):
         (["compile", "vector_ad"], 2, "did you mean 'vector_add'"),
         (["compile", "vector_add", "--emit", "sass"], 2, "invalid choice"),
         (["compile", "vector_add", "--signature", "x=*fp32"], 2, "does not go with"),
-        (["compile", "vector_add", "--option", "num_warp=8"], 1, "did you mean 'num_warps'"),
-        (["compile", "vector_add", "--option", "num_warps=3"], 1, "power of two"),
+        (["compile", "vector_add", "--option", "num_warp=8"], 2, "did you mean 'num_warps'"),
+        (["compile", "vector_add", "--option", "num_warps=3"], 2, "power of two"),
         (["compile", "vector_add", "--emit", "lane"], 1, "no level 'lane'"),
         (["compile", "vector_add", "--emit", "bin"], 1, "no binary"),
         (["compile", "vector_add", "-o", "/nowhere/x"], 2, "cannot be written"),
@@ -83,6 +83,8 @@ def test_every_verb_has_help(tilefw, verb):
         (["compile", "nowhere.ttir"], 2, "not read yet"),
         (["compile", "nowhere.py:f"], 2, "no file"),
         (["compile", "nowhere.py"], 2, "which function"),
+        (["opt", "nowhere.mlir"], 2, "cannot be read"),
+        (["opt", "-", "--pipelin", "cse"], 2, "did you mean '--pipeline'"),
         (["simulate", "x.ptx"], 2, "--launch"),
         (["simulate", "nowhere.ptx", "--launch", "nowhere.yaml", "--target", "reference"], 1, "cannot be read"),
     ],
@@ -194,6 +196,21 @@ def test_compile_a_function_of_a_file_and_the_text_it_gave(tilefw, kernel_file, 
     assert tilefw("compile", f"{kernel_file}:doble")[0] == 2
     code, _, err = tilefw("compile", f"{kernel_file}:double")
     assert code == 1 and "x_ptr" in err
+
+
+def test_opt_pipelines_and_outputs(tilefw, tmp_path):
+    text = tmp_path / "add.mlir"
+    assert tilefw("compile", "vector_add", "--emit", "tile", "-o", text)[0] == 0
+    code, _, err = tilefw("opt", text, "-p", "canonicalise")
+    assert code == 2 and "did you mean 'canonicalize'" in err
+    assert tilefw("opt", text, "-p", "cse{")[0] == 2
+    code, _, err = tilefw("opt", text, "-o", tmp_path / "nowhere" / "x")
+    assert code == 2 and "cannot be written" in err
+    code, out, err = tilefw("opt", text, "-p", "default,tile-to-lane", "--print-between-passes")
+    assert code == 0 and "lane." in out and "ModuleOp" not in err
+    dumped = tmp_path / "dumped.mlir"
+    dumped.write_text(err.split("// ----- after tile-to-lane -----")[1])
+    assert tilefw("opt", dumped)[:2] == (0, out)
 
 
 @pytest.mark.parametrize("text", ["", "func.func", "builtin.module {", "\x00\xff", "x" * 100_000, "(" * 20_000])

@@ -7,12 +7,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import CompileError, UnsupportedError, UsageError
+from tilefw.api.errors import CompileError, LaunchError, UnsupportedError, UsageError
 from tilefw.cli.arguments import assignment, literal, parser, whole
+from tilefw.cli.opt import print_after
 from tilefw.cli.output import write_file
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
+    from tilefw.api.backend import CompileOptions
+    from tilefw.api.target import TargetInfo
     from tilefw.runtime.compiler import Source
 
 LEVELS = ("tile", "lane", "machine", "asm", "bin")
@@ -21,14 +24,14 @@ LEVELS = ("tile", "lane", "machine", "asm", "bin")
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
 
-    from tilefw.runtime import compiler, config, options
+    from tilefw.runtime import compiler, config
     from tilefw.runtime.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
     source, keywords = _source(args)
     keywords |= {name: literal(value) for name, value in args.option}
-    request = options.resolve(keywords, target.info, keep_levels=args.emit in ("tile", "lane", "machine"))
-    watch = compiler.Watch(dump=_dump if args.print_between_passes else None)
+    request = _request(args, keywords, target.info)
+    watch = compiler.Watch(dump=print_after if args.print_between_passes else None)
     watched = args.print_between_passes or args.time_passes
     assemble = args.emit in ("asm", "bin")
     compiled = compiler.compile_source(source, target, request, assemble=assemble, watch=watch if watched else None)
@@ -41,6 +44,16 @@ def main(summary: str, argv: list[str]) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
     return 0
+
+
+def _request(args: argparse.Namespace, keywords: dict[str, Any], info: TargetInfo) -> CompileOptions:
+    """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
+    from tilefw.runtime import options
+
+    try:
+        return options.resolve(keywords, info, keep_levels=args.emit in ("tile", "lane", "machine"))
+    except LaunchError as error:
+        raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
 
 
 def _parser(summary: str) -> Any:
@@ -103,10 +116,6 @@ def _level(artifact: Artifact, level: str) -> bytes:
 
 def _line(text: str) -> bytes:
     return (text if text.endswith("\n") else text + "\n").encode()
-
-
-def _dump(name: str, module: Any) -> None:
-    print(f"// ----- after {name} -----\n{module}", file=sys.stderr)
 
 
 def _print_times(passes: list[tuple[str, float]], times: Any) -> None:

@@ -5,14 +5,14 @@ Passes and dialects of plugins come as data, name to `"module:attribute"`, and a
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from xdsl.ir import Dialect
-from xdsl.passes import ModulePass, PassPipeline
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import parse_pipeline as parse_specs
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from tilefw.api.errors import InternalError, IRError, KernelError, Place, UsageError
@@ -55,24 +55,39 @@ def opt(
         raise
     except Exception as error:
         raise InternalError(f"a pass of `{pipeline}` failed on {name}: {type(error).__name__}: {error}") from error
-    return _print(module, generic)
+    return printed(module, generic)
 
 
 def parse_pipeline(pipeline: str, passes: Mapping[str, str]) -> list[ModulePass]:
-    """The passes that a pipeline names. Raises UsageError (TFW0404)."""
+    """The passes that a pipeline names, `default` among them standing for the usual ones. Raises UsageError (TFW0404)."""
     if not pipeline.strip():
         return []
-    if pipeline.strip() == DEFAULT:
+    try:
+        specs = list(parse_specs(pipeline))
+        for spec in specs:
+            if spec.name not in (DEFAULT, *passes):
+                raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, [DEFAULT, *sorted(passes)]))
+        return [made for spec in specs for made in _made(spec, passes)]
+    except (ArgSpecParseError, ValueError, TypeError) as error:
+        reason = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "malformed"
+        raise _wrong(pipeline, reason, "a pipeline is `pass,pass{option=value}`") from None
+
+
+def _made(spec: Any, passes: Mapping[str, str]) -> list[ModulePass]:
+    if spec.name == DEFAULT:
         from tilefw.passes.pipeline import default_passes
 
         return default_passes()
-    available = {name: (lambda target=target: _load(target)) for name, target in passes.items()}
-    try:
-        return list(PassPipeline.parse_spec(available, pipeline).passes)
-    except (ArgSpecParseError, ValueError, TypeError) as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else "malformed"
-        helped = f"passes: {', '.join([DEFAULT, *sorted(passes)])}"
-        raise UsageError(f"the pipeline `{pipeline}` is wrong: {reason}", "TFW0404", help=helped) from None
+    return [_load(passes[spec.name]).from_pass_spec(spec)]
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"passes: {', '.join(known)}"
+
+
+def _wrong(pipeline: str, reason: str, help: str) -> UsageError:
+    return UsageError(f"the pipeline `{pipeline}` is wrong: {reason}", "TFW0404", help=help)
 
 
 def _load(target: str) -> Any:
@@ -93,7 +108,8 @@ def _dialects_of(text: str, dialects: Mapping[str, str]) -> list[Dialect]:
     return found
 
 
-def _print(module: Any, generic: bool) -> str:
+def printed(module: Any, generic: bool = False) -> str:
+    """The module as text that `opt` reads back."""
     from io import StringIO
 
     from xdsl.printer import Printer
@@ -101,43 +117,3 @@ def _print(module: Any, generic: bool) -> str:
     stream = StringIO()
     Printer(stream, print_generic_format=generic).print_op(module)
     return stream.getvalue() + "\n"
-
-
-def main(
-    argv: Sequence[str], passes: Mapping[str, str] | None = None, dialects: Mapping[str, str] | None = None, out: Any = None
-) -> int:
-    """The command line; 0 when all is well. Errors are raised, for the caller to print."""
-    parser = argparse.ArgumentParser(prog="tilefw opt", description="passes over IR text of any level")
-    parser.add_argument("file", help="the IR text; - for standard input")
-    parser.add_argument("-p", "--pipeline", default="", help="comma-separated passes, or `default`")
-    parser.add_argument("-o", "--output", help="write here instead of to standard output")
-    parser.add_argument("--generic", action="store_true", help="print the generic form")
-    parser.add_argument("--print-between-passes", action="store_true", help="print the module after every pass, to standard error")
-    args = parser.parse_args(list(argv))
-    dump = _print_after if args.print_between_passes else None
-    text = _read(args.file)
-    result = opt(
-        text, args.pipeline, name=args.file, passes=passes, dialects=dialects, generic=args.generic, print_after=dump
-    )
-    if args.output:
-        with open(args.output, "w", encoding="utf-8") as stream:
-            stream.write(result)
-    else:
-        (out or sys.stdout).write(result)
-    return 0
-
-
-def _print_after(name: str, module: Any) -> None:
-    print(f"// after {name}\n{module}", file=sys.stderr)
-
-
-def _read(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read()
-    try:
-        with open(file, encoding="utf-8") as stream:
-            return stream.read()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}", "TFW0404") from None
-    except UnicodeDecodeError:
-        raise IRError(f"{file} is no text", "TFW0401", Place(file, 1)) from None
