@@ -31,7 +31,8 @@ def form(name: str) -> str:
 def operands(key: str, emitter: Code) -> list[Element]:
     """Registers of the key's types, as many as its row takes: tried from three down to one."""
     row, _, names = key.partition(".")
-    name = next(n for n in sorted([*FORM, *SMALL, "i8x4", "i16x2", "f16x2", "bf16x2"], key=len, reverse=True) if names.startswith(n))
+    known = sorted([*FORM, *SMALL, "i8x4", "i16x2", "f16x2", "bf16x2"], key=len, reverse=True)
+    name = next(n for n in known if names.startswith(n))
     registers: list[Element] = [emitter.new_register(form(name)) for _ in range(3)]
     return [emitter.new_register("i1"), *registers[:2]] if row == "select" else registers
 

@@ -329,9 +329,27 @@ def _compare(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
 
 
 def _and(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
-    a, b = (known[operand] for operand in op.operands)
-    ones = (1,) * len(a.constancy)
-    return Facts(ones, ones, tuple(map(gcd, a.constancy, b.constancy)))
+    """Low bits that are zero in one are zero in both."""
+    return _each(max, *(known[operand] for operand in op.operands))
+
+
+def _or(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
+    """Or, exclusive or, the smaller, the larger: low bits that are zero in both stay so."""
+    return _each(gcd, *(known[operand] for operand in op.operands))
+
+
+def _each(joined: Callable[[int, int], int], a: Facts, b: Facts) -> Facts:
+    """Element by element, with no runs."""
+    starts = zip(a.divisibility, b.divisibility, a.contiguity, b.contiguity, strict=True)
+    divisibility = tuple(joined(_power(_at_starts(da, ca, 1)), _power(_at_starts(db, cb, 1))) for da, db, ca, cb in starts)
+    return Facts(divisibility, (1,) * len(divisibility), tuple(map(gcd, a.constancy, b.constancy)))
+
+
+def _trunci(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
+    """What surely fits stays as it is; of the rest the low bits do, but runs may break."""
+    facts = known[op.operands[0]]
+    within = _within(facts, _bits(op))
+    return within if within.low is not None else _each(max, facts, facts)
 
 
 def _load(op: LoadOp | LoadBlockOp, known: FactsAnalysis) -> Facts:
@@ -345,5 +363,6 @@ _RULES: dict[type[Operation], _Rule] = {
 }
 _ROW_RULES: dict[str, _Rule] = {
     "addi": _addi, "subi": _subi, "muli": _muli, "shl": _shl, "exts": _cast, "extu": _extu, "select": _select, "andi": _and,
-    "ori": _and, "xori": _and, **{name: _compare for name in ("eqi", "nei", "lts", "les", "gts", "ges")},
+    "trunci": _trunci, **dict.fromkeys(("ori", "xori", "mins", "maxs", "minu", "maxu"), _or),
+    **dict.fromkeys(("eqi", "nei", "lts", "les", "gts", "ges"), _compare),
 }

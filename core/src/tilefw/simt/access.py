@@ -110,19 +110,25 @@ class Addressing:
 
     def _width(self, op: ops.LoadBlockOp | ops.StoreBlockOp, layout: LinearLayout) -> int:
         """Consecutive registers along a dim of stride 1, as far as alignment and bounds allow."""
-        strides = [1]
-        for size in reversed(op.block[1:]):
-            strides.insert(0, strides[0] * size)
         best = 1
         for d, stride in enumerate(op.strides):
-            if self.facts.constant(stride) != 1:
-                continue
-            run = 0
-            while run < len(layout.register) and layout.register[run] == strides[d] << run and 1 << run < op.block[d]:
-                run += 1
-            # The other bases of this dim must keep accesses aligned: with disjoint bases they are multiples of the run.
-            best = max(best, min(1 << run, access_width(op, d, self.facts, self.access_bytes)))
+            if self.facts.constant(stride) == 1:
+                # The other bases of this dim must keep accesses aligned: with disjoint bases they are multiples of the run.
+                best = max(best, min(_run(layout, d), access_width(op, d, self.facts, self.access_bytes)))
         return best
+
+    def computed(
+        self, op: ops.LoadOp | ops.StoreOp, layout: LinearLayout, address: SSAValue, mask: SSAValue | None
+    ) -> tuple[SSAValue, SSAValue | None, dict[str, object]]:
+        """Addresses, mask and width of an access whose addresses are computed one by one: of each wide access its first."""
+        runs = [(min(_run(layout, d), self.facts.width(op, d, self.access_bytes)), d) for d in range(len(layout.shape))]
+        width = max(runs)[0] if runs and layout.disjoint else 1
+        firsts = range(0, layout.registers, width)
+        address = self.builder.pick(address, firsts)
+        if mask is not None and types.shape_of(mask.type)[0] > 1:
+            mask = self.builder.pick(mask, firsts)
+        n = len(firsts)
+        return address, mask, {"width": width, "slots": range(n), "immediates": [0] * n}
 
     def _size(self, op: ops.LoadBlockOp | ops.StoreBlockOp) -> int:
         return types.dtype_of(op.block_type).storage_bits // 8
@@ -204,3 +210,13 @@ class Addressing:
             if check == "both":
                 mask = self.both(mask, b.op("ges", each, b.constant(0, each.type)))
         return mask
+
+
+def _run(layout: LinearLayout, dim: int) -> int:
+    """How many of a lane's registers in a row hold consecutive elements along `dim`."""
+    stride, run = 1, 0
+    for size in layout.shape[dim + 1 :]:
+        stride *= size
+    while run < len(layout.register) and layout.register[run] == stride << run and 1 << run < layout.shape[dim]:
+        run += 1
+    return 1 << run

@@ -108,8 +108,10 @@ class Assignment:
     def _preference(self, op: Operation, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
         """The dims from the fastest in memory, and how many elements one access can take."""
         default = tuple(reversed(range(len(shape))))
-        if not isinstance(op, ops.LoadBlockOp | ops.StoreBlockOp):
-            return default, 1
+        if isinstance(op, ops.LoadOp | ops.StoreOp):
+            width, fastest = max((self.facts.width(op, d, self.machine.access_bytes), d) for d in default)
+            return (fastest, *(d for d in default if d != fastest)), width
+        assert isinstance(op, ops.LoadBlockOp | ops.StoreBlockOp)
         fast = [d for d in default if self.facts.constant(op.strides[d]) == 1 and shape[d] > 1]
         if not fast:
             return default, 1

@@ -52,7 +52,7 @@ class _Function:
         self.function = function
         self.machine = machine
         self.pointer = pointer
-        self.facts = Facts()
+        self.facts = Facts(function)
         self.assignment = Assignment(function, machine, self.facts)
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
@@ -168,11 +168,13 @@ class _Function:
 
     def load(self, op: ops.LoadOp) -> None:
         for layout in self._repeatable(op):
-            n = 1 if layout is None else layout.registers
+            address = self.pointers(op, layout)
             mask = None if op.mask is None else self.get(op.mask, layout)
             other = None if op.other is None else self.get(op.other, layout)
-            how = {"width": 1, "slots": range(n), "immediates": [0] * n}
-            self.put(op.results[0], layout, self.emit_load(op, layout, self.pointers(op, layout), mask, other, how, op.pointer))
+            how: dict[str, Any] = {"width": 1, "slots": range(1), "immediates": [0]}
+            if layout is not None:
+                address, mask, how = self.address.computed(op, layout, address, mask)
+            self.put(op.results[0], layout, self.emit_load(op, layout, address, mask, other, how, op.pointer))
 
     def load_block(self, op: ops.LoadBlockOp) -> None:
         for layout in self._repeatable(op):
@@ -205,10 +207,10 @@ class _Function:
             first = LinearLayout((), (), (0,) * (self.machine.lanes.bit_length() - 1), (0,) * (self.machine.warps.bit_length() - 1))
             address, value = self.builder.splat(address, 1), self.builder.splat(value, 1)
             mask = None if mask is None else self.builder.splat(mask, 1)
-            layout = first
+            layout, how = first, {"width": 1, "slots": range(1), "immediates": [0]}
+        else:
+            address, mask, how = self.address.computed(op, layout, address, mask)
         mask = self.address.both(mask, self.address.only_copy(layout))
-        n = layout.registers
-        how = {"width": 1, "slots": range(n), "immediates": [0] * n}
         self._access(lane.StoreOp, op, {"address": address, "value": value, "mask": mask}, how, op.pointer, [])
 
     def store_block(self, op: ops.StoreBlockOp) -> None:
