@@ -90,6 +90,22 @@ def test_numbers_specialise_as_in_triton(value: Any, kind: str) -> None:
     assert signature_of(kernel, X, value, 0.5, BLOCK=8)["n"] == kind
 
 
+@pytest.mark.parametrize(("value", "plain"), [
+    (np.int64(8), 8), (np.uint8(8), 8), (np.bool_(True), True), (np.float32(0.5), 0.5), (np.float16(2), 2.0), (8, 8), ("relu", "relu"),
+])
+def test_numpy_scalars_are_python_numbers_at_compile_time(value: Any, plain: Any) -> None:
+    constexprs = specialize(kernel, bind(kernel, (X, 2, 0.5), {"BLOCK": value})[0])[1]
+    assert constexprs["BLOCK"] == plain and type(constexprs["BLOCK"]) is type(plain)
+
+
+def test_scalars_of_ml_dtypes_are_numbers() -> None:
+    import ml_dtypes
+
+    for value, kind in ((ml_dtypes.bfloat16(2), "fp32"), (ml_dtypes.float8_e4m3fn(1), "fp32"), (ml_dtypes.int4(3), "i32"),
+                        (ml_dtypes.uint4(3), "i32")):
+        assert signature_of(kernel, X, value, 0.5, BLOCK=8)["n"] == kind
+
+
 @pytest.mark.parametrize(("dtype", "kind"), [
     ("float16", "*fp16"), ("float64", "*fp64"), ("int8", "*i8"), ("uint8", "*u8"), ("int64", "*i64"), ("uint32", "*u32"),
     ("bool", "*i1"),
@@ -176,7 +192,7 @@ def test_arguments_of_other_types_are_launch_errors(value: Any) -> None:
 
 
 def test_an_integer_beyond_64_bits_is_a_launch_error() -> None:
-    for value in (2**64, -(2**63) - 1):
+    for value in (2**64, -(2**63) - 1, 10**5000):
         with pytest.raises(LaunchError, match="does not fit 64 bits"):
             kernel[(1,)](X, value, 0.5, BLOCK=8)
 

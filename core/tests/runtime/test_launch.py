@@ -12,7 +12,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api import BufferView, CheckError, CodeError, InternalError, LaunchError, Scalar
 from tilefw.api.target import TargetInfo
-from tilefw.runtime import loader
+from tilefw.runtime import loader, options
 from tilefw.runtime.binding import grid_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -180,6 +180,14 @@ def test_launch_keywords_are_a_closed_set(keywords, code, words):
     with pytest.raises(tilefw.KernelError, match=words) as caught:
         launch(np.ones(4, np.float32), np.zeros(4, np.float32), **keywords)
     assert caught.value.code == code
+
+
+def test_a_workgroup_larger_than_the_chips_is_not_compiled():
+    chip = TargetInfo("toy-chip", "toy", "chip", "", "toy:Backend", frozenset(), limits={"lanes": 32, "threads_per_workgroup": 1024})
+    assert options.resolve({"num_warps": 32}, chip).num_warps == 32
+    with pytest.raises(tilefw.LaunchError, match="2048 threads") as caught:
+        options.resolve({"num_warps": 64}, chip)
+    assert caught.value.code == "TFW0321" and caught.value.help == "use num_warps=32 or less"
 
 
 def test_an_executor_that_is_not_there_is_refused_by_name():

@@ -264,7 +264,7 @@ def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str,
         if isinstance(value, constexpr):
             value = value.value
         if parameter.is_constexpr or value is None:
-            constexprs[name] = value
+            constexprs[name] = _plain(value)
             continue
         kind = argument_type(kernel, parameter, value)
         if kind is None:
@@ -296,7 +296,7 @@ def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -
     if not kind:
         if not -(2**63) <= value < 2**64:
             raise LaunchError(
-                f"argument `{parameter.name}` of kernel `{kernel.__name__}`: {value} does not fit 64 bits", "TFW0303"
+                f"argument `{parameter.name}` of kernel `{kernel.__name__}`: {_shown(value)} does not fit 64 bits", "TFW0303"
             )
         kind = "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
     if kind.startswith(("fp", "bf", "*")) or kind == "i1" or not parameter.specialize:
@@ -305,6 +305,11 @@ def _integer_type(kernel: JITFunction, parameter: KernelParameter, value: int) -
     if value == 1 and not parameter.annotation:
         return f"{kind}:1"
     return f"{kind}:16" if parameter.align and value % 16 == 0 else kind
+
+
+def _shown(value: int) -> str:
+    # Python writes no integers of more than some thousand digits.
+    return str(value) if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
 
 
 def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
@@ -327,15 +332,28 @@ def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> 
     return f"{kind}:16" if aligned else kind
 
 
+def _plain(value: Any) -> Any:
+    """A compile-time value as kernels know it: a NumPy scalar is Python's own number, anything else is itself."""
+    number = None if isinstance(value, int | float | str | None) else _number(value)
+    return value if number is None else number
+
+
 def _number(value: Any) -> int | float | None:
-    """A number of another library (a NumPy scalar) as Python's own."""
+    """A number of another library (a NumPy or ml_dtypes scalar) as Python's own."""
     import numbers
 
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
-    return bool(value) if type(value).__name__ in ("bool", "bool_") else None
+    kind = type(value)
+    if kind.__name__ in ("bool", "bool_"):
+        return bool(value)
+    # The scalars of ml_dtypes, which are registered with no class of `numbers`.
+    element = kind.__name__ if kind.__module__.partition(".")[0] == "ml_dtypes" else ""
+    if not element:
+        return None
+    return int(value) if element.lstrip("u").startswith("int") else float(value)
 
 
 def _unfit(kernel: JITFunction, parameter: KernelParameter, what: str, help: str) -> LaunchError:

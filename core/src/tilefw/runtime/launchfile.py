@@ -122,6 +122,8 @@ class _Reader:
             place = self._place(event.start_mark.line + 1, event.start_mark.column + 1)
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
                 raise CodeError("anchors and aliases are not part of launch files", code="TFW0932", place=place)
+            if getattr(event, "tag", None):
+                raise CodeError(f"the tag {event.tag} is not part of launch files", code="TFW0932", place=place)
             if depth > DEPTH_LIMIT:
                 raise CodeError("a launch file is not nested so deeply", code="TFW0932", place=place, help=_SHAPE)
 

@@ -68,9 +68,22 @@ def resolve(
                 help=suggest(name, known_keywords(info), what="launch keywords"),
             )
     chosen = {**info.default_options, **keywords}
+    _refuse_too_many_warps(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
     extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
     return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, extra=extra)
+
+
+def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:
+    """Code for a larger workgroup than the chip's could be made, but never launched."""
+    lanes, threads = info.limits.get("lanes"), info.limits.get("threads_per_workgroup")
+    warps = chosen.get("num_warps", 1)
+    if lanes is not None and threads is not None and warps * lanes > threads:
+        raise LaunchError(
+            f"num_warps={warps} is too much for {info.name}", code="TFW0321",
+            note=f"{warps} warps of {lanes} lanes are {warps * lanes} threads; a workgroup has at most {threads}",
+            help=f"use num_warps={1 << (threads // lanes).bit_length() - 1} or less",
+        )
 
 
 def known_keywords(info: TargetInfo) -> list[str]:
