@@ -11,22 +11,26 @@ from __future__ import annotations
 from tilefw.tile.elementwise import error as e
 from tilefw.tile.elementwise.row import Row, Rows
 
+_select = Rows(operands=("bool", "T:any", "T:any"), result="same")
 _integer = Rows(operands=("T:int",), result="to:int")
+_float = Rows(operands=("T:float",), result="to:float", error=e.ROUNDED, rounding=True)
 _to_float = Rows(operands=("T:int",), result="to:float", error=e.ROUNDED)
 _from_float = Rows(operands=("T:float",), result="to:int", error=e.JUMPING)
-_pointer = Rows(operands=("T:ptr",), result="to:int", group="cast.pointer")
+_bits = Rows(operands=("T:any",), result="to:any")
+_address = Rows(operands=("T:ptr",), result="to:int")
+_pointer = Rows(operands=("T:int",), result="to:ptr")
 
 ROWS: tuple[Row, ...] = (
-    Row("select", ("bool", "T:any", "T:any"), "same", "select", "x where the condition holds, else y"),
-    _integer("exts", None, "to a wider integer, sign extended", group="cast.ext"),
-    _integer("extu", None, "to a wider integer, zero extended", group="cast.ext"),
-    _integer("trunci", None, "to a narrower integer: the low bits", group="cast.trunc"),
-    Row("castf", ("T:float",), "to:float", "cast.float", "float to float, rounding rtne or rtz", error=e.ROUNDED, rounding=True),
-    _to_float("s2f", None, "signed integer to float, nearest even", group="cast.s2f"),
-    _to_float("u2f", None, "unsigned integer to float, nearest even", group="cast.u2f"),
-    _from_float("f2s", None, "float to signed integer towards zero, clamping; 0 for NaN", group="cast.f2s"),
-    _from_float("f2u", None, "float to unsigned integer towards zero, clamping; 0 for NaN", group="cast.f2u"),
-    Row("bitcast", ("T:any",), "to:any", "cast.bitcast", "the same bits as another type of the same width"),
-    _pointer("ptr_to_int", None, "the address of a pointer"),
-    _pointer("int_to_ptr", None, "the pointer at an address", operands=("T:int",), result="to:ptr"),
+    _select(    "select",     "select",       "x where the condition holds, else y"),
+    _integer(   "exts",       "cast.ext",     "to a wider integer, sign extended"),
+    _integer(   "extu",       "cast.ext",     "to a wider integer, zero extended"),
+    _integer(   "trunci",     "cast.trunc",   "to a narrower integer: the low bits"),
+    _float(     "castf",      "cast.float",   "float to float, rounding rtne or rtz"),
+    _to_float(  "s2f",        "cast.s2f",     "signed integer to float, nearest even"),
+    _to_float(  "u2f",        "cast.u2f",     "unsigned integer to float, nearest even"),
+    _from_float("f2s",        "cast.f2s",     "float to signed integer towards zero, clamping; 0 for NaN"),
+    _from_float("f2u",        "cast.f2u",     "float to unsigned integer towards zero, clamping; 0 for NaN"),
+    _bits(      "bitcast",    "cast.bitcast", "the same bits as another type of the same width"),
+    _address(   "ptr_to_int", "cast.pointer", "the address of a pointer"),
+    _pointer(   "int_to_ptr", "cast.pointer", "the pointer at an address"),
 )

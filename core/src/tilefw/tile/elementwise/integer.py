@@ -18,52 +18,61 @@ def _by_zero(x: m.Array, y: m.Array) -> m.Array:
     return y == 0
 
 
-_same = Rows(operands=_TWO, result="same")
-_unary = Rows(operands=_ONE, result="same")
-_compare = Rows(operands=_TWO, result="bool", group="int.cmp")
+_plain = Rows(operands=_TWO, result="same")
+_commuting = Rows(operands=_TWO, result="same", commutative=True)
+_high = Rows(operands=_TWO, result="same", commutative=True, absorbing=0, wants_bits=True)
+_quotient = Rows(operands=_TWO, result="same", identity=1, undefined=_by_zero)
+_remainder = Rows(operands=_TWO, result="same", undefined=_by_zero)
 _shift = Rows(operands=_TWO, result="same", identity=0, wants_bits=True)
+_extreme = Rows(operands=_TWO, result="same", commutative=True, same_operands="x")
+_compare = Rows(operands=_TWO, result="bool")
+_unary = Rows(operands=_ONE, result="same")
+_count = Rows(operands=_ONE, result="same", unsigned=True, wants_bits=True)
 
 ROWS: tuple[Row, ...] = (
-    _same("addi", np.add, "x + y, wrapping", group="int.add", commutative=True, identity=0),
-    _same("subi", np.subtract, "x - y, wrapping", group="int.sub", identity=0, same_operands=0),
-    _same("muli", np.multiply, "the low half of x * y", group="int.mul", commutative=True, identity=1, absorbing=0),
-    _same("mulhs", m.multiply_high, "the high half of the signed product", group="int.mulhi", commutative=True, absorbing=0,
-          wants_bits=True),
-    _same("mulhu", m.multiply_high, "the high half of the unsigned product", group="int.mulhi", commutative=True, absorbing=0,
-          wants_bits=True, unsigned=True),
-    _same("divs", m.divide_truncating, "signed quotient, truncated towards zero; anything for y = 0", group="int.div",
-          identity=1, undefined=_by_zero),
-    _same("divu", m.divide_unsigned, "unsigned quotient; anything for y = 0", group="int.div", identity=1, undefined=_by_zero,
-          unsigned=True),
-    _same("rems", m.remainder_truncating, "signed remainder, with the sign of x; anything for y = 0", group="int.rem",
-          undefined=_by_zero),
-    _same("remu", m.remainder_unsigned, "unsigned remainder; anything for y = 0", group="int.rem", undefined=_by_zero,
-          unsigned=True),
-    _same("andi", np.bitwise_and, "bitwise and", group="int.and", commutative=True, identity=-1, absorbing=0, same_operands="x"),
-    _same("ori", np.bitwise_or, "bitwise or", group="int.or", commutative=True, identity=0, absorbing=-1, same_operands="x"),
-    _same("xori", np.bitwise_xor, "bitwise exclusive or", group="int.xor", commutative=True, identity=0, same_operands=0),
-    _shift("shl", m.shift_left, "x shifted left by y bits; 0 when y, unsigned, is the width or more", group="int.shl",
-           unsigned=True),
-    _shift("shrs", m.shift_right_signed, "x shifted right, sign filled; all sign when y is the width or more", group="int.shr"),
-    _shift("shru", m.shift_right_unsigned, "x shifted right, zero filled; 0 when y is the width or more", group="int.shr",
-           unsigned=True),
-    _unary("absi", np.abs, "|x|; the smallest integer is its own", group="int.abs"),
-    _same("mins", np.minimum, "signed minimum", group="int.min", commutative=True, same_operands="x"),
-    _same("maxs", np.maximum, "signed maximum", group="int.max", commutative=True, same_operands="x"),
-    _same("minu", np.minimum, "unsigned minimum", group="int.min", commutative=True, same_operands="x", identity=-1, absorbing=0,
-          unsigned=True),
-    _same("maxu", np.maximum, "unsigned maximum", group="int.max", commutative=True, same_operands="x", identity=0, absorbing=-1,
-          unsigned=True),
-    _unary("clz", m.leading_zeros, "leading zero bits; the width for 0", group="int.clz", unsigned=True, wants_bits=True),
-    _unary("popc", m.population_count, "one bits", group="int.popc", unsigned=True, wants_bits=True),
-    _compare("eqi", np.equal, "x == y", commutative=True, same_operands=True),
-    _compare("nei", np.not_equal, "x != y", commutative=True, same_operands=False),
-    _compare("lts", np.less, "signed x < y", same_operands=False),
-    _compare("les", np.less_equal, "signed x <= y", same_operands=True),
-    _compare("gts", np.greater, "signed x > y", same_operands=False),
-    _compare("ges", np.greater_equal, "signed x >= y", same_operands=True),
-    _compare("ltu", np.less, "unsigned x < y", same_operands=False, unsigned=True),
-    _compare("leu", np.less_equal, "unsigned x <= y", same_operands=True, unsigned=True),
-    _compare("gtu", np.greater, "unsigned x > y", same_operands=False, unsigned=True),
-    _compare("geu", np.greater_equal, "unsigned x >= y", same_operands=True, unsigned=True),
+    # Sums and products: the low half has no sign.
+    _commuting("addi",  "int.add",   "x + y, wrapping",                       np.add,          identity=0),
+    _plain(    "subi",  "int.sub",   "x - y, wrapping",                       np.subtract,     identity=0, same_operands=0),
+    _commuting("muli",  "int.mul",   "the low half of x * y",                 np.multiply,     identity=1, absorbing=0),
+    _high(     "mulhs", "int.mulhi", "the high half of the signed product",   m.multiply_high),
+    _high(     "mulhu", "int.mulhi", "the high half of the unsigned product", m.multiply_high, unsigned=True),
+
+    # Quotients and remainders.
+    _quotient( "divs", "int.div", "signed x / y, truncated; anything for y = 0",          m.divide_truncating),
+    _quotient( "divu", "int.div", "unsigned x / y; anything for y = 0",                   m.divide_unsigned,      unsigned=True),
+    _remainder("rems", "int.rem", "signed x % y, with the sign of x; anything for y = 0", m.remainder_truncating),
+    _remainder("remu", "int.rem", "unsigned x % y; anything for y = 0",                   m.remainder_unsigned,   unsigned=True),
+
+    # Bits.
+    _commuting("andi", "int.and", "bitwise and",          np.bitwise_and, identity=-1, absorbing=0, same_operands="x"),
+    _commuting("ori",  "int.or",  "bitwise or",           np.bitwise_or,  identity=0, absorbing=-1, same_operands="x"),
+    _commuting("xori", "int.xor", "bitwise exclusive or", np.bitwise_xor, identity=0, same_operands=0),
+
+    # Shifts: y is unsigned.
+    _shift("shl",  "int.shl", "x << y; 0 for y of the width or more",                     m.shift_left,           unsigned=True),
+    _shift("shrs", "int.shr", "x >> y, sign filled; all sign for y of the width or more", m.shift_right_signed),
+    _shift("shru", "int.shr", "x >> y, zero filled; 0 for y of the width or more",        m.shift_right_unsigned, unsigned=True),
+
+    # Order.
+    _unary(  "absi", "int.abs", "|x|; the smallest integer is its own", np.abs),
+    _extreme("mins", "int.min", "signed minimum",                       np.minimum),
+    _extreme("maxs", "int.max", "signed maximum",                       np.maximum),
+    _extreme("minu", "int.min", "unsigned minimum",                     np.minimum, identity=-1, absorbing=0, unsigned=True),
+    _extreme("maxu", "int.max", "unsigned maximum",                     np.maximum, identity=0, absorbing=-1, unsigned=True),
+
+    # Counts.
+    _count("clz",  "int.clz",  "leading zero bits; the width for 0", m.leading_zeros),
+    _count("popc", "int.popc", "one bits",                           m.population_count),
+
+    # Compares.
+    _compare("eqi", "int.cmp", "x == y",          np.equal,         same_operands=True, commutative=True),
+    _compare("nei", "int.cmp", "x != y",          np.not_equal,     same_operands=False, commutative=True),
+    _compare("lts", "int.cmp", "signed x < y",    np.less,          same_operands=False),
+    _compare("les", "int.cmp", "signed x <= y",   np.less_equal,    same_operands=True),
+    _compare("gts", "int.cmp", "signed x > y",    np.greater,       same_operands=False),
+    _compare("ges", "int.cmp", "signed x >= y",   np.greater_equal, same_operands=True),
+    _compare("ltu", "int.cmp", "unsigned x < y",  np.less,          same_operands=False, unsigned=True),
+    _compare("leu", "int.cmp", "unsigned x <= y", np.less_equal,    same_operands=True, unsigned=True),
+    _compare("gtu", "int.cmp", "unsigned x > y",  np.greater,       same_operands=False, unsigned=True),
+    _compare("geu", "int.cmp", "unsigned x >= y", np.greater_equal, same_operands=True, unsigned=True),
 )

@@ -70,10 +70,10 @@ class Row:
 
 
 class Rows:
-    """Makes rows that share some columns: `Rows(operands=…, result=…)(name, meaning, doc, …)`."""
+    """Makes rows that share some columns: `Rows(operands=…, result=…)(name, group, doc, meaning, …)`."""
 
     def __init__(self, **shared: Any) -> None:
         self._shared = shared
 
-    def __call__(self, name: str, meaning: Callable[..., Any] | None, doc: str, **own: Any) -> Row:
-        return Row(name=name, meaning=meaning, doc=doc, **{**self._shared, **own})
+    def __call__(self, name: str, group: str, doc: str, meaning: Callable[..., Any] | None = None, **own: Any) -> Row:
+        return Row(name=name, group=group, doc=doc, meaning=meaning, **{**self._shared, **own})
