@@ -27,3 +27,19 @@ def compiled():
         return tilefw.compile(scaled, target="acme-x1", signature=signature, constexprs={"BLOCK": block})
 
     return compile
+
+
+@tilefw.jit
+def halved_late(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    wide = tl.load(x_ptr + offsets)
+    low = tl.zeros((BLOCK,), dtype=tl.int32)
+    for _ in range(n):
+        low = wide.to(tl.int32)
+        wide = wide * 3 + 1
+    tl.store(out_ptr + offsets, low)
+
+
+@pytest.fixture
+def late():
+    return halved_late

@@ -56,3 +56,11 @@ def test_an_access_out_of_bounds_is_found(scale) -> None:
     finding = caught.value.findings[0]
     assert finding.check == "bounds" and "ld32" in finding.instruction
     assert finding.code_place is not None and finding.code_place.line > 1
+
+
+def test_half_of_a_pair_is_carried_before_the_pair_moves_on(late) -> None:
+    """The low half of the old pair goes into one loop register while the pair itself is overwritten."""
+    x = np.arange(64, dtype=np.int64) + (1 << 33)
+    out = np.empty(64, np.int32)
+    late[(1,)](x, out, 3, BLOCK=64, target="acme-x1")
+    np.testing.assert_array_equal(out, ((x * 3 + 1) * 3 + 1).astype(np.int32))
