@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw.simt.chip import Access, LaneChip, Rule, alias, template
     from tilefw.simt.code import Code, Const, Element
+    from tilefw.simt.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Access", "Code", "Const", "Element", "LaneChip", "Rule", "SimtBackend", "alias", "assign_registers", "entry_of",
-    "lane_to_machine", "template",
+    "Access", "Addresses", "Code", "Combiner", "Const", "Element", "Fusion", "LaneChip", "Rule", "SimtBackend", "alias",
+    "assign_registers", "entry_of", "lane_to_machine", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(("Access", "LaneChip", "Rule", "alias", "template"), "tilefw.simt.chip"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.code"),
+    **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.combine"),
 }
 
 

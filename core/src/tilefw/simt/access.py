@@ -139,9 +139,9 @@ class Addressing:
         for offset, stride in zip(op.offsets, op.strides, strict=True):
             product = b.op("muli", b.extend(self.scalars[offset], self.pointer), b.extend(self.scalars[stride], self.pointer))
             uniform = b.op("addi", uniform, self.scaled(product, size))
-        narrow: SSAValue | None = None
-        bound = 0
         address = b.splat(uniform, 1)
+        narrow: list[tuple[SSAValue, int]] = []
+        bound = 0
         for d, part in enumerate(parts):
             if part is None:
                 continue
@@ -149,12 +149,23 @@ class Addressing:
             reach = _I32_LIMIT if stride is None else op.block[d] * abs(stride) * size
             if stride is not None and bound + reach < _I32_LIMIT:
                 bound += reach
-                term = b.op("muli", part, b.constant(stride * size, part.type))
-                narrow = term if narrow is None else b.op("addi", narrow, term)
+                narrow.append((part, stride * size))
                 continue
             step = b.op("muli", b.extend(self.scalars[op.strides[d]], self.pointer), b.constant(size, self.pointer))
             address = b.op("addi", address, b.op("muli", b.extend(part, self.pointer), b.splat(step, 1)))
-        return address if narrow is None else b.op("addi", address, b.extend(narrow, self.pointer))
+        return b.op("addi", address, self._lane_offset(narrow)) if narrow else address
+
+    def _lane_offset(self, terms: list[tuple[SSAValue, int]]) -> SSAValue:
+        """The sum of index times bytes, in the pointer's width; many chips multiply one 32-bit index to 64 bits at once."""
+        b = self.builder
+        if len(terms) == 1:
+            wide = b.extend(terms[0][0], self.pointer)
+            return b.op("muli", wide, b.constant(terms[0][1], wide.type))
+        products = [b.op("muli", index, b.constant(step, index.type)) for index, step in terms]
+        total = products[0]
+        for product in products[1:]:
+            total = b.op("addi", total, product)
+        return b.extend(total, self.pointer)
 
     def _registers(
         self, op: ops.LoadBlockOp | ops.StoreBlockOp, address: SSAValue, firsts: list[tuple[int, ...]]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
 from tilefw.simt.code import Code, Const, Element
+from tilefw.simt.combine import Combiner
 
 Rule = Callable[..., Any]
 
@@ -41,7 +42,8 @@ class LaneChip(ABC):
 
     `lanes` a warp (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
     gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
-    `w32` a 32-bit element or packed small ones, `w64` a 64-bit element.
+    `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. `combiner` holds the chip's rewrites over
+    selected code, if it has any.
     """
 
     name: str
@@ -51,6 +53,7 @@ class LaneChip(ABC):
     forms: ClassVar[Mapping[str, tuple[str, int, int]]]
     rules: Mapping[str, Rule]
     table: InstructionTable
+    combiner: Combiner | None = None
 
     def rule(self, key: str) -> Rule | None:
         """The rule for a row key: the chip's own, else core's expansion; None where there is neither."""

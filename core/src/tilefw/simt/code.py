@@ -33,6 +33,8 @@ _FOLDS = {
     "andi.i32": lambda x, y: x & y, "ori.i32": lambda x, y: x | y, "xori.i32": lambda x, y: x ^ y,
     "shl.i32": lambda x, y: x << y if y < 32 else 0, "shru.i32": lambda x, y: x >> y if y < 32 else 0,
 }
+# Rows that give their first operand back when the second is this constant.
+_NEUTRAL = {"addi.i32": 0, "subi.i32": 0, "ori.i32": 0, "xori.i32": 0, "shl.i32": 0, "shru.i32": 0, "shrs.i32": 0, "muli.i32": 1}
 
 
 class Code:
@@ -51,6 +53,8 @@ class Code:
         fold = _FOLDS.get(key)
         if fold is not None and all(isinstance(o, Const) for o in operands):
             return Const("i32", fold(operands[0].bits, operands[1].bits) & _MASK32)  # type: ignore[union-attr]
+        if key in _NEUTRAL and isinstance(operands[1], Const) and operands[1].bits == _NEUTRAL[key]:
+            return operands[0]
         memo = (key, operands)
         for scope in reversed(self.scopes):
             if memo in scope:

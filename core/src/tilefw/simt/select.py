@@ -26,6 +26,7 @@ from tilefw.machine.liveness import eliminate_dead
 from tilefw.simt import lane
 from tilefw.simt.chip import Access, LaneChip
 from tilefw.simt.code import Code, Const, Element
+from tilefw.simt.combine import combine
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.literals import float_bits
 from tilefw.simt.parameters import parameters
@@ -59,6 +60,8 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     machine = Function(function.sym_name.data, target, attributes)
     Selector(machine, chip).function(function)
     eliminate_dead(machine, chip.table)
+    if chip.combiner is not None and combine(machine, chip.combiner):
+        eliminate_dead(machine, chip.table)
     if len(machine.blocks) > 1:
         coalesce(machine, chip.table)
     return machine

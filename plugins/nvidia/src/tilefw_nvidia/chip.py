@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
 from tilefw.api.simt import Access, Code, Const, Element, LaneChip
+from tilefw_nvidia.combine import combiner
 from tilefw_nvidia.lower import rules
 from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, WARP
 
@@ -40,6 +41,7 @@ class PtxChip(LaneChip):
 
     def __init__(self, fusion: bool) -> None:
         self.rules = rules(fusion)
+        self.combiner = combiner(fusion)
 
     def literal(self, code: Code, const: Const) -> Operand:
         # Those that PTX has no spelling for go through a register.

@@ -1,0 +1,123 @@
+"""Instruction combining: a chip's table of small rewrites over selected code, each of one instruction and what made its operand.
+
+A `Fusion` puts the instruction that made an operand into the one that reads it: `add.f32 (mul.f32 a, b), c` becomes
+`fma.rn.f32 a, b, c`. `single` asks that nobody else reads the value between, so that no work is done twice; the others leave the
+maker to dead-code elimination. An address that is a register plus a literal moves the literal into the access.
+
+Registers that are written once are values: what made them may be repeated wherever they are read. All others (loop
+variables, results of branches, loads under a predicate) are left alone, as operands too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """`outer` reading, as one of the operands `at`, what `inner` made, as `fused` on `inner`'s operands and the outer's others.
+
+    `fits` says whether the inner's and the others' operands suit the new instruction.
+    """
+
+    outer: str
+    inner: str
+    fused: str
+    at: tuple[int, ...] = (0, 1)
+    single: bool = True
+    fits: Callable[[Sequence[Operand], Sequence[Operand]], bool] = lambda inner, others: True
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """How addresses are summed: `add` on a register and a literal; accesses hold (register, literal) from operand 0, the literal
+    within `limit`."""
+
+    add: str
+    accesses: tuple[str, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """A chip's table: fusions by outer opcode, tried in order, and its address mode."""
+
+    fusions: Mapping[str, Sequence[Fusion]]
+    addresses: Addresses | None = None
+
+
+def combine(function: Function, table: Combiner) -> int:
+    """Rewrite every block from its start, so that a product of one rewrite meets the next; how many were made."""
+    return _Combining(function, table).run()
+
+
+class _Combining:
+    def __init__(self, function: Function, table: Combiner) -> None:
+        self.function = function
+        self.table = table
+        self.made: dict[Reg, tuple[Inst, Block]] = {}
+        self.reads: Counter[Reg] = Counter()
+        writes: Counter[Reg] = Counter()
+        for inst in function.insts():
+            writes.update({piece.reg for piece in inst.writes()})
+            self.reads.update(piece.reg for piece in inst.reads())
+        for block in function.blocks:
+            for inst in block.insts:
+                if len(inst.defs) == 1 and inst.predicate is None and writes[inst.defs[0].reg] == 1:
+                    self.made[inst.defs[0].reg] = (inst, block)
+        self.fixed = {reg for reg, count in writes.items() if count == 1}
+
+    def run(self) -> int:
+        changed = 0
+        for block in self.function.blocks:
+            for inst in block.insts:
+                changed += any(self.fuse(inst, fusion, block) for fusion in self.table.fusions.get(inst.opcode, ()))
+                changed += self.address(inst)
+        return changed
+
+    def maker(self, operand: Operand) -> tuple[Inst, Block] | None:
+        """What made a whole register that is written once, from literals and such registers."""
+        if not isinstance(operand, Slice) or operand is not operand.reg.whole or operand.reg not in self.made:
+            return None
+        inst, block = self.made[operand.reg]
+        values = all(use.reg in self.fixed for use in inst.uses if isinstance(use, Slice))
+        return (inst, block) if values else None
+
+    def fuse(self, inst: Inst, fusion: Fusion, block: Block) -> bool:
+        for at in fusion.at:
+            found = self.maker(inst.uses[at])
+            if found is None or found[0].opcode != fusion.inner:
+                continue
+            inner, home = found
+            if fusion.single and (home is not block or self.reads[inner.defs[0].reg] > 1):
+                continue
+            others = inst.uses[:at] + inst.uses[at + 1 :]
+            if fusion.fits(inner.uses, others):
+                self.replace(inst, fusion.fused, (*inner.uses, *others))
+                return True
+        return False
+
+    def address(self, inst: Inst) -> bool:
+        modes = self.table.addresses
+        if modes is None or not inst.opcode.startswith(modes.accesses) or not inst.uses or not isinstance(inst.uses[0], Slice):
+            return False
+        found = self.maker(inst.uses[0])
+        if found is None or found[0].opcode != modes.add:
+            return False
+        base, literal = found[0].uses
+        offset = inst.uses[1]
+        if not (isinstance(base, Slice) and isinstance(literal, int) and isinstance(offset, int)):
+            return False
+        if not -modes.limit <= literal + offset < modes.limit:
+            return False
+        self.replace(inst, inst.opcode, (base, literal + offset, *inst.uses[2:]))
+        return True
+
+    def replace(self, inst: Inst, opcode: str, uses: tuple[Operand, ...]) -> None:
+        self.reads.subtract(u.reg for u in inst.uses if isinstance(u, Slice))
+        self.reads.update(u.reg for u in uses if isinstance(u, Slice))
+        inst.opcode, inst.uses = opcode, uses

@@ -1,0 +1,64 @@
+"""Instruction combining in text: what is fused, what must be left alone, and addresses that take literals in."""
+
+from __future__ import annotations
+
+from tilefw.machine.text import parse_functions, print_inst
+from tilefw.simt.combine import Addresses, Combiner, Fusion, combine
+
+TABLE = Combiner(
+    {
+        "add": [Fusion("add", "mul", "fma"), Fusion("add", "wide", "widefma", at=(0,))],
+        "scale": [Fusion("scale", "extend", "wide", single=False, fits=lambda inner, others: isinstance(others[0], int))],
+    },
+    Addresses("sum", ("load", "store"), 128),
+)
+
+
+def combined(*lines: str) -> list[str]:
+    """The instructions after combining, dead ones included."""
+    text = "\n".join(['func @f target "t"', "  regs r: 0-9", "  regs p: 10", *(s if s.endswith(":") else f"  {s}" for s in lines)])
+    (function,) = parse_functions(text + "\n", "test")
+    combine(function, TABLE)
+    return [print_inst(inst).strip() for inst in function.insts()]
+
+
+def test_a_product_read_once_goes_into_the_sum_from_either_side():
+    for total in ("%4 = add %3, %2", "%4 = add %2, %3"):
+        lines = combined("entry:", "%0 = in", "%1 = in", "%2 = in", "%3 = mul %0, %1", total)
+        assert lines[4] == "%4 = fma %0, %1, %2"
+
+
+def test_a_product_that_others_read_is_not_computed_twice():
+    lines = ["%3 = mul %0, %1", "%4 = add %3, %2", "%5 = add %3, %0"]
+    assert combined("entry:", "%0 = in", "%1 = in", "%2 = in", *lines)[3:] == lines
+
+
+def test_a_product_is_not_moved_into_a_loop():
+    lines = ["%3 = mul %0, %1", "%4 = add %3, %2", "jump {targets=loop}"]
+    assert combined("entry:", "%0 = in", "%1 = in", "%2 = in", lines[0], "loop:", *lines[1:])[3:] == lines
+
+
+def test_operands_that_are_written_twice_are_no_values():
+    lines = ["%0 = in", "%3 = mul %0, %1", "%0 = in", "%4 = add %3, %2"]
+    assert combined("entry:", *lines) == lines
+
+
+def test_a_result_kept_under_a_predicate_is_no_value():
+    lines = ["%3 = mul %0, %1", "@%10 %3 = load %2, 0", "%4 = add %3, %2"]
+    assert combined("entry:", *lines) == lines
+
+
+def test_a_product_of_one_rewrite_meets_the_next():
+    lines = combined("entry:", "%0 = in", "%1 = in", "%2 = extend %0", "%3 = scale %2, 4", "%4 = add %3, %1")
+    assert lines[3:] == ["%3 = wide %0, 4", "%4 = widefma %0, 4, %1"]
+
+
+def test_the_condition_of_a_fusion_decides():
+    lines = ["%0 = in", "%1 = in", "%2 = extend %0", "%3 = scale %2, %1"]
+    assert combined("entry:", *lines) == lines
+
+
+def test_literals_of_an_address_go_into_the_access_within_its_limit():
+    assert combined("entry:", "%0 = in", "%1 = sum %0, 100", "%2 = load %1, 27")[2] == "%2 = load %0, 127"
+    assert combined("entry:", "%0 = in", "%1 = sum %0, 100", "%2 = load %1, 28")[2] == "%2 = load %1, 28"
+    assert combined("entry:", "%0 = in", "%1 = sum %0, -8", "store %1, 0, %0")[2] == "store %0, -8, %0"

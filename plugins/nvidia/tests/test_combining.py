@@ -1,0 +1,72 @@
+"""What combining does to PTX: fewer instructions, contraction only where it is allowed, results as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from row_kernels import compile_text
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.simt import Combiner
+from tilefw_nvidia.chip import PtxChip
+
+
+@tilefw.jit
+def fused_sum(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    tl.store(out + i, a * tl.load(y + i) + a)
+
+
+def axpy(element: str) -> str:
+    """x * y + x."""
+    pointers = ", ".join(f'%{p}: !tile.ptr<{element}> {{tile.name = "{p}", tile.divisible = 16 : i64}}' for p in "xyo")
+    tile, where = f"tensor<1024x{element}>", "at (%zero : i32) strides (%one : i32)"
+    return f"""func.func @axpy({pointers}) {{
+  %zero = tile.constant 0 : i32
+  %one = tile.constant 1 : i32
+  %a = tile.load_block %x {where} : !tile.ptr<{element}>, {tile}
+  %b = tile.load_block %y {where} : !tile.ptr<{element}>, {tile}
+  %p = tile.mulf %a, %b : {tile}
+  %s = tile.addf %p, %a : {tile}
+  tile.store_block %o, %s {where} : !tile.ptr<{element}>, {tile}
+  func.return
+}}"""
+
+
+def opcodes(text: str) -> list[str]:
+    return [line.split()[0] for line in text.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+
+
+@pytest.mark.parametrize(("element", "name", "count"), [("f32", "f32", 8), ("f64", "f64", 8), ("f16", "f16x2", 4)])
+def test_products_and_sums_contract_only_with_fusion(element, name, count):
+    fused = opcodes(compile_text(axpy(element)).text)
+    assert fused.count(f"fma.rn.{name}") == count and not any(o.startswith(("mul.f", "add.f")) for o in fused)
+    apart = opcodes(compile_text(axpy(element), enable_fp_fusion=False).text)
+    assert apart.count(f"mul.rn.{name}") == apart.count(f"add.rn.{name}") == count
+    assert not any(o.startswith("fma") for o in apart)
+
+
+def test_combining_makes_kernels_shorter(monkeypatch):
+    after = len(opcodes(compile_text(axpy("f32")).text))
+    init = PtxChip.__init__
+
+    def bare(chip: PtxChip, fusion: bool) -> None:
+        init(chip, fusion)
+        chip.combiner = Combiner({})
+
+    monkeypatch.setattr(PtxChip, "__init__", bare)
+    before = len(opcodes(compile_text(axpy("f32")).text))
+    assert after <= before - 8
+
+
+@pytest.mark.parametrize("fusion", [True, False])
+def test_results_stay_those_of_the_roundings_that_were_asked_for(fusion):
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(1024).astype(np.float32) for _ in range(2))
+    out = np.zeros_like(x)
+    fused_sum[(1,)](x, y, out, BLOCK=1024, target="nvidia-sm80", enable_fp_fusion=fusion)
+    exact = x.astype(np.float64) * y + x
+    expected = exact.astype(np.float32) if fusion else x * y + x
+    np.testing.assert_array_equal(out, expected)
