@@ -35,8 +35,9 @@ def halved_late(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     wide = tl.load(x_ptr + offsets)
     low = tl.zeros((BLOCK,), dtype=tl.int32)
     for _ in range(n):
-        low = wide.to(tl.int32)
+        before = wide
         wide = wide * 3 + 1
+        low = before.to(tl.int32)
     tl.store(out_ptr + offsets, low)
 
 
