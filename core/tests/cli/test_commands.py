@@ -126,8 +126,28 @@ def test_a_broken_plugin_is_a_warning_in_listings_and_exit_4_where_it_is_needed(
     code, _, err = tilefw("run", "vector_add", "--target", "brk-1")
     assert code == 4 and "no luck" in err
     assert tilefw("run", "vector_add", "--param", "n=10")[0] == 0, "other targets are not disturbed"
+    assert tilefw("opt", "nowhere.mlir")[0] == 2, "nor is what takes passes of any plugin"
     monkeypatch.setenv("TILEFW_STRICT_PLUGINS", "1")
     assert tilefw("targets")[0] == 4
+
+
+def test_a_backend_that_does_not_load_is_the_plugins_fault(tilefw, tmp_path, monkeypatch):
+    from tilefw.runtime import entry_points
+
+    site = tmp_path / "site"
+    info = site / "lost-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[tilefw.backends]\nlost = lost_plugin\n")
+    (site / "lost_plugin.py").write_text(
+        "from tilefw.api import TargetInfo, hookimpl\nTILEFW_API = (0, 1)\n@hookimpl\ndef tilefw_targets():\n"
+        "    return [TargetInfo('lost-1', 'v', 'c', 's', 'nowhere:Backend', frozenset())]\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    entry_points._scan.cache_clear()
+    for verb in ("run", "compile"):
+        code, out, err = tilefw(verb, "vector_add", "--target", "lost-1")
+        assert code == 4 and "No module named 'nowhere'" in out + err
 
 
 def test_explain_prints_a_page_and_lists_all(tilefw):

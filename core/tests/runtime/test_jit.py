@@ -91,7 +91,8 @@ def test_numbers_specialise_as_in_triton(value: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "plain"), [
-    (np.int64(8), 8), (np.uint8(8), 8), (np.bool_(True), True), (np.float32(0.5), 0.5), (np.float16(2), 2.0), (8, 8), ("relu", "relu"),
+    (np.int64(8), 8), (np.uint8(8), 8), (np.bool_(True), True), (np.float32(0.5), 0.5), (np.float16(2), 2.0), (8, 8),
+    ("relu", "relu"),
 ])
 def test_numpy_scalars_are_python_numbers_at_compile_time(value: Any, plain: Any) -> None:
     constexprs = specialize(kernel, bind(kernel, (X, 2, 0.5), {"BLOCK": value})[0])[1]

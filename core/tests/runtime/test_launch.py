@@ -183,7 +183,8 @@ def test_launch_keywords_are_a_closed_set(keywords, code, words):
 
 
 def test_a_workgroup_larger_than_the_chips_is_not_compiled():
-    chip = TargetInfo("toy-chip", "toy", "chip", "", "toy:Backend", frozenset(), limits={"lanes": 32, "threads_per_workgroup": 1024})
+    limits = {"lanes": 32, "threads_per_workgroup": 1024}
+    chip = TargetInfo("toy-chip", "toy", "chip", "", "toy:Backend", frozenset(), limits=limits)
     assert options.resolve({"num_warps": 32}, chip).num_warps == 32
     with pytest.raises(tilefw.LaunchError, match="2048 threads") as caught:
         options.resolve({"num_warps": 64}, chip)

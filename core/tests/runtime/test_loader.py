@@ -98,6 +98,29 @@ def test_of_two_plugins_with_one_name_the_second_is_shadowed(install, registry):
     assert found == [("a-twin", "ok"), ("b-twin", "shadowed")]
 
 
+def test_the_distribution_called_after_a_plugin_keeps_its_name(install, registry):
+    install("twin", distribution="tilefw-twin")
+    install("twin", distribution="a-twin")
+    found = [(p.distribution, p.status) for p in registry.plugins() if p.name == "twin"]
+    assert found == [("tilefw-twin", "ok"), ("a-twin", "shadowed")]
+
+
+def test_an_alias_takes_nothing_from_the_target_of_that_name(install, registry):
+    from tilefw.runtime.listings import targets
+
+    install("owner")
+    install("grab", "from tilefw.api import TargetInfo, hookimpl\nTILEFW_API = (0, 1)\n@hookimpl\ndef tilefw_targets():\n"
+                    "    return [TargetInfo('grab-a', 'v', 'c', 's', 'm:B', frozenset(), aliases=('owner-x1',))]\n")
+    assert {t.info.name: t.status for t in targets() if t.plugin in ("grab", "owner")} == {"grab-a": "shadowed", "owner-x1": "ok"}
+    assert registry.find("owner-x1").plugin.name == "owner"
+
+
+def test_collecting_passes_survives_plugins_that_end_the_process(install, registry):
+    install("ender", "TILEFW_API = (0, 1)\nimport os\nos._exit(0)\n")
+    install("maker", HOOK + "tilefw_passes():\n    return {'maker-pass': 'maker:Pass'}\n")
+    assert registry.collect("tilefw_passes")["maker-pass"] == "maker:Pass"
+
+
 def test_an_alias_that_is_taken_shadows_its_target_alone(install):
     from tilefw.runtime.listings import targets
 

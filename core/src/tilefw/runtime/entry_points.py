@@ -47,7 +47,8 @@ def _scan(path: tuple[str, ...]) -> tuple[Candidate, ...]:
     from importlib.metadata import entry_points  # 25 ms, so only where a plugin is looked for
 
     found = [_candidate(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
-    found.sort(key=lambda c: (c.name, c.distribution))
+    # Of two with one name, tilefw-NAME keeps it: whoever claims it later, under whatever name, takes nothing away.
+    found.sort(key=lambda c: (c.name, c.distribution.lower().replace("_", "-") != f"tilefw-{c.name}", c.distribution))
     first: dict[str, Candidate] = {}
     shadowed: list[Candidate] = []
     for candidate in found:

@@ -32,10 +32,13 @@ def plugins() -> list[Plugin]:
 def targets(known: Sequence[Plugin] | None = None) -> list[ListedTarget]:
     """Every target of every usable plugin, and `reference`, which needs none."""
     listed = [ListedTarget(REFERENCE, "tilefw-core", "ok")]
-    taken = {REFERENCE.name}
-    for plugin in plugins() if known is None else known:
+    asked = plugins() if known is None else known
+    # A name is found before any alias, so an alias takes nothing from the target that has the word as its name.
+    names, aliases = {REFERENCE.name}, {info.name for plugin in asked for info in plugin.targets}
+    for plugin in asked:
         for info in plugin.targets:
-            names = {info.name, *info.aliases}
-            listed.append(ListedTarget(info, plugin.name, "shadowed" if names & taken else "ok"))
-            taken |= names
+            taken = info.name in names or set(info.aliases) & (aliases | names)
+            listed.append(ListedTarget(info, plugin.name, "shadowed" if taken else "ok"))
+            names.add(info.name)
+            aliases |= set(info.aliases)
     return listed

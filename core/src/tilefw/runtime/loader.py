@@ -124,10 +124,16 @@ class Registry:
                 yield plugin
 
     def collect(self, hook: str) -> dict[str, Any]:
-        """The mapping that `hook` gives, over all usable plugins; a plugin whose hook fails is left out."""
+        """The mapping that `hook` gives, over all usable plugins; a plugin whose hook fails is left out.
+
+        All are asked in child processes first: one that hangs or ends the process must not do so here.
+        """
         merged: dict[str, Any] = {}
+        usable = {plugin.name for plugin in self.plugins() if plugin.status == "ok" and hook in plugin.hooks}
         with self._lock:
             for candidate in candidates():
+                if candidate.name not in usable:
+                    continue
                 plugin = self._load(candidate)
                 if plugin.manager is None or hook not in plugin.hooks:
                     continue
