@@ -165,15 +165,8 @@ def bmsk(m):
     return meaning
 
 
-@form(
-    "szext.mode.type d, a, b:u32",
-    mode="clamp wrap",
-    type="u32 s32",
-    unit="alu",
-    section="Integer Arithmetic: szext",
-    since="7.6",
-    sm=70,
-)
+@form("szext.mode.type d, a, b:u32", mode="clamp wrap", type="u32 s32",
+      unit="alu", section="Integer Arithmetic: szext", since="7.6", sm=70)
 def szext(m):
     """The low b bits of a, extended by sign or zero; b is taken modulo 32 (wrap) or clamped to 32."""
     signed = m.type_of().signed

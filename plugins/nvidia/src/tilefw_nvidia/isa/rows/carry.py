@@ -56,16 +56,8 @@ def _half(m):
     return lambda lanes, a, b: lanes.mul_high(a, b, signed)
 
 
-@form(
-    "mad.half.cc.type d, >carry, a, b, c",
-    half="lo hi",
-    type=TYPES,
-    unit="fma",
-    section=f"{SECTION}: mad.cc",
-    since="3.0",
-    sm=20,
-    needs=WIDE,
-)
+@form("mad.half.cc.type d, >carry, a, b, c", half="lo hi", type=TYPES,
+      unit="fma", section=f"{SECTION}: mad.cc", since="3.0", sm=20, needs=WIDE)
 def mad_cc(m):
     """Half of a * b, plus c, carry out."""
     half = _half(m)
@@ -79,16 +71,8 @@ def madc(m):
     return lambda lanes, a, b, c, carry: lanes.add_carry(half(lanes, a, b), c, carry)[0]
 
 
-@form(
-    "madc.half.cc.type d, >carry, a, b, c, <carry",
-    half="lo hi",
-    type=TYPES,
-    unit="fma",
-    section=f"{SECTION}: madc",
-    since="3.0",
-    sm=20,
-    needs=WIDE,
-)
+@form("madc.half.cc.type d, >carry, a, b, c, <carry", half="lo hi", type=TYPES,
+      unit="fma", section=f"{SECTION}: madc", since="3.0", sm=20, needs=WIDE)
 def madc_cc(m):
     """Half of a * b, plus c, plus carry, carry out."""
     half = _half(m)

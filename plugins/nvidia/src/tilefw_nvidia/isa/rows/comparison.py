@@ -148,34 +148,22 @@ _set_forms(FLOAT_OPS, "f16x2", "f16x2 u32 s32", "{.ftz}", since="4.2", sm=53, ne
 _set_forms(FLOAT_OPS, "bf16x2", "bf16x2 u32 s32", since="7.8", sm=90, build=_set_halves)
 
 
-@form(
-    "selp.type d, a, b, c:pred",
-    type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    unit="alu",
-    section="Comparison and Selection: selp",
-)
+@form("selp.type d, a, b, c:pred", type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+      unit="alu", section="Comparison and Selection: selp")
 def selp(m):
     """d = c ? a : b."""
     return lambda lanes, a, b, c: lanes.select(c, a, b)
 
 
-@form(
-    "slct.type.s32 d:type, a:type, b:type, c:s32",
-    type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    unit="alu",
-    section="Comparison and Selection: slct",
-)
+@form("slct.type.s32 d:type, a:type, b:type, c:s32", type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+      unit="alu", section="Comparison and Selection: slct")
 def slct_integer(m):
     """d = (c >= 0) ? a : b."""
     return lambda lanes, a, b, c: lanes.select(lanes.compare(c, lanes.const(0, 32), "ge", True), a, b)
 
 
-@form(
-    "slct{.ftz}.type.f32 d:type, a:type, b:type, c:f32",
-    type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    unit="alu",
-    section="Comparison and Selection: slct",
-)
+@form("slct{.ftz}.type.f32 d:type, a:type, b:type, c:f32", type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+      unit="alu", section="Comparison and Selection: slct")
 def slct_float(m):
     """d = (c >= 0) ? a : b; NaN takes b, -0 takes a."""
     return lambda lanes, a, b, c: lanes.select(lanes.fcompare(c, lanes.const(0, 32), "ge", "f32", False, m.ftz), a, b)

@@ -83,16 +83,8 @@ def membar(m):
     return lambda lanes: lanes.fence("seq_cst", scope)
 
 
-@form(
-    "fence{.sem}.scope",
-    sem="sc acq_rel",
-    scope="cta cluster gpu sys",
-    unit="control",
-    section=f"{SYNC}: fence",
-    since="6.0",
-    sm=70,
-    needs={"cluster": ("7.8", 90)},
-)
+@form("fence{.sem}.scope", sem="sc acq_rel", scope="cta cluster gpu sys",
+      unit="control", section=f"{SYNC}: fence", since="6.0", sm=70, needs={"cluster": ("7.8", 90)})
 def fence(m):
     """Orders memory accesses before and after it (acq_rel), all fences among each other too (sc)."""
     order, scope = ("seq_cst" if m.sem == "sc" else "acq_rel"), SCOPE[m.scope]

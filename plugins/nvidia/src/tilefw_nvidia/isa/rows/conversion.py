@@ -145,15 +145,8 @@ def _finite(m):
     return "finite" if m.satfinite else ""
 
 
-@form(
-    "cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype^, a:f32^",
-    rnd="rn rz",
-    dtype="bf16",
-    since="7.0",
-    sm=80,
-    needs={"satfinite": ("8.1", 80)},
-    **FACTS,
-)
+@form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype^, a:f32^", rnd="rn rz", dtype="bf16", **FACTS,
+      since="7.0", sm=80, needs={"satfinite": ("8.1", 80)})
 def f32_to_bf16(m):
     """To bf16, rounded once; .relu clamps negative results to 0."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "bf16", m.rnd, False, _finite(m), bool(m.relu))
@@ -179,15 +172,8 @@ def bf16_to_f32(m):
     return lambda lanes, x: lanes.fconvert(x, "bf16", "f32", "rn", bool(m.ftz))
 
 
-@form(
-    "cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype, a:f32, b:f32",
-    rnd="rn rz",
-    dtype="f16x2 bf16x2",
-    since="7.0",
-    sm=80,
-    needs={"satfinite": ("8.1", 80)},
-    **FACTS,
-)
+@form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype, a:f32, b:f32", rnd="rn rz", dtype="f16x2 bf16x2", **FACTS,
+      since="7.0", sm=80, needs={"satfinite": ("8.1", 80)})
 def f32_pair_to_halves(m):
     """Two conversions: a to the high half, b to the low half."""
     fmt = TYPES[m.dtype].format
@@ -246,16 +232,8 @@ def _bf16_other(m):
     return ""
 
 
-@form(
-    "cvt.rnd.dtype.atype d:dtype^, a:atype^",
-    rnd=ROUNDING,
-    dtype="bf16 f16",
-    atype="bf16 f16 f64",
-    since="7.8",
-    sm=90,
-    refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""),
-    **FACTS,
-)
+@form("cvt.rnd.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="bf16 f16", atype="bf16 f16 f64", **FACTS,
+      since="7.8", sm=90, refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""))
 def bf16_and_others(m):
     """Between bf16 and f16 or f64, rounded once."""
     return _convert(m)

@@ -5,40 +5,23 @@ from __future__ import annotations
 from tilefw_nvidia.isa.row import form
 
 ROUNDING = "rn rz rm rp"
+DIRECTED = {"rm": ("1.0", 20), "rp": ("1.0", 20)}  # "Target ISA Notes": sm_20 rounds f32 towards infinities
 SECTION = "Floating-Point"
 
 
-@form(
-    "add{.rnd}{.ftz}{.sat}.f32 d, a, b",
-    rnd=ROUNDING,
-    unit="fma",
-    section=f"{SECTION}: add",
-    needs={"rm": ("1.0", 20), "rp": ("1.0", 20)},
-)
+@form("add{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDING, unit="fma", section=f"{SECTION}: add", needs=DIRECTED)
 def add_f32(m):
     """d = a + b. Without a rounding the assembler may contract it with a product; we do not."""
     return lambda lanes, a, b: lanes.fadd(a, b, "f32", m.rnd or "rn", bool(m.ftz), bool(m.sat))
 
 
-@form(
-    "sub{.rnd}{.ftz}{.sat}.f32 d, a, b",
-    rnd=ROUNDING,
-    unit="fma",
-    section=f"{SECTION}: sub",
-    needs={"rm": ("1.0", 20), "rp": ("1.0", 20)},
-)
+@form("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDING, unit="fma", section=f"{SECTION}: sub", needs=DIRECTED)
 def sub_f32(m):
     """d = a - b. Without a rounding the assembler may contract it with a product; we do not."""
     return lambda lanes, a, b: lanes.fsub(a, b, "f32", m.rnd or "rn", bool(m.ftz), bool(m.sat))
 
 
-@form(
-    "mul{.rnd}{.ftz}{.sat}.f32 d, a, b",
-    rnd=ROUNDING,
-    unit="fma",
-    section=f"{SECTION}: mul",
-    needs={"rm": ("1.0", 20), "rp": ("1.0", 20)},
-)
+@form("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDING, unit="fma", section=f"{SECTION}: mul", needs=DIRECTED)
 def mul_f32(m):
     """d = a * b. Without a rounding the assembler may contract it with a sum; we do not."""
     return lambda lanes, a, b: lanes.fmul(a, b, "f32", m.rnd or "rn", bool(m.ftz), bool(m.sat))
@@ -133,10 +116,9 @@ def _maximum(m):
 
 
 for _name, _build in (("min", _minimum), ("max", _maximum)):
-    form(
-        f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type="f32", unit="alu", section=f"{SECTION}: {_name}", needs={"NaN": ("7.0", 80)}
-    )(_build)
-    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=f"{SECTION}: {_name}", sm=13)(_build)
+    _section = f"{SECTION}: {_name}"
+    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type="f32", unit="alu", section=_section, needs={"NaN": ("7.0", 80)})(_build)
+    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=_section, sm=13)(_build)
 
 
 @form("copysign.type d, a, b", type="f32 f64", unit="alu", section=f"{SECTION}: copysign", since="2.0", sm=20)
@@ -151,15 +133,8 @@ def copysign(m):
     return meaning
 
 
-@form(
-    "testp.kind.type d:pred, a",
-    kind="finite infinite number notanumber normal subnormal",
-    type="f32 f64",
-    unit="alu",
-    section=f"{SECTION}: testp",
-    since="2.0",
-    sm=20,
-)
+@form("testp.kind.type d:pred, a", kind="finite infinite number notanumber normal subnormal", type="f32 f64",
+      unit="alu", section=f"{SECTION}: testp", since="2.0", sm=20)
 def testp(m):
     """Whether a is of the class."""
     fmt = m.type_of().format

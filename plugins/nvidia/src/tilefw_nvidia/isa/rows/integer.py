@@ -173,15 +173,8 @@ def _parts(lanes, a, bits, signed):
     return [extend(part, 32) for part in lanes.split(a, bits)]
 
 
-@form(
-    "dp4a.atype.btype d:b32, a:b32, b:b32, c:b32",
-    atype="u32 s32",
-    btype="u32 s32",
-    unit="fma",
-    section="Integer Arithmetic: dp4a",
-    since="5.0",
-    sm=61,
-)
+@form("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", atype="u32 s32", btype="u32 s32",
+      unit="fma", section="Integer Arithmetic: dp4a", since="5.0", sm=61)
 def dp4a(m):
     """c plus the dot product of four bytes of a with four of b."""
 
@@ -193,16 +186,8 @@ def dp4a(m):
     return meaning
 
 
-@form(
-    "dp2a.half.atype.btype d:b32, a:b32, b:b32, c:b32",
-    half="lo hi",
-    atype="u32 s32",
-    btype="u32 s32",
-    unit="fma",
-    section="Integer Arithmetic: dp2a",
-    since="5.0",
-    sm=61,
-)
+@form("dp2a.half.atype.btype d:b32, a:b32, b:b32, c:b32", half="lo hi", atype="u32 s32", btype="u32 s32",
+      unit="fma", section="Integer Arithmetic: dp2a", since="5.0", sm=61)
 def dp2a(m):
     """c plus the dot product of two halves of a with two bytes of the low or high half of b."""
     first = 0 if m.half == "lo" else 2

@@ -18,16 +18,8 @@ COLUMNS_TO_FRAGMENT = BitMap.of(e0="l0", l0="l1", l1="l2", l2="e0", l3="r0", l4=
 _MATRIX_BITS = {"x1": {}, "x2": {"r0": "l3"}, "x4": {"r0": "l3", "r1": "l4"}}
 
 
-@form(
-    "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d*num:b32, [a]",
-    num="x1 x2 x4",
-    space="shared shared::cta",
-    unit="shared",
-    section=f"{SECTION}: ldmatrix",
-    since="6.5",
-    sm=75,
-    needs={"shared::cta": ("7.8", 75)},
-)
+@form("ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d*num:b32, [a]", num="x1 x2 x4", space="shared shared::cta",
+      unit="shared", section=f"{SECTION}: ldmatrix", since="6.5", sm=75, needs={"shared::cta": ("7.8", 75)})
 def ldmatrix(m):
     """One, two or four 8x8 matrices of 16-bit elements, each row at the address that a lane gives, spread as mma takes them."""
     count, space = int(m.num[1:]), "shared" if m.space else "generic"

@@ -6,6 +6,7 @@ from tilefw_nvidia.isa.row import form
 
 SECTION = "Data Movement and Conversion"
 SPACES = "global shared local const param shared::cta"
+SPACE_NEEDS = {"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)}
 
 
 def space_of(word: str) -> str:
@@ -43,7 +44,7 @@ def unpack(m):
     section=f"{SECTION}: cvta",
     since="2.0",
     sm=20,
-    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
+    needs=SPACE_NEEDS,
     refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
 )
 def cvta(m):
@@ -60,7 +61,7 @@ def cvta(m):
     section=f"{SECTION}: cvta",
     since="2.0",
     sm=20,
-    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
+    needs=SPACE_NEEDS,
     refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
 )
 def cvta_to(m):
@@ -69,15 +70,8 @@ def cvta_to(m):
     return lambda lanes, a: lanes.from_generic(a, space)
 
 
-@form(
-    "isspacep.space d:pred, a:b64",
-    space=SPACES,
-    unit="alu",
-    section=f"{SECTION}: isspacep",
-    since="2.0",
-    sm=20,
-    needs={"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8", 30)},
-)
+@form("isspacep.space d:pred, a:b64", space=SPACES,
+      unit="alu", section=f"{SECTION}: isspacep", since="2.0", sm=20, needs=SPACE_NEEDS)
 def isspacep(m):
     """Whether a generic address lies in the space."""
     space = space_of(m.space)

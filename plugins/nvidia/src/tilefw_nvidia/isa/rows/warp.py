@@ -41,14 +41,8 @@ def _source_lane(lanes, mode, lane, b, c):
     return lanes.select(inside, j, lane), inside
 
 
-@form(
-    "shfl.sync.mode.b32 d|p, a, b:b32, c:b32, mask:b32",
-    mode="up down bfly idx",
-    unit="shuffle",
-    section="Data Movement and Conversion: shfl.sync",
-    since="6.0",
-    sm=30,
-)
+@form("shfl.sync.mode.b32 d|p, a, b:b32, c:b32, mask:b32", mode="up down bfly idx",
+      unit="shuffle", section="Data Movement and Conversion: shfl.sync", since="6.0", sm=30)
 def shfl(m):
     """d = a of another lane of the segment, or of this one when that lane is out of range; p says whether it is in range."""
     check, both = members(m), m.two
@@ -94,9 +88,8 @@ def ballot(m):
     return meaning
 
 
-@form(
-    "match.any.sync.type d:b32, a, mask:b32", type="b32 b64", unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70
-)
+@form("match.any.sync.type d:b32, a, mask:b32", type="b32 b64",
+      unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70)
 def match_any(m):
     """The member lanes that hold the same value as this one."""
     check = members(m)
@@ -108,9 +101,8 @@ def match_any(m):
     return meaning
 
 
-@form(
-    "match.all.sync.type d:b32|p, a, mask:b32", type="b32 b64", unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70
-)
+@form("match.all.sync.type d:b32|p, a, mask:b32", type="b32 b64",
+      unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70)
 def match_all(m):
     """The mask if all member lanes hold one value, else 0; p says which."""
     check, both = members(m), m.two
