@@ -191,6 +191,18 @@ def test_a_workgroup_larger_than_the_chips_is_not_compiled():
     assert caught.value.code == "TFW0321" and caught.value.help == "use num_warps=32 or less"
 
 
+def test_what_is_no_kernel_no_signature_or_no_code_is_said_so():
+    with pytest.raises(tilefw.CompileError, match="`cdiv` is no jit function"):
+        tilefw.compile(tilefw.cdiv)
+    with pytest.raises(tilefw.CompileError, match="dict of parameter names") as caught:
+        tilefw.compile(k, signature=["*fp32"])
+    assert caught.value.code == "TFW0641"
+    with pytest.raises(CodeError, match="a path or bytes, not a int"):
+        tilefw.load(5)
+    with pytest.raises(tilefw.CompileError, match="source is a string, not a int"):
+        tilefw.jit(source=5)(lambda x_ptr: None)
+
+
 def test_an_executor_that_is_not_there_is_refused_by_name():
     with pytest.raises(tilefw.UnsupportedError, match="no hardware executor"):
         launch(np.ones(4, np.float32), np.zeros(4, np.float32), executor="hw")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import CheckError
+from tilefw.api.errors import CheckError, KernelError
 from tilefw.cli.arguments import add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json, write_file
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tilefw.runtime.launch import LaunchResult
     from tilefw.runtime.launchfile import LaunchFile
+    from tilefw.runtime.module import Module
 
 LAUNCH_HELP = """a launch file:
   kernel: matmul_kernel          # entry; optional when the file has one
@@ -40,9 +41,8 @@ def main(summary: str, argv: list[str]) -> int:
     args = parse.parse_all(argv)
 
     from tilefw.runtime import launchfile
-    from tilefw.runtime.module import load
 
-    module = load(args.file, args.target)
+    module = _load(args.file, args.target)
     launch = launchfile.read(args.launch)
     kernel = module.only(launch.kernel)
     try:
@@ -56,6 +56,19 @@ def main(summary: str, argv: list[str]) -> int:
         write_file(args.out, _archive(launch.outputs))
     _print_result(result, launch, args.json)
     return 0
+
+
+def _load(path: str, target: str | None) -> Module:
+    from tilefw.runtime import config
+    from tilefw.runtime.module import load
+
+    try:
+        return load(path, target)
+    except KernelError as error:
+        if target is None and error.help is None and error.place is not None:
+            assumed = config.resolve(config.settings()).target
+            error.help = f"it was read as code of '{assumed}'; --target names another chip"
+        raise
 
 
 def _archive(outputs: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.artifact import Artifact
-from tilefw.api.device import Finding
+from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CheckError, InternalError, KernelError, UnsupportedError
 from tilefw.kernels.capabilities import required
 from tilefw.kernels.reference import Reference, typed
@@ -181,7 +181,8 @@ class _Run:
         # Before the launch: it writes into the very arrays that the reference and the NumPy expression start from.
         passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
         fusion = self.launch.keywords.get("enable_fp_fusion", True)
-        budget = self.resolved.budget
+        # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
+        budget = max(self.resolved.budget, DEFAULT_BUDGET)
         self.reference = Reference(self.source.build(), self.launch.grid, passed, fusion=fusion, budget=budget)
         self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()

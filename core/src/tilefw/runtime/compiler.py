@@ -73,7 +73,7 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
     """A jit function with its specialisation."""
     if not hasattr(kernel, "cache_key_source"):
         raise CompileError(
-            f"{kernel!r} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
+            f"{_called(kernel)} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
         )
 
     def build() -> ModuleOp:
@@ -86,6 +86,10 @@ def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str,
     except Unstable:
         key = None
     return Source(getattr(kernel, "__name__", "kernel"), key, build)
+
+
+def _called(value: Any) -> str:
+    return f"`{value.__name__}`" if hasattr(value, "__name__") else f"a {type(value).__name__}"
 
 
 def from_text(text: str, name: str) -> Source:
@@ -102,6 +106,9 @@ def from_text(text: str, name: str) -> Source:
 def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
     """A signature as a user states it, as the front end reads it: pointers are aligned (`:16`) unless they end in `:1`."""
     stated: dict[str, str] = {}
+    if not isinstance(signature, Mapping):
+        message = f"a signature is a dict of parameter names to types, not a {type(signature).__name__}"
+        raise CompileError(message, code="TFW0641", help='write signature={"x_ptr": "*fp32", "n": "i32"}')
     for name, kind in signature.items():
         if not isinstance(kind, str):
             raise CompileError(f"the type of parameter '{name}' is a string such as '*fp32' or 'i32', not {kind!r}", code="TFW0641")

@@ -101,6 +101,8 @@ class JITFunction:
                 f"@tilefw.jit takes a function made with `def`, not a {type(fn).__name__}", "TFW0101",
                 help="stack @tilefw.jit below @tilefw.autotune and @tilefw.heuristics" if hasattr(fn, "fn") else None,
             )
+        if not isinstance(source, str | None):
+            raise CompileError(f"a kernel's source is a string, not a {type(source).__name__}", "TFW0121")
         self.fn = fn
         self.debug = bool(debug)
         self.noinline = bool(noinline)

@@ -109,7 +109,10 @@ def _saved(artifact: Artifact, target: str | None, shown: str) -> Module:
 def _read(source: str | PathLike[str] | bytes) -> tuple[bytes, str]:
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "<bytes>"
-    path = os.fspath(source)
+    try:
+        path = os.fspath(source)
+    except TypeError:
+        raise CodeError(f"machine code is a path or bytes, not a {type(source).__name__}", code="TFW0930") from None
     return read_bounded(path, FILE_LIMIT, "a machine-code file"), path
 
 

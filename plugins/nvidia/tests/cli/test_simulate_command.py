@@ -97,3 +97,13 @@ def test_a_saved_artifact_needs_no_target(tilefw, tmp_path):
     assert tilefw("simulate", "add.tilefw", "--launch", "launch.yaml")[0] == 0
     code, _, err = tilefw("simulate", "add.tilefw", "--target", "reference", "--launch", "launch.yaml")
     assert code == 1 and "not for reference" in err
+
+
+def test_without_a_target_the_error_says_whose_code_it_was_taken_for(tilefw):
+    code, _, err = tilefw("simulate", "add.ptx", "--launch", "launch.yaml")
+    assert code == 1 and "read as code of 'reference'; --target" in err
+
+
+def test_a_budget_is_the_targets_own(tilefw):
+    code, out, _ = tilefw("run", "vector_add", "--target", "nvidia-sm80", "--budget", "100")
+    assert code == 1 and "error[TFW0810]" in out and "more than 100 instructions" in out
