@@ -38,9 +38,16 @@ def test_a_product_is_not_moved_into_a_loop():
     assert combined("entry:", "%0 = in", "%1 = in", "%2 = in", lines[0], "loop:", *lines[1:])[3:] == lines
 
 
-def test_operands_that_are_written_twice_are_no_values():
-    lines = ["%0 = in", "%3 = mul %0, %1", "%0 = in", "%4 = add %3, %2"]
+def test_operands_that_are_written_between_stay_where_they_were_read():
+    lines = ["%0 = in", "%1 = in", "%2 = in", "%3 = mul %0, %1", "%0 = in", "%4 = add %3, %2"]
     assert combined("entry:", *lines) == lines
+    later = [*lines[:4], lines[5], lines[4]]
+    assert combined("entry:", *later)[4] == "%4 = fma %0, %1, %2", "nobody wrote it yet"
+
+
+def test_loop_variables_are_not_read_in_another_block():
+    lines = ["%0 = in", "%2 = extend %0", "%0 = in", "jump {targets=next}", "%3 = scale %2, 4"]
+    assert combined("entry:", *lines[:4], "next:", lines[4]) == lines
 
 
 def test_a_result_kept_under_a_predicate_is_no_value():

@@ -19,6 +19,14 @@ def fused_sum(x, y, out, BLOCK: tl.constexpr):
     tl.store(out + i, a * tl.load(y + i) + a)
 
 
+@tilefw.jit
+def scaled(x, out, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        a = tl.load(x + i, mask=i < n)
+        tl.store(out + i, a * a + a, mask=i < n)
+
+
 def axpy(element: str) -> str:
     """x * y + x."""
     pointers = ", ".join(f'%{p}: !tile.ptr<{element}> {{tile.name = "{p}", tile.divisible = 16 : i64}}' for p in "xyo")
@@ -70,3 +78,12 @@ def test_results_stay_those_of_the_roundings_that_were_asked_for(fusion):
     exact = x.astype(np.float64) * y + x
     expected = exact.astype(np.float32) if fusion else x * y + x
     np.testing.assert_array_equal(out, expected)
+
+
+def test_what_a_thread_computes_once_stands_before_the_loop():
+    signature = {"x": "*fp32", "out": "*fp32", "n": "i32"}
+    text = tilefw.compile(scaled, target="nvidia-sm80", signature=signature, constexprs={"BLOCK": 256}).text
+    before, _, loop = text.partition("$scaled_loop_1:")
+    assert "%tid.x" in before and "%tid.x" not in loop
+    assert loop.count("mul.wide.s32") == 1, "the lane's part of the offset does not change"
+    assert loop.count("fma.rn.f32") == 2, "values loaded under a predicate are contracted too"

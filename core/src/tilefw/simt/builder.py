@@ -21,35 +21,59 @@ _COMMUTATIVE = {"addi", "muli", "andi", "ori"}
 
 
 class LaneBuilder:
-    """Appends to `block`. `scopes` are the value-numbering tables of the open regions, innermost last."""
+    """Appends to `block`. `scopes` are the value-numbering tables of the open regions, innermost last.
+
+    What a thread computes once (one register of a pure op) stands before the loops that do not change it; whole vectors stay
+    where they are used, so that they are selected in chunks and hold no registers over a loop.
+    """
 
     def __init__(self, block: Block, location: Attribute) -> None:
         self.block = block
         self.location = location
         self.scopes: list[dict[object, SSAValue]] = [{}]
+        self._outer: list[tuple[Block, bool]] = []  # the blocks around, and whether the region in them is a loop's
 
     def insert(self, op: Operation) -> Operation:
         op.location = self.location  # type: ignore[assignment]
         self.block.add_op(op)
         return op
 
-    def enter(self, block: Block) -> Block:
-        """Go on in `block`, a region's; returns the block to come back to with `leave`."""
+    def enter(self, block: Block, loop: bool = False) -> Block:
+        """Go on in `block`, a region's (of a loop?); returns the block to come back to with `leave`."""
         outer, self.block = self.block, block
+        self._outer.append((outer, loop))
         self.scopes.append({})
         return outer
 
     def leave(self, outer: Block) -> None:
         self.block = outer
+        self._outer.pop()
         self.scopes.pop()
 
     def _numbered(self, key: object, make: Callable[[], Operation]) -> SSAValue:
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
-        value = self.insert(make()).results[0]
-        self.scopes[-1][key] = value
-        return value
+        op = make()
+        op.location = self.location  # type: ignore[assignment]
+        depth = self._depth(op)
+        # A loop's op is added behind its body is made: what is added to the block around it now stands before it.
+        (self.block if depth == len(self._outer) else self._outer[depth][0]).add_op(op)
+        self.scopes[depth][key] = op.results[0]
+        return op.results[0]
+
+    def _depth(self, op: Operation) -> int:
+        """How many regions deep a pure op must stand: out of every loop that defines none of its operands."""
+        depth = len(self._outer)
+        if types.shape_of(op.results[0].type) not in ((), (1,)):
+            return depth
+        defined = {v.owner if isinstance(v.owner, Block) else v.owner.parent for v in op.operands}
+        while depth and self._outer[depth - 1][1]:
+            inner = self.block if depth == len(self._outer) else self._outer[depth][0]
+            if inner in defined:
+                break
+            depth -= 1
+        return depth
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
         # -0.0 equals 0.0 and NaN nothing, so the text is the key.

@@ -5,7 +5,8 @@ A `Fusion` puts the instruction that made an operand into the one that reads it:
 maker to dead-code elimination. An address that is a register plus a literal moves the literal into the access.
 
 Registers that are written once are values: what made them may be repeated wherever they are read. All others (loop
-variables, results of branches, loads under a predicate) are left alone, as operands too.
+variables, results of branches, loads under a predicate) are never looked through, and are operands only within the block, as
+long as nobody writes them between.
 """
 
 from __future__ import annotations
@@ -70,22 +71,30 @@ class _Combining:
                 if len(inst.defs) == 1 and inst.predicate is None and writes[inst.defs[0].reg] == 1:
                     self.made[inst.defs[0].reg] = (inst, block)
         self.fixed = {reg for reg, count in writes.items() if count == 1}
+        self.passed: dict[Reg, int] = {}  # in the open block: where the makers stand
+        self.written: dict[Reg, int] = {}  # and the last writes of registers that are no values
 
     def run(self) -> int:
         changed = 0
         for block in self.function.blocks:
-            for inst in block.insts:
+            self.passed, self.written = {}, {}
+            for at, inst in enumerate(block.insts):
                 changed += any(self.fuse(inst, fusion, block) for fusion in self.table.fusions.get(inst.opcode, ()))
                 changed += self.address(inst)
+                for piece in inst.writes():
+                    (self.passed if piece.reg in self.made else self.written)[piece.reg] = at
         return changed
 
     def maker(self, operand: Operand) -> tuple[Inst, Block] | None:
-        """What made a whole register that is written once, from literals and such registers."""
+        """What made a whole register that is written once, if its operands still hold what they held there."""
         if not isinstance(operand, Slice) or operand is not operand.reg.whole or operand.reg not in self.made:
             return None
         inst, block = self.made[operand.reg]
-        values = all(use.reg in self.fixed for use in inst.uses if isinstance(use, Slice))
-        return (inst, block) if values else None
+        at = self.passed.get(operand.reg)
+        for use in inst.uses:
+            if isinstance(use, Slice) and use.reg not in self.fixed and (at is None or self.written.get(use.reg, -1) > at):
+                return None
+        return inst, block
 
     def fuse(self, inst: Inst, fusion: Fusion, block: Block) -> bool:
         for at in fusion.at:

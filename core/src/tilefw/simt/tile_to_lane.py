@@ -236,10 +236,12 @@ class _Function:
         """Each value in each of its layouts."""
         return [(v, layout) for v in values for layout in self.layouts(v)]
 
-    def region(self, block: Block, heads: list[tuple[SSAValue, LinearLayout | None]], first: list[Attribute]) -> Region:
+    def region(
+        self, block: Block, heads: list[tuple[SSAValue, LinearLayout | None]], first: list[Attribute], loop: bool
+    ) -> Region:
         """A region whose block takes `first` and then `heads` as arguments."""
         new = Block(arg_types=[*first, *(self.lane_type(v, l) for v, l in heads)])
-        outer = self.builder.enter(new)
+        outer = self.builder.enter(new, loop)
         for argument, (value, layout) in zip(new.args[len(first) :], heads, strict=True):
             self.put(value, layout, argument)
         if first:
@@ -257,19 +259,19 @@ class _Function:
         # A carried value nobody wants has no layout; results, starts and yields follow the arguments.
         inits = [self.get(s, l) for s, a in zip(op.iter_args, op.body.block.args[1:], strict=True) for l in self.layouts(a)]
         bounds = [self.scalars[v] for v in (op.lb, op.ub, op.step)]
-        body = self.region(op.body.block, heads, [op.body.block.args[0].type])
+        body = self.region(op.body.block, heads, [op.body.block.args[0].type], True)
         self.results(op, list(op.body.block.args[1:]), [*bounds, *inits], [body])
 
     def if_op(self, op: IfOp) -> None:
         condition = self.scalars[op.cond]
-        regions = [self.region(r.block, [], []) if r.blocks else Region() for r in (op.true_region, op.false_region)]
+        regions = [self.region(r.block, [], [], False) if r.blocks else Region() for r in (op.true_region, op.false_region)]
         self.results(op, list(op.results), [condition], regions)
 
     def while_loop(self, op: WhileOp) -> None:
         before, after = op.before_region.block, op.after_region.block
         inits = [self.get(s, l) for s, a in zip(op.arguments, before.args, strict=True) for l in self.layouts(a)]
         heads, tails = self.flatten(list(before.args)), self.flatten(list(after.args))
-        regions = [self.region(before, heads, []), self.region(after, tails, [])]
+        regions = [self.region(before, heads, [], True), self.region(after, tails, [], True)]
         self.results(op, list(after.args), inits, regions)
 
     def results(self, op: Operation, like: list[SSAValue], operands: list[SSAValue], regions: list[Region]) -> None:
