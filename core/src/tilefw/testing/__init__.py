@@ -1,1 +1,1 @@
-"""Shipped for the tests of plugins: random tile programs, chips in NumPy, filecheck in process."""
+"""Shipped for the tests of plugins: random tile programs, a chip in NumPy, a null target, filecheck in process."""
