@@ -218,6 +218,17 @@ def test_compile_a_function_of_a_file_and_the_text_it_gave(tilefw, kernel_file, 
     assert code == 1 and "x_ptr" in err
 
 
+def test_malformed_ir_is_shown_at_its_place_and_in_part(tilefw, tmp_path):
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @k(%a: i32) {\n  %b = tile.addi %a, %zz : i32\n  func.return\n}\n")
+    code, _, err = tilefw("opt", path)
+    assert code == 1 and "value %zz is not defined" in err and "bad.mlir:2:22" in err
+    path.write_text("func.func @" + "k" * 5000 + "(%a: i3x2) { func.return }\n")
+    code, _, err = tilefw("opt", path)
+    shown, carets = err.splitlines()[3:5]
+    assert code == 1 and "…kkk" in shown and max(map(len, err.splitlines())) < 500 and shown[carets.index("^") :].startswith("i3x2")
+
+
 def test_opt_pipelines_and_outputs(tilefw, tmp_path):
     text = tmp_path / "add.mlir"
     assert tilefw("compile", "vector_add", "--emit", "tile", "-o", text)[0] == 0

@@ -114,6 +114,7 @@ class InternalError(Exception):
         self.reproducer = reproducer
 
 
+_SHOWN_COLUMNS = 400  # of a longer line, what surrounds the place is shown
 _SHOWN_CALLS = 8  # of a longer chain of calls, the ends are shown
 
 
@@ -133,11 +134,22 @@ def render_place(place: Place) -> list[str]:
     gutter = len(str(place.line))
     lines = [f"{' ' * gutter}--> {place}" + (f" in {place.function}" if place.function else "")]
     if place.text:
-        width = max(1, place.end_column - place.column)
+        text, before, width = _shown_part(place)
         # Tabs before the caret are kept, so that it stands under its column at any tab width.
-        lead = "".join("\t" if c == "\t" else " " for c in place.text[: max(0, place.column - 1)])
-        lines += [f"{' ' * gutter} |", f"{place.line} | {place.text.rstrip()}", f"{' ' * gutter} | {lead}{'^' * width}"]
+        lead = "".join("\t" if c == "\t" else " " for c in text[:before])
+        lines += [f"{' ' * gutter} |", f"{place.line} | {text}", f"{' ' * gutter} | {lead}{'^' * width}"]
     calls = [f"called from {caller}" + (f" in {caller.function}" if caller.function else "") for caller in place.chain()[1:]]
     if len(calls) > _SHOWN_CALLS:
         calls[_SHOWN_CALLS // 2 : -(_SHOWN_CALLS // 2)] = [f"… {len(calls) - _SHOWN_CALLS} more calls"]
     return [*lines, *(f"{' ' * gutter} = {call}" for call in calls)]
+
+
+def _shown_part(place: Place) -> tuple[str, int, int]:
+    """The place's line, or of a very long one the part around the place; the columns before the carets; how many carets."""
+    text, before, width = place.text.rstrip(), max(0, place.column - 1), max(1, place.end_column - place.column)
+    if len(text) <= _SHOWN_COLUMNS:
+        return text, before, width
+    start = max(0, before - _SHOWN_COLUMNS // 4)
+    end = start + _SHOWN_COLUMNS
+    lead, tail = "…" if start else "", "…" if end < len(text) else ""
+    return f"{lead}{text[start:end]}{tail}", before - start + len(lead), max(1, min(width, end - before))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from xdsl.context import Context
@@ -58,6 +59,8 @@ def _parse(ctx: Context, text: str, name: str) -> ModuleOp:
         return parser.parse_module()
     except ParseError as error:
         message = error.msg.strip().splitlines()[0] if error.msg.strip() else "malformed IR"
+        if (undefined := _UNDEFINED.search(message)) is not None:
+            raise _undefined(text, name, undefined[1]) from None
         raise IRError(message, "TFW0401", _text_place(text, name, error.span.start, error.span.end)) from None
     except RecursionError:
         raise IRError("the IR text is nested too deeply", "TFW0401", Place(name, 1)) from None
@@ -65,6 +68,17 @@ def _parse(ctx: Context, text: str, name: str) -> ModuleOp:
         position = parser.pos if parser is not None else 0
         message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise IRError(f"malformed IR: {message}", "TFW0401", _text_place(text, name, position, position + 1)) from None
+
+
+# xDSL finds out at the end of a region, and points there.
+_UNDEFINED = re.compile(r"values used but not defined: \[(%[\w.$-]+)")
+
+
+def _undefined(text: str, name: str, value: str) -> IRError:
+    """The error for a value that nothing defines, at its first use."""
+    use = re.search(re.escape(value) + r"(?![\w.$-])", text)
+    start = use.start() if use is not None else 0
+    return IRError(f"value {value} is not defined", "TFW0401", _text_place(text, name, start, start + len(value)))
 
 
 def _text_place(text: str, name: str, start: int, end: int) -> Place:
