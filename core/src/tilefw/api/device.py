@@ -88,6 +88,7 @@ class LaunchReport:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
+        """The findings that make a launch wrong; the others are warnings."""
         return tuple(f for f in self.findings if f.severity == "error")
 
 
@@ -106,13 +107,17 @@ class Device(Protocol):
         """A new allocation of `nbytes`; its bytes are uninitialised. `element` names the dtype, for reports."""
         ...
 
-    def free(self, handle: int) -> None: ...
+    def free(self, handle: int) -> None:
+        """End an allocation; its handle means nothing from then on."""
+        ...
 
     def write(self, handle: int, data: Any, offset: int = 0) -> None:
         """Copy `data` (anything with the buffer protocol, C-contiguous) in at `offset` bytes; marks it initialised."""
         ...
 
-    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes: ...
+    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
+        """Copy `nbytes` bytes out, from `offset` bytes on."""
+        ...
 
     def load(self, artifact: Artifact) -> Any:
         """Prepare an artifact; what comes back is passed to `launch`."""
@@ -120,6 +125,10 @@ class Device(Protocol):
 
     def launch(
         self, module: Any, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
-    ) -> LaunchReport: ...
+    ) -> LaunchReport:
+        """Run `entry` of a loaded `module` over `grid`, with `args` in the order of its parameters."""
+        ...
 
-    def memory_info(self) -> Mapping[str, int]: ...
+    def memory_info(self) -> Mapping[str, int]:
+        """What is allocated now: `allocations`, and bytes where the device counts them."""
+        ...

@@ -37,18 +37,22 @@ class DType:
 
     @property
     def storage_bits(self) -> int:
+        """Bits of an element in memory: whole bytes, the value in the low bits."""
         return max(8, self.bits)
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point format."""
         return self.kind == "float"
 
     @property
     def is_int(self) -> bool:
+        """Whether it is an integer, signed or not; `int1` is one."""
         return self.kind != "float"
 
     @property
     def is_signed(self) -> bool:
+        """Whether values may be negative: signed integers and all floats."""
         return self.kind != "uint"
 
     def __str__(self) -> str:

@@ -64,6 +64,7 @@ class SimtBackend(Backend):
         return "\n".join(print_function(function) for function in functions)
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
+        """A file of `machine.func` text, where that is the chip's format."""
         if self.format != "machine":
             return super().parse(data, name)
         try:
@@ -78,6 +79,7 @@ class SimtBackend(Backend):
         return ()
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
+        """Tile to lane, lane to machine, then the chip's own `machine_passes`."""
         from tilefw.simt.select import LaneToMachine
         from tilefw.simt.tile_to_lane import TileToLane
 
@@ -89,6 +91,7 @@ class SimtBackend(Backend):
         )
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        """The artifact around what `emit_functions` prints."""
         from tilefw.machine.function_op import FuncOp
 
         functions = [op.function for op in module.body.block.ops if isinstance(op, FuncOp)]
