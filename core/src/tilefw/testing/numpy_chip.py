@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tilefw.simt.expand.builder import TYPES
+from tilefw.tile.elementwise.meaning import fused, fused_wide
 
 WORDS = {"i1": np.bool_, "i32": np.uint32, "i64": np.uint64, "f32": np.float32, "f64": np.float64}
 
@@ -44,31 +43,9 @@ def _f2s(x: Any, to: str) -> Any:
     return result.astype(np.int32 if bits == 32 else np.int64).view(WORDS[to])
 
 
-def _fma32(x: Any, y: Any, z: Any) -> Any:
-    # The product of two f32 is exact in f64; the sum is then rounded to odd in f64 before it becomes an f32.
-    with np.errstate(all="ignore"):
-        p, c = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)
-        s = p + c
-        bb = s - p
-        err = (p - (s - bb)) + (c - bb)
-        code = s.view(np.int64)
-        step = np.where((err > 0) == (s > 0), 1, -1)
-        odd = np.where((err != 0) & np.isfinite(err) & (code & 1 == 0), code + step, code)
-        return odd.view(np.float64).astype(np.float32)
-
-
-def _fma64(x: Any, y: Any, z: Any) -> Any:
-    return np.array([_fma_exactly(*map(float, lane)) for lane in zip(x, y, z, strict=True)])
-
-
-def _fma_exactly(x: float, y: float, z: float) -> float:
-    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
-        return float(np.float64(x) * np.float64(y) + np.float64(z))
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    try:
-        return float(exact) if exact else x * y + z
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+def _fma(x: Any, y: Any, z: Any, to: str) -> Any:
+    wide = [a.astype(np.float64) for a in (x, y, z)]
+    return (fused if to == "f32" else fused_wide)(*wide).astype(WORDS[to])
 
 
 BINARY = {
@@ -104,7 +81,7 @@ class NumpyChip:
         if row == "select":
             return np.where(values[0], values[1], values[2])
         if row == "fma":
-            return (_fma32 if result == "f32" else _fma64)(*values)
+            return _fma(*values, result)
         if row == "s2f":
             return _signed(values[0]).astype(WORDS[result])
         if row == "u2f":
