@@ -166,7 +166,8 @@ class Copies:
         region.flags.view(ELEMENTS[size])[copy.index >> (size.bit_length() - 1)] = 0
         unread = self._batch.unread
         if unread is not None and unread.region is region:
-            unread.copied(lanes, copy.index, size, copy.instruction.index, copy.filled)
+            _, waves, width = self._batch.frame.shape
+            unread.copied(lanes, copy.index, size, copy.instruction.index, copy.thread // width % waves, copy.filled)
         if lanes.launch.races is not None:
             lanes.launch.races.land_copy(lanes, copy, size)
 

@@ -1,13 +1,15 @@
 """The algebra with poison: each value is bits and, beside them, which of those bits are undefined.
 
 The engine turns to it only for an instruction that meets undefined bits. Bitwise operations, moves and choices are exact to
-the bit; every other primitive makes the whole result undefined in lanes where any operand is.
+the bit, sums and products from the lowest undefined bit upwards; every other primitive makes the whole result undefined in lanes
+where any operand is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +19,12 @@ from tilefw.sim.floats import Array
 from tilefw.sim.frame import all_ones
 
 
-class Shadowed(NamedTuple):
-    """Bits and poison of one value; the poison has the bits' dtype and a shape that broadcasts with theirs."""
+@dataclass(slots=True, eq=False)
+class Shadowed:
+    """Bits and poison of one value; the poison has the bits' dtype and a shape that broadcasts with theirs.
+
+    No tuple: a tuple is several results of one instruction, and meanings may tell the two apart.
+    """
 
     bits: Array
     poison: Array
@@ -108,6 +114,16 @@ class ShadowLanes:
         a, b = _bits_and_poison(a), _bits_and_poison(b)
         return Shadowed(a.bits ^ b.bits, a.poison | b.poison)
 
+    def lookup3(self, a: Any, b: Any, c: Any, table: int) -> Shadowed:
+        """Undefined where some choice of the undefined bits changes the result."""
+        pairs = [_bits_and_poison(v) for v in (a, b, c)]
+        value = self.base.lookup3(*(p.bits for p in pairs), table)
+        poison = _clean(value)
+        for chosen in range(1, 8):
+            flipped = [p.bits ^ p.poison if chosen >> i & 1 else p.bits for i, p in enumerate(pairs)]
+            poison = poison | (self.base.lookup3(*flipped, table) ^ value)
+        return Shadowed(value, poison)
+
     def not_(self, a: Any) -> Shadowed:
         a = _bits_and_poison(a)
         return Shadowed(~a.bits, a.poison)
@@ -133,6 +149,21 @@ class ShadowLanes:
 
     def truncate(self, a: Any, bits: int) -> Shadowed:
         return self._same_move("truncate", a, bits)
+
+    def _upward(self, name: str, a: Any, b: Any) -> Shadowed:
+        """Sums and products: a bit of the result depends on the operands' bits at and below it."""
+        a, b = _bits_and_poison(a), _bits_and_poison(b)
+        poison = a.poison | b.poison
+        return Shadowed(getattr(self.base, name)(a.bits, b.bits), poison | (_clean(poison) - poison))
+
+    def add(self, a: Any, b: Any) -> Shadowed:
+        return self._upward("add", a, b)
+
+    def sub(self, a: Any, b: Any) -> Shadowed:
+        return self._upward("sub", a, b)
+
+    def mul(self, a: Any, b: Any) -> Shadowed:
+        return self._upward("mul", a, b)
 
     def reverse_bits(self, a: Any) -> Shadowed:
         return self._same_move("reverse_bits", a)

@@ -68,7 +68,8 @@ class Batch:
         # The part is -1 where nothing parts the waves: one part then, with one turn.
         self.strands = [Strand(0, None if whole else self.alive.copy())]
         watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes
-        self.unread = Unread(self._regions["shared"], launch.prepared.program.instructions) if watch_unread else None
+        instructions = launch.prepared.program.instructions
+        self.unread = Unread(self._regions["shared"], instructions, launch.waves) if watch_unread else None
         self.copies = Copies(self)
         self.waiting = Waiting(self)
         # Sized by the check's encoding of waves: see checks/races.py.

@@ -13,13 +13,15 @@ _DTYPES = {
 
 
 def artifact(data: str | bytes, name: str, target: str) -> Artifact:
-    """The artifact of a PTX text; raises CodeError with the line for text that is malformed, or is no text."""
+    """The artifact of a PTX text; raises CodeError with the line for what is malformed, no text, or in no row of the table."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
         message = f"{name} is no text: {error.reason} at byte {error.start}"
         raise CodeError(message, code="TFW0617", help="cubins are not read; give the PTX") from None
     module = isa.parse(text, name)
+    for entry in module.entries:
+        isa.program(module, entry)  # decoded again at the launch: what the table does not serve is told here, before data is made
     entries = tuple(_entry(module, function) for function in module.entries.values())
     metadata = {"version": ".".join(map(str, module.version)), "ptx_target": module.target}
     return Artifact(target, "ptx", text, entries, metadata=metadata)

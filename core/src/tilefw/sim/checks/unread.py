@@ -1,8 +1,10 @@
-"""leftovers, second half: shared memory that is written is also read, before it is written again and before the workgroup ends.
+"""leftovers, second half: of what a wave writes to shared memory by one instruction, all is read, or nothing.
 
-A store that nobody reads is legal, and in compiled code almost always the shadow of a mistake elsewhere: a load at a wrong
-address reads some bytes twice and leaves others. It is looked for when races are, at their cost. Bytes that an asynchronous
-copy fills with zeros beyond its source do not count: pipelines prefetch past their end that way.
+A store that nobody reads is legal, and compilers make such stores: the last wave's share of a scan, a buffer that another path
+fills again. What is read in part is almost always the shadow of a mistake elsewhere: a load at a wrong address reads some
+bytes twice and leaves others. So a store is told of only where the same wave's stores by the same instruction are read as well.
+It is looked for when races are, at their cost. Bytes that an asynchronous copy fills with zeros beyond its source do not count:
+pipelines prefetch past their end that way.
 """
 
 from __future__ import annotations
@@ -19,17 +21,22 @@ CODE = "TFW0815"
 
 
 class Unread:
-    """For each granule of one batch's shared memory, the instruction (number + 1) that wrote it and was not read yet."""
+    """For each granule of one batch's shared memory, who wrote it and was not read yet: instruction * waves + wave + 1."""
 
-    def __init__(self, region: Region, instructions: Any) -> None:
+    def __init__(self, region: Region, instructions: Any, waves: int) -> None:
         self.region = region
         self._instructions = instructions
+        self._waves = waves
         self._granule = 4
-        self._sites = np.zeros(len(region.data) // 4, dtype=np.int32)
+        self._writers = np.zeros(len(region.data) // 4, dtype=np.int32)
+        self._read = np.zeros(len(instructions) * waves + 1, dtype=np.bool_)
+        self._lost: dict[int, list[int]] = {}
+        """By writer: how many granules nobody read, and the first of them."""
 
     def _granules(self, index: Array, size: int) -> Array:
         if size < self._granule:
-            self._sites = np.repeat(self._sites, self._granule // size)
+            self._writers = np.repeat(self._writers, self._granule // size)
+            self._lost = {writer: [n, first * (self._granule // size)] for writer, (n, first) in self._lost.items()}
             self._granule = size
         return index[..., None] // self._granule + np.arange(max(1, size // self._granule))
 
@@ -37,38 +44,48 @@ class Unread:
         """A load or atomic reads; a store must not find its own place unread."""
         granules = self._granules(piece.index, size)
         if kind != "write":
-            self._sites[granules] = 0
+            self._mark_read(granules)
             return
-        self.written(lanes, granules, lanes.instruction.index)
+        wave = np.broadcast_to(lanes.frame.wave, lanes.frame.shape)
+        if piece.lanes is not None:
+            wave = wave[piece.lanes]
+        granules = np.broadcast_to(granules, (*wave.shape, granules.shape[-1]))
+        self._written(lanes, granules, lanes.instruction.index, wave[..., None])
 
-    def copied(self, lanes: Any, index: Array, size: int, site: int, filled: Array) -> None:
-        """An asynchronous copy has landed; `filled` marks elements that are zeros from beyond its source."""
-        self.written(lanes, self._granules(index[~filled], size), site)
-        self._sites[self._granules(index[filled], size)] = 0
+    def copied(self, lanes: Any, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
+        """An asynchronous copy of the waves `wave` has landed; `filled` marks elements that are zeros from beyond its source."""
+        self._written(lanes, self._granules(index[~filled], size), site, wave[~filled][:, None])
+        self._writers[self._granules(index[filled], size)] = 0
 
-    def written(self, lanes: Any, granules: Array, site: int) -> None:
-        lost = self._sites[granules]
+    def _mark_read(self, granules: Array) -> None:
+        self._read[self._writers[granules]] = True
+        self._writers[granules] = 0
+
+    def _written(self, lanes: Any, granules: Array, site: int, wave: Array) -> None:
+        lost = self._writers[granules]
         if lanes.launch.random is not None:
             # Waves that hold copies store the same bytes by one instruction, under a seed one after the other.
-            lost = np.where(lost == site + 1, 0, lost)
+            lost = np.where((lost - 1) // self._waves == site, 0, lost)
         if lost.any():
-            self._report(lanes, granules[lost != 0], lost[lost != 0], "overwritten")
-        self._sites[granules] = site + 1
+            self._lose(granules[lost != 0], lost[lost != 0])
+        self._writers[granules] = site * self._waves + wave + 1
+
+    def _lose(self, granules: Array, writers: Array) -> None:
+        for writer, count in zip(*np.unique(writers, return_counts=True), strict=True):
+            known = self._lost.setdefault(int(writer), [0, int(granules[np.argmax(writers == writer)])])
+            known[0] += int(count)
 
     def finish(self, lanes: Any) -> None:
         """The batch has ended."""
-        left = np.nonzero(self._sites)[0]
-        if len(left):
-            self._report(lanes, left, self._sites[left], "left at the end")
-
-    def _report(self, lanes: Any, granules: Array, sites: Array, how: str) -> None:
-        for site in np.unique(sites).tolist():
-            instruction: Instruction = self._instructions[site - 1]
-            first = int(granules[np.argmax(sites == site)]) * self._granule
-            slot = first // max(1, self.region.stride)
+        left = np.nonzero(self._writers)[0]
+        self._lose(left, self._writers[left])
+        for writer, (count, granule) in self._lost.items():
+            if not self._read[writer]:
+                continue
+            site, wave = divmod(writer - 1, self._waves)
+            instruction: Instruction = self._instructions[site]
+            slot, address = divmod(granule * self._granule, max(1, self.region.stride))
             lanes.launch.reporter.add(
-                "leftovers", CODE, f"what this writes to shared memory is {how} without having been read", instruction,
-                count=int((sites == site).sum()), where=(lanes.batch.workgroup(slot), 0, 0),
-                address=first % max(1, self.region.stride), severity="warning",
+                "leftovers", CODE, "part of what this writes to shared memory is never read", instruction, count=count,
+                where=(lanes.batch.workgroup(slot), wave, 0), address=address, severity="warning",
             )
-
