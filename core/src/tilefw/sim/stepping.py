@@ -55,7 +55,7 @@ def slow_step(instruction: Instruction, sources: tuple[int, ...], destinations: 
                 return
         if not destinations:
             return
-        if len(destinations) == 1 and (not isinstance(results, tuple) or isinstance(results, Shadowed)):
+        if len(destinations) == 1 and not isinstance(results, tuple):
             results = (results,)
         for slot, result in zip(destinations, results, strict=True):
             if isinstance(result, Shadowed):
