@@ -10,6 +10,7 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.errors import Place
 
 # The checks of a simulator. DEFAULT_CHECKS are on unless the user says otherwise; `bank_conflicts` only counts.
+# `hazards` is for chips that do not interlock what their manual tells the code to keep apart; others have none to report.
 CHECKS = (
     "bounds", "alignment", "initialisation", "races", "pending", "hazards", "barriers", "leftovers", "bank_conflicts",
 )
@@ -75,7 +76,6 @@ class LaunchOptions:
     budget: int = DEFAULT_BUDGET
     numerics: Literal["ieee", "hw"] = "ieee"
     seed: int = 0
-    trace: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
