@@ -55,7 +55,7 @@ def main(summary: str, argv: list[str]) -> int:
     if args.out:
         write_file(args.out, _archive(launch.outputs))
     _print_result(result, launch, args.json)
-    return 0
+    return 1 if result.diagnostics else 0  # a warning leaves the outputs, but it is a finding
 
 
 def _load(path: str, target: str | None) -> Module:
@@ -98,7 +98,8 @@ def _print_result(result: LaunchResult, launch: LaunchFile, as_json: bool) -> No
             print(f"  {name}: {array.dtype}{list(array.shape)}")
         return
     print_json("simulate", {
-        "verdict": "pass", "target": result.target, "kernel": result.kernel, "executor": result.executor, "grid": result.grid,
+        "verdict": "fail" if result.diagnostics else "pass", "target": result.target,
+        "kernel": result.kernel, "executor": result.executor, "grid": result.grid,
         "findings": [finding_to_json(f) for f in result.diagnostics],
         "counters": dict(result.counters), "seconds": dict(result.times),
         "outputs": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in launch.outputs.items()},

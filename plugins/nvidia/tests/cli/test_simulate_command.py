@@ -107,3 +107,42 @@ def test_without_a_target_the_error_says_whose_code_it_was_taken_for(tilefw):
 def test_a_budget_is_the_targets_own(tilefw):
     code, out, _ = tilefw("run", "vector_add", "--target", "nvidia-sm80", "--budget", "100")
     assert code == 1 and "error[TFW0810]" in out and "more than 100 instructions" in out
+
+
+HALF_READ = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry half(.param .u64 out)
+.reqntid 32, 1, 1
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 tile[128];
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %tid.x;
+	shl.b32 %r2, %r1, 2;
+	mov.u32 %r3, tile;
+	add.s32 %r3, %r3, %r2;
+	st.shared.b32 [%r3], %r1;
+	bar.sync 0;
+	setp.lt.u32 %p1, %r1, 16;
+	ld.shared.b32 %r2, [%r3];
+	cvt.u64.u32 %rd2, %r1;
+	shl.b64 %rd2, %rd2, 2;
+	add.s64 %rd3, %rd1, %rd2;
+	st.global.b32 [%rd3], %r2;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("load", "code"), [("ld.shared", 0), ("@%p1 ld.shared", 1)])
+def test_a_warning_is_a_finding_and_leaves_the_outputs(tilefw, tmp_path, load, code):
+    text = HALF_READ.replace("ld.shared", load).replace("st.global", "@%p1 st.global" if code else "st.global")
+    (tmp_path / "half.ptx").write_text(text)
+    (tmp_path / "half.yaml").write_text("grid: [1]\nargs:\n  - {out: z, shape: [32], dtype: i32, fill: 0}\n")
+    got, out, _ = simulate(tilefw, "half.ptx", "half.yaml", "--checks", "all", "--out", "out.npz", "--json")
+    report = json.loads(out)
+    assert got == code and [f["code"] for f in report["findings"]] == ["TFW0815"] * code, report["findings"]
+    assert np.array_equal(np.load(tmp_path / "out.npz")["z"], np.arange(32) * (np.arange(32) < (16 if code else 32)))
