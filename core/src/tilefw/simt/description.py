@@ -1,0 +1,100 @@
+"""ChipDescription: the plain facts of a chip with lanes that layouts and lowering read; no instruction stands here.
+
+A plugin fills one in (`LaneChip.description`). A chip that lacks a feature leaves its field empty, and the kit goes another
+way: without shuffles or asynchronous copies through shared memory, without fragment loads by wide reads, without a matrix
+atom by multiply-adds of its lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefw.simt.layout import LinearLayout
+
+
+@dataclass(frozen=True)
+class MatrixAtom:
+    """One matrix instruction: d[m, n] = a[m, k] · b[k, n] + c[m, n], c and d in the same registers.
+
+    `a`, `b` and `d` name element types as tile IR does (`f16`, `i8`, `f32`). `precision` says what f32 operands are taken for
+    (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and (m, n), and the bases of
+    `warps` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis). `cost` is in issue cycles of
+    a wave. With `asynchronous` the result may be touched only after a wait.
+    """
+
+    name: str
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    d: str
+    a_layout: LinearLayout
+    b_layout: LinearLayout
+    d_layout: LinearLayout
+    cost: float
+    precision: str = ""
+    unsigned: bool = False
+    warps: int = 1
+    asynchronous: bool = False
+
+
+@dataclass(frozen=True)
+class FragmentLoad:
+    """An instruction by which a wave reads small matrices from shared memory, straight into fragments.
+
+    It reads up to `most` matrices of `rows` rows of `row_bytes` bytes; lane `rows`·i + r gives the address of row r of matrix i.
+    In matrix i's register a lane holds 4 bytes of a row: lane bits 0… choose the bytes, the bits above the row. `transposed`:
+    the chip can also exchange rows and columns of cells of `cell_bits` bits on the way.
+    """
+
+    name: str
+    rows: int
+    row_bytes: int
+    cell_bits: int
+    most: int
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class ChipDescription:
+    """The facts. Sizes in bytes; `lanes` a power of two.
+
+    `access_bytes` the widest access of a lane to global memory, `shared_access_bytes` to shared memory. `shared_bytes` what a
+    workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
+    asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup.
+    """
+
+    name: str
+    lanes: int
+    pointer_bits: int
+    access_bytes: int
+    threads: int = 1024
+    shared_bytes: int = 0
+    shared_access_bytes: int = 16
+    banks: int = 32
+    bank_bytes: int = 4
+    shuffles: bool = False
+    copy_bytes: tuple[int, ...] = ()
+    atoms: tuple[MatrixAtom, ...] = ()
+    fragment_loads: tuple[FragmentLoad, ...] = ()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A chip and the warps of the workgroup that a kernel is compiled for."""
+
+    chip: ChipDescription
+    warps: int
+
+    @property
+    def lanes(self) -> int:
+        return self.chip.lanes
+
+    @property
+    def threads(self) -> int:
+        return self.chip.lanes * self.warps
+
+    @property
+    def access_bytes(self) -> int:
+        return self.chip.access_bytes
