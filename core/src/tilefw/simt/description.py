@@ -17,9 +17,9 @@ class MatrixAtom:
     """One matrix instruction: d[m, n] = a[m, k] · b[k, n] + c[m, n], c and d in the same registers.
 
     `a`, `b` and `d` name element types as tile IR does (`f16`, `i8`, `f32`). `precision` says what f32 operands are taken for
-    (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and (m, n), and the bases of
-    `warps` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis). `cost` is in issue cycles of
-    a wave. With `asynchronous` the result may be touched only after a wait.
+    (`tf32`); it is empty where products are exact. `unsigned` says how i8 is read. The layouts have shapes (m, k), (k, n) and
+    (m, n), and bases for `warps` waves (1, or more where waves work together; a wave bit that holds copies has a zero basis).
+    `cost` is in issue cycles of a wave. With `asynchronous` the result may be touched only after a wait.
     """
 
     name: str
