@@ -38,7 +38,7 @@ class TileOp(Operation):
     """An op of the tile dialect. Subclasses say how many operands and results they have and verify the rest."""
 
     operand_count: int | None = None
-    result_count = 1
+    result_count: int | None = 1
     property_names: frozenset[str] = frozenset()
     traits = OpTraits(lambda: ())
 
@@ -50,7 +50,7 @@ class TileOp(Operation):
     def verify_(self) -> None:
         if self.operand_count is not None and len(self._operands) != self.operand_count:
             raise VerifyException(f"{self.name} takes {self.operand_count} operands, got {len(self._operands)}")
-        if len(self.results) != self.result_count:
+        if self.result_count is not None and len(self.results) != self.result_count:
             raise VerifyException(f"{self.name} has {self.result_count} results, got {len(self.results)}")
         unknown = self.properties.keys() - self.property_names
         if unknown:

@@ -1,0 +1,76 @@
+"""The constant: one number, as a scalar or in every element of a tile."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, OpTraits
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, OpTrait, Pure
+
+from tilefw.tile import types
+from tilefw.tile.base import TileOp, literal_attr, literal_text, parse_literal
+
+
+class ConstantOp(TileOp):
+    """A number as a scalar, or as a tile whose elements are all that number: `tile.constant 1.5 : tensor<128xf32>`."""
+
+    name = "tile.constant"
+    operand_count = 0
+    property_names = frozenset({"value"})
+    traits = OpTraits(lambda: (Pure(), _CONSTANT_LIKE))
+
+    def __init__(self, value: int | float, type: Attribute) -> None:
+        super().__init__(result_types=[type], properties={"value": literal_attr(value, type)})
+
+    @property
+    def value(self) -> int | float:
+        """The number: a signed integer (0 or 1 for i1) or the exact value of the float."""
+        return self.properties["value"].value.data  # type: ignore[attr-defined]
+
+    def problem(self) -> str | None:
+        type, value = self.results[0].type, self.properties.get("value")
+        if not (types.is_int(type) or types.is_float(type)):
+            return f"a constant is an integer or a float, got {type}"
+        if not isinstance(value, FloatAttr if types.is_float(type) else IntegerAttr):
+            return f"the value {value} does not fit {type}"
+        if value != literal_attr(value.value.data, type) and value.value.data == value.value.data:
+            return f"the value {value.value.data} is out of the range of {type}"
+        return None
+
+    def print(self, printer: Printer) -> None:
+        type = self.results[0].type
+        printer.print_string(f" {literal_text(self.properties['value'], type)}")  # type: ignore[arg-type]
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        position = parser.pos
+        value = parse_literal(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        if not (types.is_int(type) or types.is_float(type)):
+            parser.raise_error(f"a constant is an integer or a float, got {type}", position)
+        if isinstance(value, float) and types.is_int(type):
+            parser.raise_error(f"{value} is no integer, and the type is {type}", position)
+        op = cls(value, type)
+        if types.is_int(type) and op.value != value:
+            parser.raise_error(f"{value} is out of the range of {type}", position)
+        op.attributes = attributes
+        return op
+
+
+class _ConstantLike(ConstantLike):
+    """Tells xDSL's folder and patterns where the constant stands."""
+
+    @classmethod
+    def get_constant_value(cls, op: TileOp) -> Attribute | None:  # type: ignore[override]
+        return op.properties.get("value")
+
+
+_CONSTANT_LIKE: OpTrait = _ConstantLike()
