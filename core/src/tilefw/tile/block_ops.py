@@ -26,7 +26,7 @@ from tilefw.tile.memory_ops import HINTS, MemoryOp, hint_properties, parse_hints
 Check = Literal["none", "upper", "both"]
 
 
-class _BlockAccess(MemoryOp):
+class BlockAccess(MemoryOp):
     """A block of a strided array: element i (one index a dim) stands at base + Σ (offset_d + i_d) · stride_d.
 
     Dim d is checked as `checks[d]` says: `upper` accesses only offset_d + i_d < shape_d, `both` also only >= 0, `none`
@@ -106,22 +106,23 @@ class _BlockAccess(MemoryOp):
             print_operand_group(printer, "shape", bounds)
             printer.print_string(f" checks [{', '.join(self.checks)}]")
 
-    def _print_types(self, printer: Printer) -> None:
+    def _print_types(self, printer: Printer, container: Attribute | None = None) -> None:
+        """The hints and the types: of the base and of what holds the block (the tile itself unless `container` is given)."""
         print_words(printer, self.properties, HINTS)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.base.type)
         printer.print_string(", ")
-        printer.print_attribute(self.block_type)
+        printer.print_attribute(container or self.block_type)
 
 
-def _checks_attr(shape: Sequence[Value | None], lower: Sequence[bool] | None) -> ArrayAttr:
+def checks_attr(shape: Sequence[Value | None], lower: Sequence[bool] | None) -> ArrayAttr:
     lower = lower if lower is not None else [bound is not None for bound in shape]
     words = ["none" if bound is None else "both" if low else "upper" for bound, low in zip(shape, lower, strict=True)]
     return ArrayAttr([string_attr(w) for w in words])
 
 
-def _parse_block(parser: Parser) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue], ArrayAttr]:
+def parse_block(parser: Parser) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue], ArrayAttr]:
     parser.parse_keyword("at")
     offsets = parse_operand_group(parser)
     parser.parse_keyword("strides")
@@ -135,7 +136,7 @@ def _parse_block(parser: Parser) -> tuple[list[SSAValue], list[SSAValue], list[S
     return offsets, strides, bounds, ArrayAttr([string_attr(w) for w in words])
 
 
-class LoadBlockOp(_BlockAccess):
+class LoadBlockOp(BlockAccess):
     """`tile.load_block %p at (%i : i32) strides (%s : i32) shape (%n : i32) checks [both] other %x : …, tensor<128xf32>`.
 
     `shape` holds None for an unchecked dim; `lower` says which checked dims are also checked against 0 (all by default).
@@ -154,7 +155,7 @@ class LoadBlockOp(_BlockAccess):
         super().__init__(
             operands=values,
             result_types=[types.tile(tuple(block), types.pointee_of(values[0].type))],
-            properties={"checks": _checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
+            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
         )
 
     @property
@@ -185,7 +186,7 @@ class LoadBlockOp(_BlockAccess):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         base = parser.parse_unresolved_operand()
-        offsets, strides, bounds, checks = _parse_block(parser)
+        offsets, strides, bounds, checks = parse_block(parser)
         other = parse_optional_after(parser, "other")
         hints = parse_hints(parser)
         attributes = parser.parse_optional_attr_dict()
@@ -200,7 +201,7 @@ class LoadBlockOp(_BlockAccess):
         )
 
 
-class StoreBlockOp(_BlockAccess):
+class StoreBlockOp(BlockAccess):
     """`tile.store_block %p, %v at (%i : i32) strides (%s : i32) : !tile.ptr<f32>, tensor<128xf32>`; see LoadBlockOp."""
 
     name = "tile.store_block"
@@ -215,7 +216,7 @@ class StoreBlockOp(_BlockAccess):
         bounds = [b for b in shape if b is not None]
         super().__init__(
             operands=[SSAValue.get(v) for v in (base, *offsets, *strides, *bounds, value)],
-            properties={"checks": _checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
+            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
         )
 
     @property
@@ -241,7 +242,7 @@ class StoreBlockOp(_BlockAccess):
         base = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         value = parser.parse_unresolved_operand()
-        offsets, strides, bounds, checks = _parse_block(parser)
+        offsets, strides, bounds, checks = parse_block(parser)
         hints = parse_hints(parser)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from tilefw.tile import elementwise, types
 from tilefw.tile.ops import OPS, ConstantOp
+from tilefw.tile.shared_ops import SHARED_OPS, SharedType
 
 
 class _Materialize(ConstantMaterializationInterface):
@@ -22,7 +23,9 @@ class _Materialize(ConstantMaterializationInterface):
         return None
 
 
-Tile = Dialect("tile", [*OPS, *elementwise.OPS.values()], [types.PtrType, types.Fp8E4B15Type], [_Materialize()])
+Tile = Dialect(
+    "tile", [*OPS, *SHARED_OPS, *elementwise.OPS.values()], [types.PtrType, types.Fp8E4B15Type, SharedType], [_Materialize()]
+)
 
 
 @cache

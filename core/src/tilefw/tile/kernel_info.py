@@ -15,6 +15,7 @@ from tilefw.tile.memory_ops import StoreOp
 from tilefw.tile.ops import AddPtrOp, BroadcastOp, ExpandDimsOp, ReshapeOp, SplatOp, TransOp
 
 _POINTER_BYTES = 8
+_READS = ("tile.load", "tile.load_block", "tile.copy", "tile.copy_block")
 _KEEPS_POINTER = (AddPtrOp, SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp)
 
 
@@ -61,6 +62,6 @@ def may_store(pointer: SSAValue) -> bool:
                 return True
             if isinstance(op, _KEEPS_POINTER):
                 pending.extend(op.results)
-            elif op.name not in ("tile.load", "tile.load_block"):
+            elif op.name not in _READS:
                 return True  # a loop, a branch, a cast: the pointer may reach a store there
     return False

@@ -81,7 +81,7 @@ class MemoryOp(TileOp):
         return None
 
 
-class _PointerAccess(MemoryOp):
+class PointerAccess(MemoryOp):
     """Operands in order: pointer, offsets?, value (stores), mask?, other? (loads); `operandSegmentSizes` says which are there."""
 
     segment_names: tuple[str, ...]
@@ -110,12 +110,12 @@ class _PointerAccess(MemoryOp):
     @property
     def value_type(self) -> Attribute:
         """The type of the accessed elements together."""
-        return _accessed_type(self.pointer.type, None if self.offsets is None else self.offsets.type)
+        return accessed_type(self.pointer.type, None if self.offsets is None else self.offsets.type)
 
     def problem(self) -> str | None:
         sizes = self.properties.get("operandSegmentSizes")
         values = sizes.get_values() if isinstance(sizes, DenseArrayBase) else ()
-        optional = [name not in ("pointer", "value") for name in self.segment_names]
+        optional = [name not in ("pointer", "value", "view") for name in self.segment_names]
         if len(values) != len(optional) or sum(values) != len(self._operands):
             return "operandSegmentSizes does not fit the operands"
         if any(v not in ((0, 1) if o else (1,)) for v, o in zip(values, optional, strict=True)):
@@ -153,7 +153,7 @@ class _PointerAccess(MemoryOp):
             printer.print_string("]")
 
 
-def _parse_address(parser: Parser):
+def parse_address(parser: Parser):
     pointer = parser.parse_unresolved_operand()
     offsets = None
     if parser.parse_optional_punctuation("["):
@@ -162,7 +162,7 @@ def _parse_address(parser: Parser):
     return pointer, offsets
 
 
-def _parse_address_types(parser: Parser, has_offsets: bool) -> tuple[Attribute, Attribute | None]:
+def parse_address_types(parser: Parser, has_offsets: bool) -> tuple[Attribute, Attribute | None]:
     parser.parse_punctuation(":")
     position = parser.pos
     pointer_type = parser.parse_type()
@@ -176,11 +176,11 @@ def _parse_address_types(parser: Parser, has_offsets: bool) -> tuple[Attribute, 
     return pointer_type, offsets_type
 
 
-def _accessed_type(pointer: Attribute, offsets: Attribute | None) -> Attribute:
+def accessed_type(pointer: Attribute, offsets: Attribute | None) -> Attribute:
     return types.with_element(pointer if offsets is None else offsets, types.pointee_of(pointer))
 
 
-class LoadOp(_PointerAccess):
+class LoadOp(PointerAccess):
     """`tile.load %p[%offsets] mask %m other %x : !tile.ptr<f32>[tensor<128xi32>]`; offsets, mask and other are optional."""
 
     name = "tile.load"
@@ -195,7 +195,7 @@ class LoadOp(_PointerAccess):
         present = [v for v in values if v is not None]
         super().__init__(
             operands=present,
-            result_types=[_accessed_type(present[0].type, None if values[1] is None else values[1].type)],
+            result_types=[accessed_type(present[0].type, None if values[1] is None else values[1].type)],
             properties={
                 "operandSegmentSizes": dense_i32(tuple(int(v is not None) for v in values)),
                 **hint_properties(cache, eviction, volatile),
@@ -226,13 +226,13 @@ class LoadOp(_PointerAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        pointer, offsets = _parse_address(parser)
+        pointer, offsets = parse_address(parser)
         mask = parse_optional_after(parser, "mask")
         other = parse_optional_after(parser, "other")
         hints = parse_hints(parser)
         attributes = parser.parse_optional_attr_dict()
-        pointer_type, offsets_type = _parse_address_types(parser, offsets is not None)
-        value_type = _accessed_type(pointer_type, offsets_type)
+        pointer_type, offsets_type = parse_address_types(parser, offsets is not None)
+        value_type = accessed_type(pointer_type, offsets_type)
         kinds = (pointer_type, offsets_type, types.with_element(value_type, types.i1), value_type)
         pairs = zip((pointer, offsets, mask, other), kinds, strict=True)
         op = cls(*[None if u is None else parser.resolve_operand(u, t) for u, t in pairs])  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ class LoadOp(_PointerAccess):
         return op
 
 
-class StoreOp(_PointerAccess):
+class StoreOp(PointerAccess):
     """`tile.store %p[%offsets], %value mask %m : !tile.ptr<f32>[tensor<128xi32>]`; offsets and mask are optional."""
 
     name = "tile.store"
@@ -281,14 +281,14 @@ class StoreOp(_PointerAccess):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        pointer, offsets = _parse_address(parser)
+        pointer, offsets = parse_address(parser)
         parser.parse_punctuation(",")
         value = parser.parse_unresolved_operand()
         mask = parse_optional_after(parser, "mask")
         hints = parse_hints(parser)
         attributes = parser.parse_optional_attr_dict()
-        pointer_type, offsets_type = _parse_address_types(parser, offsets is not None)
-        value_type = _accessed_type(pointer_type, offsets_type)
+        pointer_type, offsets_type = parse_address_types(parser, offsets is not None)
+        value_type = accessed_type(pointer_type, offsets_type)
         op = cls(
             parser.resolve_operand(pointer, pointer_type),
             parser.resolve_operand(value, value_type),
