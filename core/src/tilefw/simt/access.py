@@ -35,7 +35,7 @@ class Addressing:
         self.access_bytes = access_bytes
 
     def thread_id(self) -> SSAValue:
-        return self.builder._numbered("thread_id", lambda: lane.ThreadIdOp.create(result_types=[lane.vector(1, types.i32)]))
+        return self.builder.numbered("thread_id", lambda: lane.ThreadIdOp.create(result_types=[lane.vector(1, types.i32)]))
 
     def thread_part(self, bases: Sequence[int]) -> SSAValue | None:
         """XOR of the bases of the thread index's set bits, as `vector<1xi32>`; None when all are zero."""
@@ -198,7 +198,7 @@ class Addressing:
         if len(values) == 1:
             return values[0]
         type = lane.vector(len(values), types.element_of(values[0].type))
-        return self.builder._numbered(("join", *values), lambda: lane.JoinOp.create(operands=values, result_types=[type]))
+        return self.builder.numbered(("join", *values), lambda: lane.JoinOp.create(operands=values, result_types=[type]))
 
     def _bounds(
         self, op: ops.LoadBlockOp | ops.StoreBlockOp, parts: list[SSAValue | None], firsts: list[tuple[int, ...]]

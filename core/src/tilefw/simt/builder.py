@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.tile import types
-from tilefw.tile.base import dense_i64
+from tilefw.tile.base import dense_i64, integer_attr, string_attr
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
     "addi": lambda a, b: a + b,
@@ -16,8 +16,9 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
     "muli": lambda a, b: a * b,
     "andi": lambda a, b: a & b,
     "ori": lambda a, b: a | b,
+    "xori": lambda a, b: a ^ b,
 }
-_COMMUTATIVE = {"addi", "muli", "andi", "ori"}
+_COMMUTATIVE = {"addi", "muli", "andi", "ori", "xori"}
 
 
 class LaneBuilder:
@@ -31,6 +32,7 @@ class LaneBuilder:
         self.block = block
         self.location = location
         self.scopes: list[dict[object, SSAValue]] = [{}]
+        self.allocations = 0
         self._outer: list[tuple[Block, bool]] = []  # the blocks around, and whether the region in them is a loop's
 
     def insert(self, op: Operation) -> Operation:
@@ -50,7 +52,8 @@ class LaneBuilder:
         self._outer.pop()
         self.scopes.pop()
 
-    def _numbered(self, key: object, make: Callable[[], Operation]) -> SSAValue:
+    def numbered(self, key: object, make: Callable[[], Operation]) -> SSAValue:
+        """The result of the pure op that `make` makes, or of the one that `key` made before it in this region or one around it."""
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
@@ -77,13 +80,13 @@ class LaneBuilder:
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
         # -0.0 equals 0.0 and NaN nothing, so the text is the key.
-        return self._numbered(("constant", repr(value), type), lambda: lane.ConstantOp(value, type))
+        return self.numbered(("constant", repr(value), type), lambda: lane.ConstantOp(value, type))
 
     def constants(self, values: Sequence[int], element: Attribute) -> SSAValue:
         """A vector of integer constants."""
         if all(v == values[0] for v in values):
             return self.constant(values[0], lane.vector(len(values), element))
-        return self._numbered(
+        return self.numbered(
             ("constants", tuple(values), element),
             lambda: lane.ConstantsOp.create(
                 result_types=[lane.vector(len(values), element)], properties={"values": dense_i64(tuple(values))}
@@ -95,7 +98,7 @@ class LaneBuilder:
         folded = self._fold(name, operands)
         if folded is not None:
             return folded
-        return self._numbered(
+        return self.numbered(
             (name, operands, result, rounding),
             lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
         )
@@ -108,7 +111,7 @@ class LaneBuilder:
         known = _literal(value)
         if known is not None:
             return self.constant(known, type)
-        return self._numbered(("splat", value, n), lambda: lane.SplatOp(value, type))
+        return self.numbered(("splat", value, n), lambda: lane.SplatOp(value, type))
 
     def pick(self, value: SSAValue, indices: Sequence[int]) -> SSAValue:
         """The elements of `value` at `indices`; `value` itself when that is all of them in order."""
@@ -119,10 +122,50 @@ class LaneBuilder:
         type = lane.vector(len(indices), types.element_of(value.type))
         if known is not None:
             return self.constant(known, type)
-        return self._numbered(
+        return self.numbered(
             ("pick", value, tuple(indices)),
             lambda: lane.PickOp.create(operands=[value], result_types=[type], properties={"indices": dense_i64(tuple(indices))}),
         )
+
+    def join(self, values: Sequence[SSAValue]) -> SSAValue:
+        """Vectors one after the other as one."""
+        if len(values) == 1:
+            return values[0]
+        n = sum(types.shape_of(v.type)[0] for v in values)
+        type = lane.vector(n, types.element_of(values[0].type))
+        return self.numbered(("join", *values), lambda: lane.JoinOp.create(operands=values, result_types=[type]))
+
+    def uniform(self, value: SSAValue) -> SSAValue:
+        """A `vector<1xT>` that is equal in all threads, as a scalar."""
+        scalar = types.element_of(value.type)
+        known = _literal(value)
+        if known is not None:
+            return self.constant(known, scalar)
+        return self.numbered(("uniform", value), lambda: lane.UniformOp.create(operands=[value], result_types=[scalar]))
+
+    def shuffle(self, value: SSAValue, mode: str, lanes: int | SSAValue) -> SSAValue:
+        """`lane.shuffle`: by a constant or, for the mode `index`, from lanes given as `vector<1xi32>` or one an element."""
+        if _literal(value) is not None:
+            return value
+        properties: dict[str, Attribute] = {"mode": string_attr(mode)}
+        if isinstance(lanes, int):
+            properties["amount"] = integer_attr(lanes)
+        operands = [value] if isinstance(lanes, int) else [value, lanes]
+        return self.numbered(
+            ("shuffle", value, mode, lanes),
+            lambda: lane.ShuffleOp.create(operands=operands, result_types=[value.type], properties=properties),
+        )
+
+    def alloc(self, size: int, align: int, label: str) -> lane.AllocOp:
+        """`size` bytes of shared memory, alive from its first to its last access; inside a loop, in each iteration anew."""
+        self.allocations += 1
+        properties: dict[str, Attribute] = {
+            "id": integer_attr(self.allocations - 1), "bytes": integer_attr(size), "align": integer_attr(align),
+            "label": string_attr(label),
+        }
+        op = lane.AllocOp.create(result_types=[types.i32], properties=properties)
+        self.insert(op)
+        return op
 
     def extend(self, value: SSAValue, element: Attribute) -> SSAValue:
         """A signed integer as the integer type `element`, whichever is wider."""
@@ -144,7 +187,7 @@ class LaneBuilder:
             a, b, operands = b, a, (operands[1], operands[0])
         if not isinstance(b, int):
             return None
-        if (b == 0 and name in ("addi", "subi", "ori")) or (b == 1 and name == "muli"):
+        if (b == 0 and name in ("addi", "subi", "ori", "xori")) or (b == 1 and name == "muli"):
             return operands[0]
         return self.constant(0, operands[0].type) if b == 0 and name in ("muli", "andi") else None
 
