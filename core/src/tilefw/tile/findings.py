@@ -12,6 +12,7 @@ from tilefw.tile.places import place_of
 CODES = {
     "bounds": "TFW0441", "alignment": "TFW0442", "initialisation": "TFW0443", "races": "TFW0444", "overflow": "TFW0445",
     "budget": "TFW0446", "readonly": "TFW0447", "undecided": "TFW0448", "loop": "TFW0449",
+    "pending": "TFW0450", "phase": "TFW0451",
 }
 
 

@@ -23,6 +23,7 @@ from tilefw.tile.access import Access
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.findings import Findings
 from tilefw.tile.interpret_ops import HANDLERS, Handler, constant, elementwise
+from tilefw.tile.interpret_shared import SHARED_HANDLERS, SharedMemory
 from tilefw.tile.offsets import offset_arithmetic
 from tilefw.tile.places import place_of
 from tilefw.tile.refmemory import RefBuffer, RefMemory
@@ -89,15 +90,21 @@ class _OutOfBudget(Exception):
     """Unwinds a launch that has used up its budget."""
 
 
+Iteration = tuple[object, int]  # one execution of a loop, and which of its iterations
+
+
 class Frame:
     """The values that a group of programs sees: its own, and those of the group it was split from, narrowed."""
 
-    __slots__ = ("outer", "programs", "selected", "values")
+    __slots__ = ("iteration", "outer", "programs", "selected", "values")
 
-    def __init__(self, programs: Array, outer: Frame | None = None, selected: Array | None = None) -> None:
+    def __init__(
+        self, programs: Array, outer: Frame | None = None, selected: Array | None = None, iteration: Iteration | None = None
+    ) -> None:
         self.programs = programs
         self.outer = outer
         self.selected = selected
+        self.iteration = iteration if iteration is not None or outer is None else outer.iteration
         self.values: dict[SSAValue, Value] = {}
 
     def __getitem__(self, key: SSAValue) -> Value:
@@ -130,6 +137,7 @@ class _Launch:
         self.budget = budget
         self.findings = Findings(checks)
         self.access = Access(memory, self.findings, self.position)
+        self.shared = SharedMemory(self.findings, self.position)
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
         self.arguments = self._bind(args)
         self.offset_ops = offset_arithmetic(function)
@@ -150,6 +158,7 @@ class _Launch:
                 frame = Frame(np.arange(start, min(start + batch, count)))
                 frame.values.update(self.arguments)
                 self.block(self.function.body.block, frame)
+                self.shared.end()
         except _OutOfBudget:
             pass
 
@@ -265,6 +274,7 @@ def _iterate(
     active = np.arange(count)
     done: list[tuple[Array, list[Value]]] = []
     iteration = 0
+    run = object()
     while True:
         finished = trips[active] <= iteration
         if finished.any():
@@ -274,7 +284,7 @@ def _iterate(
             active, carried = active[staying], [v.take(staying) for v in carried]
         if not len(active):
             break
-        inner = Frame(frame.programs[active], frame, None if len(active) == count else active)
+        inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (run, iteration))
         inner.values[body.args[0]] = induction(active, iteration)
         inner.values.update(zip(body.args[1:], carried, strict=True))
         carried = launch.block(body, inner)
@@ -291,7 +301,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
     while len(active):
         launch._spend(op, frame)
         selected = None if len(active) == count else active
-        inner = Frame(frame.programs[active], frame, selected)
+        inner = Frame(frame.programs[active], frame, selected, (object(), 0))
         inner.values.update(zip(before.args, carried, strict=True))
         condition, *forwarded = launch.block(before, inner)
         going = launch.decide(op, condition, inner)
@@ -301,7 +311,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
             active, forwarded = active[staying], [v.take(staying) for v in forwarded]
         if not len(active):
             break
-        inner = Frame(frame.programs[active], frame, None if len(active) == count else active)
+        inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
         inner.values.update(zip(after.args, forwarded, strict=True))
         carried = launch.block(after, inner)
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]
@@ -309,6 +319,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
 
 _HANDLERS: dict[type[Operation], Handler] = {
     **HANDLERS,
+    **SHARED_HANDLERS,
     scf.IfOp: _if,
     scf.ForOp: _for,
     scf.WhileOp: _while,

@@ -124,7 +124,8 @@ def _addptr(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
 
 
-def _address(op: Any, frame: Values) -> Value:
+def address_of(op: Any, frame: Values) -> Value:
+    """The element addresses of an access through a pointer, or through a base and offsets."""
     pointer = frame[op.pointer]
     if op.offsets is None:
         return pointer
@@ -138,16 +139,16 @@ def _address(op: Any, frame: Values) -> Value:
 def _load(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     mask = None if op.mask is None else frame[op.mask]
     other = None if op.other is None else frame[op.other]
-    return [launch.access.load(op, _address(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
+    return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
 
 
 def _store(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     mask = None if op.mask is None else frame[op.mask]
-    launch.access.store(op, _address(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
+    launch.access.store(op, address_of(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
     return []
 
 
-def _block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
+def block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
     """Addresses and mask of a block access."""
     rank = len(op.block)
     at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
@@ -174,13 +175,13 @@ def _block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
 
 
 def _load_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    at, mask = _block_address(op, frame)
+    at, mask = block_address(op, frame)
     other = None if op.other is None else frame[op.other]
     return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
 
 
 def _store_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    at, mask = _block_address(op, frame)
+    at, mask = block_address(op, frame)
     launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
     return []
 

@@ -7,6 +7,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.tile import ops
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.memory_ops import LoadOp, StoreOp
 
@@ -22,9 +23,9 @@ def offset_arithmetic(root: Operation) -> set[Operation]:
     for op in root.walk():
         if isinstance(op, ops.AddPtrOp):
             pending.append(op.offset)
-        elif isinstance(op, LoadOp | StoreOp) and op.offsets is not None:
+        elif isinstance(op, LoadOp | StoreOp | CopyOp) and op.offsets is not None:
             pending.append(op.offsets)
-        elif isinstance(op, LoadBlockOp | StoreBlockOp):
+        elif isinstance(op, LoadBlockOp | StoreBlockOp | CopyBlockOp):
             pending.extend((*op.offsets, *op.strides))
     while pending:
         value = pending.pop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from xdsl.ir import OpTraits, SSAValue
+from xdsl.ir import Attribute, OpTraits, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect
@@ -62,8 +62,9 @@ class AllocSharedOp(TileOp):
 class SlotOp(TileOp):
     """`tile.slot %ring[%i] phase 1 : !tile.shared<3 x 128x32xf16>`: one slot of a ring; `%i` is an i32 in range.
 
-    `phase` promises how many iterations ahead of its loop's current one the slot is used: within one iteration slots of
-    phases that differ modulo the ring's slots are different, and phase p is the next iteration's p - 1.
+    `phase` promises how many iterations ahead of the current one of the innermost loop around it the slot is used: within one
+    iteration slots of phases that differ modulo the ring's slots are different, and phase p is the next iteration's p - 1. A
+    slot without a phase (before the loop) may be any.
     """
 
     name = "tile.slot"
@@ -71,11 +72,12 @@ class SlotOp(TileOp):
     property_names = frozenset({"phase"})
     traits = PURE
 
-    def __init__(self, ring: Value, index: Value, phase: int = 0) -> None:
+    def __init__(self, ring: Value, index: Value, phase: int | None = None) -> None:
         values = [SSAValue.get(ring), SSAValue.get(index)]
         type = values[0].type
         assert isinstance(type, SharedType)
-        super().__init__(operands=values, result_types=[type.view], properties={"phase": integer_attr(phase)})
+        promised: dict[str, Attribute] = {} if phase is None else {"phase": integer_attr(phase)}
+        super().__init__(operands=values, result_types=[type.view], properties=promised)
 
     @property
     def ring(self) -> SSAValue:
@@ -88,9 +90,9 @@ class SlotOp(TileOp):
         return self._operands[1]
 
     @property
-    def phase(self) -> int:
-        """How many iterations ahead the slot is used."""
-        return self.integer("phase")
+    def phase(self) -> int | None:
+        """How many iterations ahead the slot is used; None where nothing is promised."""
+        return self.integer("phase") if "phase" in self.properties else None
 
     def problem(self) -> str | None:
         ring, index, result = self.ring.type, self.index.type, self.results[0].type
@@ -101,14 +103,15 @@ class SlotOp(TileOp):
             return f"the index is an i32, got {index}"
         if result != ring.view:  # type: ignore[attr-defined]
             return f"gives {ring.view}, got {result}"  # type: ignore[attr-defined]
-        return None if self.phase >= 0 else f"a phase is at least 0, got {self.phase}"
+        phase = self.phase
+        return None if phase is None or phase >= 0 else f"a phase is at least 0, got {phase}"
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_operand(self.ring)
         printer.print_string("[")
         printer.print_operand(self.index)
-        printer.print_string(f"] phase {self.phase}")
+        printer.print_string("]" if self.phase is None else f"] phase {self.phase}")
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.ring.type)
@@ -119,8 +122,7 @@ class SlotOp(TileOp):
         parser.parse_punctuation("[")
         index = parser.resolve_operand(parser.parse_unresolved_operand(), types.i32)
         parser.parse_punctuation("]")
-        parser.parse_keyword("phase")
-        phase = parser.parse_integer(allow_negative=False)
+        phase = parser.parse_integer(allow_negative=False) if parser.parse_optional_keyword("phase") else None
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type = parse_shared_type(parser)
