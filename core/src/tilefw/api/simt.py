@@ -22,19 +22,26 @@ from tilefw.machine.text import parse_functions, print_function
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
-    from tilefw.simt.chip import Access, LaneChip, Rule, alias, template
+    from tilefw.simt.chip import Access, AsyncCopy, FragmentAccess, LaneChip, Registers, Rule, alias, template
     from tilefw.simt.code import Code, Const, Element
     from tilefw.simt.combine import Addresses, Combiner, Fusion
+    from tilefw.simt.description import ChipDescription, FragmentLoad, Machine, MatrixAtom
+    from tilefw.simt.layout import LinearLayout
 
 __all__ = [
-    "Access", "Addresses", "Code", "Combiner", "Const", "Element", "Fusion", "LaneChip", "Rule", "SimtBackend", "alias",
-    "assign_registers", "entry_of", "lane_to_machine", "template",
+    "Access", "Addresses", "AsyncCopy", "ChipDescription", "Code", "Combiner", "Const", "Element", "FragmentAccess", "FragmentLoad",
+    "Fusion", "LaneChip", "LinearLayout", "Machine", "MatrixAtom", "Registers", "Rule", "SimtBackend", "alias", "assign_registers",
+    "entry_of", "lane_to_machine", "template",
 ]
 
 _KIT = {
-    **dict.fromkeys(("Access", "LaneChip", "Rule", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(
+        ("Access", "AsyncCopy", "FragmentAccess", "LaneChip", "Registers", "Rule", "alias", "template"), "tilefw.simt.chip"
+    ),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.combine"),
+    **dict.fromkeys(("ChipDescription", "FragmentLoad", "Machine", "MatrixAtom"), "tilefw.simt.description"),
+    "LinearLayout": "tilefw.simt.layout",
 }
 
 
@@ -80,12 +87,13 @@ class SimtBackend(Backend):
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """Tile to lane, lane to machine, then the chip's own `machine_passes`."""
+        from tilefw.simt.description import Machine
         from tilefw.simt.select import LaneToMachine
         from tilefw.simt.tile_to_lane import TileToLane
 
         chip = self.chip(options)
         return (
-            TileToLane(chip.lanes, options.num_warps, chip.access_bytes, chip.pointer_bits),
+            TileToLane(Machine(chip.description, options.num_warps)),
             LaneToMachine(chip, self.target.name),
             *self.machine_passes(options),
         )

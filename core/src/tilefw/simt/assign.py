@@ -9,13 +9,13 @@ each: pointwise code then needs no conversion. Loads may be repeated, since all 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.simt.description import Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout, blocked
 from tilefw.simt.places import place_of
@@ -24,19 +24,6 @@ from tilefw.tile.elementwise import ElementwiseOp
 
 _ACCESSES = (ops.LoadOp, ops.StoreOp, ops.LoadBlockOp, ops.StoreBlockOp)
 _STORES = (ops.StoreOp, ops.StoreBlockOp)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the layout needs of the chip and the launch: lanes a warp, warps a workgroup, bytes of the widest access."""
-
-    lanes: int
-    warps: int
-    access_bytes: int
-
-    @property
-    def threads(self) -> int:
-        return self.lanes * self.warps
 
 
 class Assignment:

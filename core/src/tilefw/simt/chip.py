@@ -11,19 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
 from tilefw.simt.code import Code, Const, Element
 from tilefw.simt.combine import Combiner
+from tilefw.simt.description import ChipDescription, MatrixAtom
 
 Rule = Callable[..., Any]
+Registers = Sequence[Element]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
 
-    A load's registers are slices, a store's may be literals. Registers of 8 or 16 bits come alone.
+    A load's registers are slices, a store's may be literals. Registers of 8 or 16 bits come alone. `space` is empty for global
+    memory, else `shared`; `buffer` is then the allocation.
     """
 
     registers: tuple[Element, ...]
@@ -35,6 +39,36 @@ class Access:
     cache: str
     eviction: str
     volatile: bool
+    space: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncCopy:
+    """One asynchronous copy of `bytes` from global to shared memory. Where `mask` is false zeros are written, where `predicate`
+    is false nothing happens."""
+
+    bytes: int
+    address: Slice
+    immediate: int
+    source: Slice
+    source_immediate: int
+    mask: Element | None
+    predicate: Slice | None
+    buffer: int
+    cache: str
+    eviction: str
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentAccess:
+    """One fragment load of as many matrices as there are `registers`, from the row at this lane's address."""
+
+    load: str
+    registers: tuple[Slice, ...]
+    address: Slice
+    immediate: int
+    transposed: bool
+    buffer: int
 
 
 class LaneChip(ABC):
@@ -43,7 +77,8 @@ class LaneChip(ABC):
     `lanes` a warp (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
     gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
     `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. `combiner` holds the chip's rewrites over
-    selected code, if it has any.
+    selected code, if it has any. What only some chips have (shared memory, shuffles, …) raises PluginError (TFW0511) until a
+    chip whose description promises it brings it.
     """
 
     name: str
@@ -54,6 +89,11 @@ class LaneChip(ABC):
     rules: Mapping[str, Rule]
     table: InstructionTable
     combiner: Combiner | None = None
+
+    @property
+    def description(self) -> ChipDescription:
+        """The plain facts that layouts and lowering read; a chip with more than global memory says so here."""
+        return ChipDescription(self.name, self.lanes, self.pointer_bits, self.access_bytes)
 
     def rule(self, key: str) -> Rule | None:
         """The rule for a row key: the chip's own, else core's expansion; None where there is neither."""
@@ -114,6 +154,43 @@ class LaneChip(ABC):
     @abstractmethod
     def barrier(self, code: Code) -> None:
         """All threads of the workgroup meet."""
+
+    def shared_base(self, code: Code) -> Element:
+        """Where the workgroup's shared memory begins, as i32."""
+        raise self._absent("shared memory", "shared_base")
+
+    def shuffle(self, code: Code, mode: str, value: Element, lanes: Element) -> Element:
+        """The 32-bit register of another lane of the wave; `mode` as in `lane.shuffle`, `lanes` its amount or lane."""
+        raise self._absent("shuffles", "shuffle")
+
+    def uniform(self, code: Code, form: str, value: Element) -> Element:
+        """A value of a form that is equal in all threads, where branches and uniform addresses want it."""
+        raise self._absent("uniform values", "uniform")
+
+    def copy_async(self, code: Code, copy: AsyncCopy) -> None:
+        """Start one copy."""
+        raise self._absent("asynchronous copies", "copy_async")
+
+    def commit(self, code: Code) -> None:
+        """Close a group of copies."""
+        raise self._absent("asynchronous copies", "commit")
+
+    def wait(self, code: Code, pending: int) -> None:
+        """Until all but the last `pending` groups have landed."""
+        raise self._absent("asynchronous copies", "wait")
+
+    def fragment_load(self, code: Code, access: FragmentAccess) -> None:
+        """Read matrices into `access.registers`."""
+        raise self._absent("fragment loads", "fragment_load")
+
+    def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
+        """d = a · b + c on packed registers; `d` may be `c`."""
+        raise self._absent("matrix atoms", "atom")
+
+    def _absent(self, feature: str, method: str) -> PluginError:
+        return PluginError(
+            f"the description of {self.name} promises {feature}, but its LaneChip does not have {method}", code="TFW0511"
+        )
 
     @abstractmethod
     def branch(self, code: Code, label: str) -> None:

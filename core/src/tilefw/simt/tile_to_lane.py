@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.access import Addressing
-from tilefw.simt.assign import Assignment, Machine, pull
+from tilefw.simt.assign import Assignment, pull
 from tilefw.simt.builder import LaneBuilder
+from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.places import place_of
@@ -28,27 +30,45 @@ from tilefw.tile.elementwise import ElementwiseOp
 
 @dataclass(frozen=True)
 class TileToLane(ModulePass):
-    """`tile-to-lane{lanes=32 warps=4 access_bytes=16 pointer_bits=64}`."""
+    """The lowering for `machine`; as text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts."""
 
+    machine: Machine
     name = "tile-to-lane"
-    lanes: int = 32
-    warps: int = 4
-    access_bytes: int = 16
-    pointer_bits: int = 64
+
+    @classmethod
+    def from_pass_spec(cls, spec: ArgSpec) -> TileToLane:
+        """The pass of a textual pipeline; raises ValueError for options that a plain chip does not have."""
+        given = dict(spec.normalize_parameter_names().parameters)
+        facts = {name: _number(given.pop(name, (default,)), name) for name, default in _PLAIN.items()}
+        if given:
+            raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
+        warps = facts.pop("warps")
+        shuffles = bool(facts.pop("shuffles"))
+        return cls(Machine(ChipDescription("plain", shuffles=shuffles, **facts), warps))  # type: ignore[arg-type]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.lanes, self.warps, self.access_bytes)
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
-            lowered = _Function(function, machine, types.i64 if self.pointer_bits == 64 else types.i32).lower()
+            lowered = _Function(function, self.machine).lower()
             op.body.block.insert_op_before(lowered, function)
             function.detach()
             function.erase()
 
 
+# The options of the textual form, with their defaults: `ChipDescription`'s, and the warps of the launch.
+_PLAIN = {"lanes": 32, "warps": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1}
+
+
+def _number(values: Sequence[object], name: str) -> int:
+    if len(values) != 1 or not isinstance(values[0], int):
+        raise ValueError(f"the option {name} of tile-to-lane is one integer")
+    return values[0]
+
+
 class _Function:
     """The lowering of one function. `scalars` maps tile-level scalars, `tiles` (value, layout) pairs, to lane values."""
 
-    def __init__(self, function: FuncOp, machine: Machine, pointer: Attribute) -> None:
+    def __init__(self, function: FuncOp, machine: Machine) -> None:
+        pointer = types.i64 if machine.chip.pointer_bits == 64 else types.i32
         self.function = function
         self.machine = machine
         self.pointer = pointer
@@ -150,7 +170,7 @@ class _Function:
 
     def grid(self, op: ops.ProgramIdOp | ops.NumProgramsOp) -> None:
         cls = lane.ProgramIdOp if isinstance(op, ops.ProgramIdOp) else lane.NumProgramsOp
-        self.scalars[op.result] = self.builder._numbered((cls.name, op.axis), lambda: cls(op.axis))
+        self.scalars[op.result] = self.builder.numbered((cls.name, op.axis), lambda: cls(op.axis))
 
     def add_pointer(self, op: ops.AddPtrOp) -> None:
         size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
