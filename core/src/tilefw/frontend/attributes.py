@@ -21,8 +21,9 @@ _FACTS = ("dtype", "shape", "type", "numel")
 _METHODS = {
     name: getattr(tl, name)
     for name in (
-        "abs", "broadcast_to", "cast", "cdiv", "ceil", "cos", "erf", "exp", "exp2", "expand_dims", "floor", "log", "log2",
-        "permute", "ravel", "reshape", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "store", "trans", "view",
+        "abs", "argmax", "argmin", "broadcast_to", "cast", "cdiv", "ceil", "cos", "erf", "exp", "exp2", "expand_dims", "flip",
+        "floor", "log", "log2", "max", "min", "permute", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin",
+        "softmax", "split", "sqrt", "sqrt_rn", "store", "sum", "trans", "view", "xor_sum",
     )
 } | {"to": tl.cast, "item": item}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UNKNOWN_LOC, Attribute
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.frontend.values import Value, lowered, tile_type
@@ -91,6 +91,28 @@ class Builder:
     def transpose(self, value: Value, order: tuple[int, ...]) -> Value:
         type = tile_type(value.dtype, tuple(value.shape[axis] for axis in order))
         return self.value(ops.TransOp(value.ssa, order), type)
+
+    def join(self, left: Value, right: Value) -> Value:
+        return self.value(ops.JoinOp(left.ssa, right.ssa), tile_type(left.dtype, (*left.shape, 2)))
+
+    def split(self, value: Value) -> tuple[Value, Value]:
+        first, second = self.insert(ops.SplitOp(value.ssa)).results
+        type = tile_type(value.dtype, value.shape[:-1])
+        return Value(first, type), Value(second, type)
+
+    def flip(self, value: Value, axis: int) -> Value:
+        return self.value(ops.FlipOp(value.ssa, axis), value.type)
+
+    def reduce(self, tiles: Sequence[Value], axis: int, combine: Block, results: Sequence[Value]) -> list[Value]:
+        """The tiles reduced together along `axis` by a block that combines two elements of each and gives `results`."""
+        with self.inside(combine):
+            self.insert(ops.ReduceReturnOp([result.ssa for result in results]))
+        op = self.insert(ops.ReduceOp([tile.ssa for tile in tiles], axis, Region(combine)))
+        shape = (*tiles[0].shape[:axis], *tiles[0].shape[axis + 1 :])
+        return [Value(ssa, tile_type(tile.dtype, shape)) for ssa, tile in zip(op.results, tiles, strict=True)]
+
+    def dot(self, left: Value, right: Value, acc: Value, precision: str, unsigned: bool) -> Value:
+        return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned), acc.type)
 
     def iota(self, start: int, end: int) -> Value:
         return self.value(ops.IotaOp(start, end), tile_type(tl.int32, (end - start,)))

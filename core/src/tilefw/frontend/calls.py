@@ -15,8 +15,10 @@ from tilefw.frontend import arithmetic
 from tilefw.frontend.activation import Activation
 from tilefw.frontend.arguments import bind, parameters_of
 from tilefw.frontend.attributes import BoundMethod, LogicalMethod, attribute
+from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
+from tilefw.frontend.combine import UserCombine
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import Expressions, as_tuple, evaluate
 from tilefw.frontend.scope import PYTHON_BUILTINS, is_builtin, is_constexpr_function, is_jit_function
@@ -63,7 +65,7 @@ class Calls(Expressions):
             return self.inline(node, function, args, keywords)
         if is_builtin(function):
             try:
-                return self._language(function, args, keywords)
+                return self._language(node, function, args, keywords)
             except CompileError as error:
                 if error.code == "TFW0106" and error.place is None:
                     self._name_culprits(node, error)
@@ -74,11 +76,13 @@ class Calls(Expressions):
             return self._python(function, args, keywords)
         return _at_compile_time(function, args, keywords)
 
-    def _language(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    def _language(self, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         name = function.__tilefw_builtin__
         bound = bind(f"tl.{name}", parameters_of(function), args, keywords)
         if function is tl.static_print:
             return _print(bound)
+        if is_jit_function(kernel := bound.get("combine_fn")):
+            bound["combine_fn"] = UserCombine(kernel, lambda b, values: self.inline(node, kernel, values, {}, b))
         return MEANINGS[name](self.frame.b, *bound.values())
 
     def _name_culprits(self, node: ast.Call, error: CompileError) -> None:
@@ -90,13 +94,15 @@ class Calls(Expressions):
                 error.place = self.frame.place(node)
                 error.note = f"`{name}` is a run-time {value.dtype} since line {scope.lines[name]}; {error.note}"
 
-    def inline(self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-        """The body of a jit function at this place; its value is what it returns."""
+    def inline(
+        self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any], builder: Builder | None = None
+    ) -> Any:
+        """The body of a jit function at this place, or where `builder` stands; its value is what it returns."""
         for parameter in kernel.signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
                 raise unsupported(node, f"`*{parameter.name}` in the parameters of a jit function")
         bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
-        activation = Activation(kernel, self.frame.b, self.frame, node)
+        activation = Activation(kernel, builder or self.frame.b, self.frame, node)
         activation.scope.locals = {name: unwrap(value) for name, value in bound.items()}
         result = type(self)(activation).body()
         self.frame.at(node)

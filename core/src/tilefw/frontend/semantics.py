@@ -129,6 +129,13 @@ def checked_axis(axis: Any, rank: int) -> int:
     return axis % rank
 
 
+def checked_flag(flag: Any, what: str) -> bool:
+    """A choice that is made at compile time."""
+    if isinstance(flag, tl.tensor):
+        raise not_constexpr(what)
+    return bool(flag)
+
+
 def checked_number(number: float | int | bool, element: tl.dtype) -> None:
     """Raise unless a number met by a tile of `element` in arithmetic keeps its value there."""
     if not element.is_int():

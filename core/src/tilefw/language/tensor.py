@@ -169,3 +169,53 @@ class tensor:  # noqa: N801  (Triton's spelling)
     def sigmoid(self) -> tensor:
         """See `tl.sigmoid`."""
         ...
+
+    def sum(self, axis: int | None = None, keep_dims: bool = False, dtype: dtype | None = None) -> tensor:
+        """See `tl.sum`."""
+        ...
+
+    def max(
+        self, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+    ) -> Any:
+        """See `tl.max`."""
+        ...
+
+    def min(
+        self, axis: int | None = None, return_indices: bool = False, return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+    ) -> Any:
+        """See `tl.min`."""
+        ...
+
+    def argmax(self, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
+        """See `tl.argmax`."""
+        ...
+
+    def argmin(self, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> tensor:
+        """See `tl.argmin`."""
+        ...
+
+    def xor_sum(self, axis: int | None = None, keep_dims: bool = False) -> tensor:
+        """See `tl.xor_sum`."""
+        ...
+
+    def reduce_or(self, axis: int | None, keep_dims: bool = False) -> tensor:
+        """See `tl.reduce_or`."""
+        ...
+
+    def reduce(self, axis: int | None, combine_fn: Any, keep_dims: bool = False) -> tensor:
+        """See `tl.reduce`."""
+        ...
+
+    def softmax(self, dim: int | None = None, *, keep_dims: bool | None = None, ieee_rounding: bool = False) -> tensor:
+        """See `tl.softmax`."""
+        ...
+
+    def split(self) -> tuple[tensor, tensor]:
+        """See `tl.split`."""
+        ...
+
+    def flip(self, dim: int | None = None) -> tensor:
+        """See `tl.flip`."""
+        ...

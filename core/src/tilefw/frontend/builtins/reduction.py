@@ -1,0 +1,179 @@
+"""sum, max, min, argmax, argmin, xor_sum, reduce_or, reduce, softmax."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import tilefw.language as tl
+from tilefw.api.errors import CompileError
+from tilefw.frontend import arithmetic
+from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins import math
+from tilefw.frontend.builtins.registry import MEANINGS, meaning
+from tilefw.frontend.casts import cast
+from tilefw.frontend.combine import Combine, combine_block, not_a_combine_function
+from tilefw.frontend.semantics import checked_axis, checked_flag
+from tilefw.frontend.values import Value, named
+
+
+@meaning("reduce")
+def reduce(b: Builder, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
+    if not callable(combine_fn) or hasattr(combine_fn, "__tilefw_builtin__"):
+        raise not_a_combine_function(combine_fn)
+    inputs = input if isinstance(input, tuple) else (input,)
+    if not inputs:
+        raise CompileError("tl.reduce takes a tile or a tuple of tiles, not an empty tuple", "TFW0201")
+    results = reduced(b, "reduce", inputs, axis, combine_fn, keep_dims)
+    return results if isinstance(input, tuple) else results[0]
+
+
+def reduced(b: Builder, function: str, inputs: Sequence[Any], axis: Any, combine: Combine, keep_dims: Any) -> tuple[Value, ...]:
+    """The tiles, which have one shape, reduced together along `axis`, or along all axes when it is None."""
+    tiles = [reducible(function, value) for value in inputs]
+    shape = tiles[0].shape
+    for tile in tiles[1:]:
+        if tile.shape != shape:
+            raise CompileError(
+                f"tl.{function} takes tiles of one shape, not {list(shape)} and {list(tile.shape)}",
+                "TFW0202",
+                help="bring them to one shape with tl.broadcast",
+            )
+    keeps = checked_flag(keep_dims, "keep_dims")
+    along = None if axis is None else checked_axis(axis, len(shape))
+    if along is None and len(shape) > 1:
+        tiles = [b.reshape(tile, (tile.numel,)) for tile in tiles]
+    block, results = combine_block(b, [tile.dtype for tile in tiles], combine)
+    found = b.reduce(tiles, along or 0, block, results)
+    if keeps:
+        kept = tuple(1 if along in (None, i) else extent for i, extent in enumerate(shape))
+        found = [_kept(b, value, kept, along) for value in found]
+    return tuple(found)
+
+
+def _kept(b: Builder, value: Value, shape: tuple[int, ...], axis: int | None) -> Value:
+    """A reduction's result with the reduced axes back, of extent 1."""
+    if not value.is_tile:
+        return b.splat(value, shape)
+    assert axis is not None
+    return b.expand_dims(value, axis)
+
+
+def reducible(function: str, value: Any) -> Value:
+    """A tile of numbers; raises for anything else."""
+    if not isinstance(value, Value) or not value.is_tile:
+        raise CompileError(
+            f"tl.{function} reduces tiles, not {named(value)}",
+            "TFW0201",
+            help="for two scalars use tl.minimum, tl.maximum or an operator" if isinstance(value, Value) else None,
+        )
+    if value.dtype.is_ptr():
+        raise CompileError(f"tl.{function} reduces numbers, not pointers", "TFW0201")
+    return value
+
+
+def _add(b: Builder, pair: Sequence[Value]) -> Value:
+    return arithmetic.add(b, *pair)
+
+
+def _xor(b: Builder, pair: Sequence[Value]) -> Value:
+    return arithmetic.BINARY["^"](b, *pair)
+
+
+def _or(b: Builder, pair: Sequence[Value]) -> Value:
+    return arithmetic.BINARY["|"](b, *pair)
+
+
+@meaning("sum")
+def total(b: Builder, input: Any, axis: Any, keep_dims: Any, dtype: Any) -> Value:
+    tile = reducible("sum", input)
+    element = sum_type(tile.dtype) if dtype is None else dtype
+    return reduced(b, "sum", [cast(b, tile, element)], axis, _add, keep_dims)[0]
+
+
+def sum_type(element: tl.dtype) -> tl.dtype:
+    """In which type elements are added: integers below 32 bits in 32, so that a sum of some of them does not overflow."""
+    if element.is_int() and element.int_bitwidth < 32:
+        return tl.int32 if element.is_int_signed() else tl.uint32
+    return element
+
+
+@meaning("xor_sum")
+def xor_sum(b: Builder, input: Any, axis: Any, keep_dims: Any) -> Value:
+    return _bitwise(b, "xor_sum", input, axis, _xor, keep_dims)
+
+
+@meaning("reduce_or")
+def reduce_or(b: Builder, input: Any, axis: Any, keep_dims: Any) -> Value:
+    return _bitwise(b, "reduce_or", input, axis, _or, keep_dims)
+
+
+def _bitwise(b: Builder, function: str, input: Any, axis: Any, combine: Combine, keep_dims: Any) -> Value:
+    tile = reducible(function, input)
+    if not tile.dtype.is_int():
+        raise CompileError(f"tl.{function} takes integers, not {tile.dtype}", "TFW0209")
+    return reduced(b, function, [tile], axis, combine, keep_dims)[0]
+
+
+def _extremum(name: str, elementwise: str, beats: str) -> None:
+    """`max` and `min` and their arg forms; `beats` compares the better element with the other."""
+
+    def best(b: Builder, pair: Sequence[Value]) -> Value:
+        return MEANINGS[elementwise](b, *pair, tl.PropagateNan.NONE)
+
+    @meaning(name)
+    def compute(b: Builder, input: Any, axis: Any, return_indices: Any, return_indices_tie_break_left: Any, keep_dims: Any) -> Any:
+        if checked_flag(return_indices, "return_indices"):
+            return _with_index(b, name, beats, input, axis, return_indices_tie_break_left, keep_dims)
+        tile = reducible(name, input)
+        if tile.dtype.primitive_bitwidth < 32:
+            tile = cast(b, tile, tl.float32 if tile.dtype.is_floating() else tl.int32)
+        return reduced(b, name, [tile], axis, best, keep_dims)[0]
+
+    @meaning(f"arg{name}")
+    def compute_index(b: Builder, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any) -> Value:
+        return _with_index(b, f"arg{name}", beats, input, axis, tie_break_left, keep_dims)[1]
+
+
+_extremum("max", "maximum", ">")
+_extremum("min", "minimum", "<")
+
+
+def _with_index(
+    b: Builder, function: str, beats: str, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any
+) -> tuple[Value, ...]:
+    """The pair (element, its index along `axis`) that wins."""
+    tile = reducible(function, input)
+    if axis is None:
+        raise CompileError(
+            f"tl.{function} needs an axis to count indices along", "TFW0212", help="flatten first: `tl.ravel(x)`, then axis 0"
+        )
+    along, left = checked_axis(axis, len(tile.shape)), checked_flag(tie_break_left, "tie_break_left")
+    index = b.iota(0, tile.shape[along])
+    for place in range(len(tile.shape)):
+        if place != along:
+            index = b.expand_dims(index, place)
+    index = arithmetic.stretched(b, index, tile.shape)
+
+    def better(inner: Builder, arguments: Sequence[Value]) -> tuple[Value, Value]:
+        value, place, other, other_place = arguments
+        wins = arithmetic.compare(inner, beats, value, other)
+        if left:
+            equal, first = arithmetic.compare(inner, "==", value, other), arithmetic.compare(inner, "<", place, other_place)
+            wins = arithmetic.logical(inner, "or", wins, arithmetic.logical(inner, "and", equal, first))
+        return math.where(inner, wins, value, other), math.where(inner, wins, place, other_place)
+
+    return reduced(b, function, [tile, index], along, better, keep_dims)
+
+
+@meaning("softmax")
+def softmax(b: Builder, x: Any, dim: Any, keep_dims: Any, ieee_rounding: Any) -> Value:
+    tile, axis = reducible("softmax", x), 0 if dim is None else dim
+    if not tile.dtype.is_floating():
+        raise CompileError(f"tl.softmax takes floats, not {tile.dtype}", "TFW0209", help="cast first: `x.to(tl.float32)`")
+    if keep_dims is not None:
+        warnings.warn("tl.softmax ignores keep_dims: its result has the shape of its input", DeprecationWarning, stacklevel=2)
+    largest = MEANINGS["max"](b, tile, axis, False, True, True)
+    powers = MEANINGS["exp"](b, arithmetic.subtract(b, tile, largest))
+    return math.fdiv(b, powers, total(b, powers, axis, True, None), checked_flag(ieee_rounding, "ieee_rounding"), False)

@@ -1,0 +1,137 @@
+"""Combine functions of reductions: built as elementwise ops on scalars in a block of their own, and nothing else.
+
+The compiler runs a combine function on pairs of elements or of partial results, in any order, at once in all lanes. So it
+must only compute; what else it does is refused at the user's line. Its branches become choices between both results.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+import tilefw.language as tl
+from tilefw.api.errors import CompileError
+from tilefw.frontend.builder import Builder
+from tilefw.frontend.values import Value, describe, lowered, named
+from tilefw.tile import types
+from tilefw.tile.elementwise import ElementwiseOp
+
+# From n values of one group and n of the next to n results: a Value, or a tuple of them.
+Combine = Callable[[Builder, Sequence[Value]], Any]
+
+_REFUSED = {
+    "tile.load": "read memory", "tile.store": "write memory", "tile.barrier": "wait at a barrier",
+    "tile.program_id": "ask for the program's place in the grid", "tile.num_programs": "ask for the extent of the grid",
+    "tile.addptr": "compute addresses", "scf.for": "loop at run time", "scf.while": "loop at run time",
+    "scf.yield": "loop at run time", "scf.condition": "loop at run time",
+}
+_INSTEAD = {
+    "read memory": "load before the reduction, and reduce the loaded tile along with the others: `tl.reduce((x, y), …)`",
+    "loop at run time": "unroll the loop with tl.static_range",
+}
+
+
+class CombineBuilder(Builder):
+    """Appends the ops of a combine function, and refuses all that are not elementwise on scalars."""
+
+    __slots__ = ()
+
+    def insert(self, op: Operation) -> Operation:
+        computes = isinstance(op, ElementwiseOp) or op.name == "tile.constant"
+        if not computes or types.is_tile(op.results[0].type):
+            deed = _REFUSED.get(op.name, "work on tiles")
+            raise CompileError(
+                f"a combine function cannot {deed}",
+                "TFW0215",
+                note="it runs on pairs of elements, in any order and in all lanes at once, so it may only compute with scalars",
+                help=_INSTEAD.get(deed),
+            )
+        return super().insert(op)
+
+    def branch(self, condition: Value, then: Block, otherwise: Block, results: Sequence[tuple[Value, Value]]) -> list[SSAValue]:
+        """Both sides are computed, since they only compute, and each result is chosen."""
+        for block in (then, otherwise):
+            for op in list(block.ops):
+                op.detach()
+                self.block.add_op(op)
+        return [self.row("select", condition, left, right).ssa for left, right in results]
+
+
+@dataclass(frozen=True, slots=True)
+class UserCombine:
+    """A jit function of the user's as combine function; `inline` builds its body with a builder and gives what it returns."""
+
+    kernel: Any
+    inline: Callable[[Builder, list[Value]], Any]
+
+    def __call__(self, b: Builder, arguments: Sequence[Value]) -> tuple[Value, ...]:
+        self._check_parameters(len(arguments))
+        result = self.inline(b, list(arguments))
+        results = result if isinstance(result, tuple) else (result,)
+        wanted = [argument.dtype for argument in arguments[: len(arguments) // 2]]
+        if len(results) != len(wanted):
+            reduced = "a tile is" if len(wanted) == 1 else f"{len(wanted)} tiles are"
+            raise self._mistake(
+                f"returns {_count(len(results), 'value')}, but {reduced} reduced",
+                "a combine function returns one value for each tile, in their order",
+            )
+        for index, (found, element) in enumerate(zip(results, wanted, strict=True)):
+            if not isinstance(found, Value) or found.is_tile or found.dtype != element:
+                self._refuse_result(index, found, element)
+        return tuple(results)
+
+    def _check_parameters(self, count: int) -> None:
+        parameters = list(self.kernel.signature.parameters.values())
+        if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+            return  # refused where jit functions are inlined
+        needed = sum(p.default is inspect.Parameter.empty for p in parameters)
+        positional = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in parameters)
+        if not needed <= count <= positional:
+            raise self._mistake(
+                f"takes {_count(positional, 'argument')}, but is called with {count}",
+                f"a reduction of {_count(count // 2, 'tile')} passes {count // 2} of one group, then as many of the next",
+            )
+
+    def _refuse_result(self, index: int, found: Any, element: tl.dtype) -> None:
+        which = "" if index == 0 else f" as value {index}"
+        help = f"cast it: `.to(tl.{element.codegen_name()})`" if isinstance(found, Value) and not found.is_tile else None
+        raise self._mistake(
+            f"returns {'nothing' if found is None else named(found)}{which}, where {element} is reduced",
+            "a combine function returns the element types of the reduced tiles, for its results are combined again",
+            help,
+        )
+
+    def _mistake(self, message: str, note: str, help: str | None = None) -> CompileError:
+        line = self.kernel.source.tree.lineno
+        return CompileError(f"combine function `{self.kernel.__name__}` (line {line}) {message}", "TFW0214", note=note, help=help)
+
+
+def not_a_combine_function(value: Any) -> CompileError:
+    """For what is passed as combine_fn and is no jit function."""
+    return CompileError(
+        f"combine_fn is a jit function, not {describe(value) if not callable(value) else f'`{_name(value)}`'}",
+        "TFW0214",
+        help="write a function of two elements and decorate it with @tilefw.jit",
+    )
+
+
+def combine_block(b: Builder, elements: Sequence[tl.dtype], combine: Combine) -> tuple[Block, list[Value]]:
+    """The block that combines two groups of values of `elements`, without its terminator, and its results."""
+    block = Block(arg_types=[lowered(element) for element in (*elements, *elements)])
+    inner = CombineBuilder(block, b.debug)
+    inner.location, inner.steps = b.location, b.steps
+    found = combine(inner, [Value(ssa, type) for ssa, type in zip(block.args, (*elements, *elements), strict=True)])
+    b.steps = inner.steps
+    return block, list(found) if isinstance(found, tuple) else [found]
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "__tilefw_builtin__", None) or getattr(value, "__name__", repr(value))
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
