@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 Columns = Sequence[int]
 
@@ -10,10 +10,19 @@ Columns = Sequence[int]
 def apply(columns: Columns, x: int) -> int:
     """The matrix times the vector `x`: the XOR of the columns that x's bits choose."""
     result = 0
-    for i, column in enumerate(columns):
-        if x >> i & 1:
-            result ^= column
+    while x:
+        low = x & -x
+        result ^= columns[low.bit_length() - 1]
+        x ^= low
     return result
+
+
+def table(columns: Columns) -> tuple[int, ...]:
+    """The matrix times every vector in turn, 2^columns of them, at one XOR each."""
+    values = [0]
+    for column in columns:
+        values += [v ^ column for v in values]
+    return tuple(values)
 
 
 def compose(outer: Columns, inner: Columns) -> tuple[int, ...]:
@@ -21,45 +30,136 @@ def compose(outer: Columns, inner: Columns) -> tuple[int, ...]:
     return tuple(apply(outer, column) for column in inner)
 
 
+def identity(size: int) -> tuple[int, ...]:
+    """The unit matrix."""
+    return tuple(1 << i for i in range(size))
+
+
+def transpose(columns: Columns, rows: int) -> tuple[int, ...]:
+    """Rows as columns: entry i of the result holds row i's bits, one a column."""
+    return tuple(sum((c >> i & 1) << k for k, c in enumerate(columns)) for i in range(rows))
+
+
+class Span:
+    """The span of the columns added so far, in echelon form; each vector of it is known as a sum of those columns."""
+
+    __slots__ = ("_pivots", "count")
+
+    def __init__(self, columns: Iterable[int] = ()) -> None:
+        self._pivots: dict[int, tuple[int, int]] = {}
+        self.count = 0
+        for column in columns:
+            self.add(column)
+
+    @property
+    def rank(self) -> int:
+        return len(self._pivots)
+
+    def reduce(self, vector: int) -> tuple[int, int]:
+        """What is left of `vector` after elimination (0 when it lies in the span), and the columns that were taken, as a mask."""
+        used, rest = 0, 0
+        while vector:
+            top = vector.bit_length()
+            pivot = self._pivots.get(top)
+            if pivot is None:
+                rest |= 1 << (top - 1)
+                vector ^= 1 << (top - 1)
+            else:
+                vector ^= pivot[0]
+                used ^= pivot[1]
+        return rest, used
+
+    def add(self, column: int) -> bool:
+        """Adds a column; False when it lay in the span."""
+        rest, used = self.reduce(column)
+        used ^= 1 << self.count
+        self.count += 1
+        if rest:
+            self._pivots[rest.bit_length()] = (rest, used)
+        return rest != 0
+
+    def __contains__(self, vector: int) -> bool:
+        return self.reduce(vector)[0] == 0
+
+    def solve(self, target: int) -> int | None:
+        """Some x with columns · x = target; None when there is none."""
+        rest, used = self.reduce(target)
+        return None if rest else used
+
+    def copy(self) -> Span:
+        other = Span()
+        other._pivots = dict(self._pivots)
+        other.count = self.count
+        return other
+
+
 def rank(columns: Columns) -> int:
     """The dimension of the span of the columns."""
-    return sum(1 for pivot in _reduce(columns) if pivot[0])
+    return Span(columns).rank
 
 
 def kernel(columns: Columns) -> tuple[int, ...]:
     """A basis of the vectors that the matrix sends to zero."""
-    return tuple(combination for value, combination in _reduce(columns) if not value)
+    span, found = Span(), []
+    for i, column in enumerate(columns):
+        rest, used = span.reduce(column)
+        span.add(column)
+        if not rest:
+            found.append(used | 1 << i)
+    return tuple(found)
 
 
 def solve(columns: Columns, target: int) -> int | None:
-    """Some x with matrix · x = target, using as few columns as elimination finds; None when there is none."""
-    x = 0
-    for value, combination in sorted((p for p in _reduce(columns) if p[0]), key=lambda p: -p[0].bit_length()):
-        if target >> (value.bit_length() - 1) & 1:
-            target ^= value
-            x ^= combination
-    return None if target else x
+    """Some x with matrix · x = target; None when there is none."""
+    return Span(columns).solve(target)
+
+
+def right_inverse(columns: Columns, rows: int) -> tuple[int, ...]:
+    """R with matrix · R = 1: the chosen preimage of each unit vector; columns that depend on earlier ones are not used.
+
+    Raises ValueError when the matrix does not reach all of its `rows` dimensions.
+    """
+    span = Span(columns)
+    found = [span.solve(1 << i) for i in range(rows)]
+    if any(x is None for x in found):
+        raise ValueError("the matrix does not reach every row")
+    return tuple(found)  # type: ignore[arg-type]
 
 
 def invert(columns: Columns) -> tuple[int, ...]:
     """The inverse of a square matrix; raises ValueError when it is singular."""
-    found = [solve(columns, 1 << i) for i in range(len(columns))]
-    if any(x is None for x in found):
-        raise ValueError("the matrix is singular")
-    return tuple(found)  # type: ignore[arg-type]
+    return right_inverse(columns, len(columns))
 
 
-def _reduce(columns: Columns) -> list[tuple[int, int]]:
-    """Gaussian elimination: (reduced column, which input columns sum to it); leading bits of nonzero ones differ."""
-    pivots: dict[int, tuple[int, int]] = {}
-    result: list[tuple[int, int]] = []
-    for i, column in enumerate(columns):
-        value, combination = column, 1 << i
-        while value and value.bit_length() in pivots:
-            other, used = pivots[value.bit_length()]
-            value ^= other
-            combination ^= used
-        if value:
-            pivots[value.bit_length()] = (value, combination)
-        result.append((value, combination))
-    return result
+def echelon(columns: Columns) -> tuple[int, ...]:
+    """The one reduced basis of the columns' span, ascending: equal for two matrices exactly when their spans are equal."""
+    basis: dict[int, int] = {}
+    for column in columns:
+        for top, b in basis.items():
+            if column >> top & 1:
+                column ^= b
+        if column:
+            new = column.bit_length() - 1
+            for top, b in basis.items():
+                if b >> new & 1:
+                    basis[top] = b ^ column
+            basis[new] = column
+    return tuple(sorted(basis.values()))
+
+
+def intersection(a: Columns, b: Columns) -> tuple[int, ...]:
+    """A basis of the vectors in both spans. Columns that are in both as they stand come first, in a's order."""
+    inside, span = set(b), Span()
+    common = [c for c in a if c in inside and span.add(c)]
+    independent = [c for c, new in zip(a, map(Span().add, a), strict=True) if new]
+    for relation in kernel((*independent, *b)):
+        vector = apply(independent, relation & ((1 << len(independent)) - 1))
+        if vector and span.add(vector):
+            common.append(vector)
+    return tuple(common)
+
+
+def complete(columns: Columns, rows: int) -> tuple[int, ...]:
+    """Unit vectors, lowest first, that together with the columns span all `rows` dimensions."""
+    span = Span(columns)
+    return tuple(1 << i for i in range(rows) if span.add(1 << i))

@@ -3,15 +3,20 @@
 Each input bit (of `register`, `lane`, `warp`) has a basis vector: the tile element that it adds, as the bits of the
 row-major flat index; an element's index is the XOR of the bases of the set bits. Public source: "Linear Layouts:
 Robust Code Generation of Efficient Tensor Computation Using F2", 2025 (arXiv 2505.23819).
+
+`before_*` gives the layout of a shape op's operand from its result's, `after_*` the result's from the operand's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tilefw.simt import f2
+
+Shape = tuple[int, ...]
+Registers = tuple[int, ...]
 
 
 def log2(size: int) -> int:
@@ -23,23 +28,46 @@ def log2(size: int) -> int:
 class LinearLayout:
     """A map from (register, lane, warp) bits to elements of a tile of `shape` (powers of two).
 
-    A zero basis marks a copy: both values of that bit hold the same elements.
+    A zero basis marks a copy: both values of that bit hold the same elements. Register bases are independent, so a lane holds
+    an element once; lane and warp bases may be any, and an element may stand in several threads.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     register: tuple[int, ...]
     lane: tuple[int, ...]
     warp: tuple[int, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.shape, self.register, self.lane, self.warp))
 
     @cached_property
     def registers(self) -> int:
         """How many elements each lane holds."""
         return 1 << len(self.register)
 
-    @property
+    @cached_property
     def thread(self) -> tuple[int, ...]:
         """The bases of the bits of the thread index within the workgroup: lane bits, then warp bits."""
         return self.lane + self.warp
+
+    @cached_property
+    def bases(self) -> tuple[int, ...]:
+        """All bases, of register, lane and warp bits: the matrix of the map."""
+        return self.register + self.thread
+
+    @cached_property
+    def elements(self) -> tuple[int, ...]:
+        """The flat indices of thread 0's registers; another thread's are these XOR its own part."""
+        return f2.table(self.register)
+
+    @cached_property
+    def bits(self) -> int:
+        """The bits of a flat index."""
+        return sum(log2(s) for s in self.shape)
 
     def element(self, register: int, thread: int) -> int:
         """The flat index of the element in a register of a thread."""
@@ -56,7 +84,7 @@ class LinearLayout:
     @cached_property
     def covers(self) -> bool:
         """Whether every element is held by somebody."""
-        return f2.rank(self.register + self.thread) == sum(log2(s) for s in self.shape)
+        return f2.rank(self.bases) == self.bits
 
     @cached_property
     def copies(self) -> int:
@@ -64,21 +92,43 @@ class LinearLayout:
 
         A thread bit makes a copy when its basis lies in the span of the register bases and the bits before it.
         """
-        mask, seen = 0, list(self.register)
-        for i, basis in enumerate(self.thread):
-            if f2.solve(seen, basis) is not None:
-                mask |= 1 << i
-            seen.append(basis)
-        return mask
+        span = f2.Span(self.register)
+        return sum(1 << i for i, basis in enumerate(self.thread) if not span.add(basis))
+
+    @cached_property
+    def free(self) -> int:
+        """The thread bits that change nothing at all (their bases are zero), as a mask."""
+        return sum(1 << i for i, basis in enumerate(self.thread) if not basis)
 
     @cached_property
     def disjoint(self) -> bool:
         """Whether no two bases share a bit, so that XOR is addition and an index splits into thread part + constant."""
-        bases = self.register + self.thread
         union = 0
-        for basis in bases:
+        for basis in self.bases:
             union |= basis
-        return sum(b.bit_count() for b in bases) == union.bit_count()
+        return sum(b.bit_count() for b in self.bases) == union.bit_count()
+
+    @cached_property
+    def canonical(self) -> LinearLayout:
+        """The layout of the same elements in the same threads whose registers stand in the one reduced order.
+
+        Two layouts differ by an order of registers, alike in all threads, exactly when their canonical forms are equal.
+        """
+        registers = f2.echelon(self.register)
+        return self if registers == self.register else LinearLayout(self.shape, registers, self.lane, self.warp)
+
+    @cached_property
+    def inverse(self) -> tuple[int, ...]:
+        """For each bit of the flat index the (register, lane, warp) bits that hold it; thread bits that copy stay 0.
+
+        Raises ValueError when the layout does not cover the tile.
+        """
+        return f2.right_inverse(self.bases, self.bits)
+
+    def split(self, place: int) -> tuple[int, int, int]:
+        """An input vector, as `inverse` gives it, as (register, lane, warp)."""
+        register, thread = place & (self.registers - 1), place >> len(self.register)
+        return register, thread & ((1 << len(self.lane)) - 1), thread >> len(self.lane)
 
     def contiguous(self) -> int:
         """How many consecutive registers hold consecutive elements of the flat index."""
@@ -87,64 +137,215 @@ class LinearLayout:
             n += 1
         return 1 << n
 
-    def _pull(
-        self, shape: tuple[int, ...], move: Callable[[tuple[int, ...]], Sequence[int]]
-    ) -> tuple[LinearLayout, tuple[int, ...]]:
-        """The layout of an operand whose coordinates `move` gives from the result's; register copies are dropped.
+    # Products and quotients.
 
-        The second part is, for each register of the result, the register of the operand that holds its element.
+    def times(self, rest: LinearLayout) -> LinearLayout:
+        """This layout as the tile that `rest` repeats: its bits lowest, in every dim and in registers, lanes and warps."""
+        shape = tuple(a * b for a, b in zip(self.shape, rest.shape, strict=True))
+        inner, outer = _embedding(self.shape, shape, self.shape)
+        parts = ((getattr(self, p), getattr(rest, p)) for p in ("register", "lane", "warp"))
+        return LinearLayout(shape, *(f2.compose(inner, a) + f2.compose(outer, b) for a, b in parts))
+
+    def over(self, tile: LinearLayout) -> LinearLayout | None:
+        """The quotient: the layout with `tile.times(quotient) == self`; None when `tile` is not what the low bits hold."""
+        if len(tile.shape) != len(self.shape) or any(s % t for s, t in zip(self.shape, tile.shape, strict=True)):
+            return None
+        inner, outer = _embedding(tile.shape, self.shape, tile.shape)
+        inside = sum(inner)
+        back = {basis: i for i, basis in enumerate(outer)}
+        parts: list[tuple[int, ...]] = []
+        for name in ("register", "lane", "warp"):
+            mine, low = getattr(self, name), getattr(tile, name)
+            high = mine[len(low) :]
+            if mine[: len(low)] != f2.compose(inner, low) or any(b & inside for b in high):
+                return None
+            parts.append(tuple(sum(1 << back[1 << i] for i in range(b.bit_length()) if b >> i & 1) for b in high))
+        return LinearLayout(tuple(s // t for s, t in zip(self.shape, tile.shape, strict=True)), *parts)
+
+    # Shape ops: backward.
+
+    def _project(self, shape: Shape, matrix: f2.Columns) -> tuple[LinearLayout, Registers]:
+        """The layout of `matrix` · elements, without register bits that only copy.
+
+        The second part is, for each register of this layout, the register of the projected one that holds its element.
         """
+        span, kept, source = f2.Span(), [], []
+        for basis in f2.compose(matrix, self.register):
+            used = span.solve(basis)
+            if used is None:
+                used = 1 << len(kept)
+                kept.append(basis)
+                span.add(basis)
+            source.append(used)
+        lane, warp = f2.compose(matrix, self.lane), f2.compose(matrix, self.warp)
+        return LinearLayout(shape, tuple(kept), lane, warp), f2.table(source)
 
-        def basis(b: int) -> int:
-            flat = 0
-            for size, c in zip(shape, move(self.coordinates(b)), strict=True):
-                flat = flat << log2(size) | c
-            return flat
+    def slice(self, axis: int) -> tuple[LinearLayout, Registers]:
+        """What a reduction over `axis` leaves; and for each register of this layout the result's register it goes into.
 
-        registers = tuple(basis(b) for b in self.register)
-        kept = [i for i, b in enumerate(registers) if b]
-        source = tuple(sum((r >> i & 1) << k for k, i in enumerate(kept)) for r in range(self.registers))
-        layout = LinearLayout(
-            shape, tuple(registers[i] for i in kept), tuple(map(basis, self.lane)), tuple(map(basis, self.warp))
-        )
-        return layout, source
+        Threads that differ only along the axis hold copies.
+        """
+        return self._project(self.shape[:axis] + self.shape[axis + 1 :], _without(self.shape, axis))
 
-    def before_expand_dims(self, axis: int) -> tuple[LinearLayout, tuple[int, ...]]:
-        """The slice: what the operand of `expand_dims(axis)` has when its result has this layout."""
-        return self._pull(self.shape[:axis] + self.shape[axis + 1 :], lambda c: c[:axis] + c[axis + 1 :])
+    def before_expand_dims(self, axis: int) -> tuple[LinearLayout, Registers]:
+        """What the operand of `expand_dims(axis)` has when its result has this layout; of each register the operand's."""
+        return self.slice(axis)
 
-    def before_broadcast(self, shape: tuple[int, ...]) -> tuple[LinearLayout, tuple[int, ...]]:
+    def before_broadcast(self, shape: Shape) -> tuple[LinearLayout, Registers]:
         """What the operand of `shape`, with dims of size 1, has when the broadcast result has this layout."""
-        return self._pull(shape, lambda c: [0 if size == 1 else x for size, x in zip(shape, c, strict=True)])
+        return self._project(shape, _shrunk(self.shape, shape))
 
-    def before_trans(self, order: Sequence[int]) -> tuple[LinearLayout, tuple[int, ...]]:
+    def before_trans(self, order: Sequence[int]) -> tuple[LinearLayout, Registers]:
         """What the operand of `trans(order)` has; result dim i is operand dim order[i]."""
-        shape = [0] * len(order)
+        back = [0] * len(order)
         for i, d in enumerate(order):
-            shape[d] = self.shape[i]
+            back[d] = i
+        return self.after_trans(back), tuple(range(self.registers))
 
-        def move(c: tuple[int, ...]) -> list[int]:
-            source = [0] * len(order)
-            for i, d in enumerate(order):
-                source[d] = c[i]
-            return source
-
-        return self._pull(tuple(shape), move)
-
-    def before_reshape(self, shape: tuple[int, ...]) -> tuple[LinearLayout, tuple[int, ...]]:
+    def before_reshape(self, shape: Shape) -> tuple[LinearLayout, Registers]:
         """What the operand of a reshape has: the same flat indices."""
-        return LinearLayout(shape, self.register, self.lane, self.warp), tuple(range(self.registers))
+        return self.after_reshape(shape), tuple(range(self.registers))
+
+    def before_join(self) -> tuple[LinearLayout, Registers] | None:
+        """What both operands of a join have, and for each register the one of the first's registers, then the second's, that
+        it holds. None when threads differ in the last dim, so that it depends on the thread which operand it is.
+        """
+        if any(b & 1 for b in self.thread):
+            return None
+        layout, source = self._project(self.shape[:-1], _without(self.shape, len(self.shape) - 1))
+        return layout, tuple(s + (e & 1) * layout.registers for s, e in zip(source, self.elements, strict=True))
+
+    def before_split(self) -> tuple[LinearLayout, tuple[Registers, Registers]]:
+        """What the operand of a split has when both results have this layout; for each result its registers of the operand."""
+        return self.after_join()[0], self._halves(self.registers)
+
+    # Shape ops: forward.
+
+    def after_expand_dims(self, axis: int) -> LinearLayout:
+        """What `expand_dims(axis)` gives, register by register."""
+        return self.after_reshape((*self.shape[:axis], 1, *self.shape[axis:]))
+
+    def after_broadcast(self, shape: Shape) -> LinearLayout:
+        """What a broadcast to `shape` may have: its new elements in thread bits that are free, lanes first, then in registers.
+
+        Register r of the result holds the operand's register r modulo the operand's registers.
+        """
+        kept, new = _grown(self.shape, shape)
+        fresh = iter(new)
+        lane = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.lane)
+        warp = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.warp)
+        return LinearLayout(shape, (*f2.compose(kept, self.register), *fresh), lane, warp)
+
+    def after_trans(self, order: Sequence[int]) -> LinearLayout:
+        """What `trans(order)` gives, register by register; result dim i is operand dim order[i]."""
+        matrix = _permuted(self.shape, tuple(order))
+        shape = tuple(self.shape[d] for d in order)
+        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.warp)))
+
+    def after_reshape(self, shape: Shape) -> LinearLayout:
+        """What a reshape gives, register by register: the same flat indices."""
+        return LinearLayout(shape, self.register, self.lane, self.warp)
+
+    def after_join(self) -> tuple[LinearLayout, Registers]:
+        """What a join of two tiles of this layout gives: pairs side by side; for each register the first's, then second's."""
+        moved = [tuple(b << 1 for b in part) for part in (self.register, self.lane, self.warp)]
+        layout = LinearLayout((*self.shape, 2), (1, *moved[0]), moved[1], moved[2])
+        return layout, tuple(r // 2 + r % 2 * self.registers for r in range(2 * self.registers))
+
+    def after_split(self) -> tuple[LinearLayout, tuple[Registers, Registers]] | None:
+        """What both results of a split have, and for each its registers of this layout.
+
+        None when a thread does not hold both elements of its pairs in registers that are the same in all threads.
+        """
+        if any(b & 1 for b in self.thread) or f2.solve(self.register, 1) is None:
+            return None
+        layout, source = self._project(self.shape[:-1], _without(self.shape, len(self.shape) - 1))
+        found: tuple[list[int], list[int]] = ([0] * layout.registers, [0] * layout.registers)
+        for r, (s, e) in enumerate(zip(source, self.elements, strict=True)):
+            found[e & 1][s] = r
+        return layout, (tuple(found[0]), tuple(found[1]))
+
+    def flipped(self, axis: int) -> int:
+        """The constant c such that `flip(axis)` takes element e from element e XOR c."""
+        stride = 1
+        for size in self.shape[axis + 1 :]:
+            stride *= size
+        return (self.shape[axis] - 1) * stride
+
+    @staticmethod
+    def _halves(count: int) -> tuple[Registers, Registers]:
+        return tuple(range(0, 2 * count, 2)), tuple(range(1, 2 * count, 2))
 
 
-def blocked(shape: tuple[int, ...], order: Sequence[int], width: int, lanes: int, warps: int) -> LinearLayout:
+# Maps between the flat indices of shapes, as the images of the bits of the first.
+
+
+def _strides(shape: Shape) -> list[int]:
+    """The bit of the flat index at which each dim's index begins."""
+    starts, at = [], 0
+    for size in reversed(shape):
+        starts.append(at)
+        at += log2(size)
+    return starts[::-1]
+
+
+@lru_cache(maxsize=1024)
+def _without(shape: Shape, axis: int) -> tuple[int, ...]:
+    """To the shape without `axis`."""
+    low = _strides(shape)[axis]
+    dropped = log2(shape[axis])
+    total = sum(log2(s) for s in shape)
+    return tuple(1 << i if i < low else 0 if i < low + dropped else 1 << (i - dropped) for i in range(total))
+
+
+@lru_cache(maxsize=1024)
+def _shrunk(shape: Shape, small: Shape) -> tuple[int, ...]:
+    """To `small`, which has 1 where a dim of `shape` is not kept."""
+    matrix: list[int] = []
+    starts = _strides(small)
+    for d in reversed(range(len(shape))):
+        matrix += [0 if small[d] == 1 else 1 << (starts[d] + k) for k in range(log2(shape[d]))]
+    return tuple(matrix)
+
+
+@lru_cache(maxsize=1024)
+def _grown(small: Shape, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """From `small` to `shape`, of which it has 1 in some dims; and the bases of the dims it lacks, fastest dim first."""
+    kept: list[int] = []
+    new: list[int] = []
+    starts = _strides(shape)
+    for d in reversed(range(len(shape))):
+        (kept if small[d] == shape[d] else new).extend(1 << (starts[d] + k) for k in range(log2(shape[d])))
+    return tuple(kept), tuple(new)
+
+
+@lru_cache(maxsize=1024)
+def _permuted(shape: Shape, order: tuple[int, ...]) -> tuple[int, ...]:
+    """To the shape whose dim i is dim order[i]."""
+    starts = _strides(tuple(shape[d] for d in order))
+    where = {d: starts[i] for i, d in enumerate(order)}
+    return tuple(1 << (where[d] + k) for d in reversed(range(len(shape))) for k in range(log2(shape[d])))
+
+
+@lru_cache(maxsize=1024)
+def _embedding(tile: Shape, shape: Shape, low: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """From `tile` to `shape` where it stands at the origin; and from shape/low to `shape` where each index counts tiles."""
+    starts = _strides(shape)
+    inner: list[int] = []
+    outer: list[int] = []
+    for d in reversed(range(len(shape))):
+        inner += [1 << (starts[d] + k) for k in range(log2(tile[d]))]
+        outer += [1 << (starts[d] + k) for k in range(log2(low[d]), log2(shape[d]))]
+    return tuple(inner), tuple(outer)
+
+
+def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, warps: int) -> LinearLayout:
     """The coalesced layout: along `order` (fastest dim first), `width` elements a lane, then lanes, warps, registers.
 
     Threads that are left over hold copies.
     """
-    strides = [1] * len(shape)
-    for d in range(len(shape) - 2, -1, -1):
-        strides[d] = strides[d + 1] * shape[d + 1]
-    bits = [strides[d] << k for d in order for k in range(log2(shape[d]))]
+    starts = _strides(shape)
+    bits = [1 << (starts[d] + k) for d in order for k in range(log2(shape[d]))]
     take = iter(bits)
     inner = [next(take) for _ in range(min(log2(width), len(bits)))]
     lane = tuple(next(take, 0) for _ in range(log2(lanes)))
