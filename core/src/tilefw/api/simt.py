@@ -86,14 +86,14 @@ class SimtBackend(Backend):
         return ()
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
-        """Tile to lane, lane to machine, then the chip's own `machine_passes`."""
+        """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
         from tilefw.simt.description import Machine
+        from tilefw.simt.passes import lane_passes
         from tilefw.simt.select import LaneToMachine
-        from tilefw.simt.tile_to_lane import TileToLane
 
         chip = self.chip(options)
         return (
-            TileToLane(Machine(chip.description, options.num_warps)),
+            *lane_passes(Machine(chip.description, options.num_warps), options.num_stages),
             LaneToMachine(chip, self.target.name),
             *self.machine_passes(options),
         )

@@ -1,0 +1,15 @@
+"""The order of lowering from simplified tile IR to lane IR with its shared memory placed: one page, the same for every chip."""
+
+from __future__ import annotations
+
+from xdsl.passes import ModulePass
+
+from tilefw.simt.description import Machine
+from tilefw.simt.tile_to_lane import TileToLane
+
+
+def lane_passes(machine: Machine, num_stages: int) -> tuple[ModulePass, ...]:
+    """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep."""
+    return (
+        TileToLane(machine),
+    )

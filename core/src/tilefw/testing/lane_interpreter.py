@@ -1,0 +1,392 @@
+"""Executes lane IR in NumPy, a workgroup at a time: tests of the lowering to lanes ask it before any chip is there.
+
+A scalar is an array of shape (1,), a vector one of (threads or 1, N); numbers are held as in the reference interpreter, and
+rounded after each op. Faults (`LaneFault`) are what no lowering may do: memory that was never written or is out of bounds,
+waves that race on shared memory, copies read before their wait, branches that threads disagree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilefw.api.dtypes import DType
+from tilefw.simt import lane
+from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
+from tilefw.tile import numbers, types
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.evaluate import evaluate
+from tilefw.tile.value import Array, Value
+
+__all__ = ["LaneFault", "run"]
+
+
+def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: Machine) -> None:
+    """Execute a lowered kernel for every workgroup of `grid`; pointer arguments are C-contiguous arrays, written in place."""
+    buffers = [a for a in arguments if isinstance(a, np.ndarray)]
+    if not all(b.flags.c_contiguous for b in buffers):
+        raise ValueError("the lane interpreter takes C-contiguous arrays")
+    memory = GlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24)
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    for k, j, i in product(range(z), range(y), range(x)):
+        workgroup = _Workgroup(machine, memory, (i, j, k), (x, y, z))
+        index = 0
+        for parameter, value in zip(function.body.block.args, arguments, strict=True):
+            if isinstance(value, np.ndarray):
+                workgroup.values[parameter] = np.array([memory.address(index)])
+                index += 1
+            else:
+                workgroup.values[parameter] = _number(value, parameter.type)
+        workgroup.block(function.body.block)
+        workgroup.finish()
+
+
+def _number(value: int | float, type: Attribute) -> Array:
+    dtype = types.dtype_of(type)
+    return numbers.round_to(np.array([float(value)]), dtype) if dtype.is_float else numbers.wrap(np.array([int(value)]), dtype.bits)
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One asynchronous copy: where it goes, what it brings."""
+
+    addresses: Array
+    data: Array
+    waves: Array
+
+
+class _Workgroup:
+    def __init__(self, machine: Machine, memory: GlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
+        self.machine = machine
+        self.memory = memory
+        self.position = position
+        self.grid = grid
+        self.values: dict[SSAValue, Array] = {}
+        self.waves = np.arange(machine.threads) // machine.lanes
+        self.shared = SharedMemory(machine.chip.shared_bytes)
+        self.next_shared = 0
+        self.groups: list[list[_Copy]] = [[]]
+
+    def block(self, block: Block) -> list[Array]:
+        """Run a block; gives the operands of its terminator."""
+        for op in block.ops:
+            if isinstance(op, ReturnOp | YieldOp | ConditionOp):
+                return [self.values[v] for v in op.operands]
+            self.op(op)
+        return []
+
+    def finish(self) -> None:
+        if any(self.groups):
+            raise LaneFault("the kernel ends while copies are under way")
+
+    def op(self, op: Operation) -> None:
+        if isinstance(op, ElementwiseOp):
+            self.values[op.results[0]] = self.elementwise(op)
+            return
+        handler = _HANDLERS.get(op.name)
+        if handler is None:
+            raise LaneFault(f"the lane interpreter does not execute {op.name}")
+        try:
+            handler(self, op)
+        except LaneFault as fault:
+            fault.add_note(f"in {op}" if not op.regions else f"in the {op.name} around it")
+            raise
+
+    def elementwise(self, op: ElementwiseOp) -> Array:
+        operands = [Value(self.values[v]) for v in op.operands]
+        row = op.row
+        if row.name in ("ptr_to_int", "int_to_ptr"):
+            return operands[0].x
+        source, result = types.dtype_of(op.operands[row.typed_by].type), types.dtype_of(op.results[0].type)
+        found = evaluate(row, operands, source, result, rounding=op.rounding, fusion=False).x
+        return numbers.round_to(found, result) if result.is_float else found
+
+    def threads(self, value: Array) -> Array:
+        """A vector, or a scalar, as (threads, n)."""
+        value = value.reshape(1, -1) if value.ndim == 1 else value
+        return np.broadcast_to(value, (self.machine.threads, value.shape[1]))
+
+    def uniform(self, value: Array) -> Any:
+        """The one number of a scalar or of a vector on which all threads agree."""
+        flat = value.reshape(-1)
+        if not ((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all():
+            raise LaneFault("threads disagree on a value that is to be uniform")
+        return flat[0]
+
+    # -- memory
+
+    def mask(self, op: lane.AccessOp, k: int) -> Array:
+        mask = op.part("mask")
+        if mask is None:
+            return np.ones(self.machine.threads, np.bool_)
+        values = self.threads(self.values[mask])
+        return values[:, k if values.shape[1] > 1 else 0].astype(np.bool_)
+
+    def place(self, address: SSAValue, slot: int, immediate: int) -> Array:
+        return self.threads(self.values[address])[:, slot].astype(np.int64) + immediate
+
+    def read(self, op: lane.MemoryOp, addresses: Array, count: int, rows: Array) -> Array:
+        if op.shared:
+            return self.shared.read(addresses, count, self.waves[rows])
+        return self.memory.read(addresses, count)
+
+    def load(self, op: lane.LoadOp) -> None:
+        dtype = types.dtype_of(op.accessed)
+        n, width, size = (types.shape_of(op.accessed) or (1,))[0], op.width, dtype.storage_bits // 8
+        other, address = op.part("other"), op.part("address")
+        assert address is not None
+        raw = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
+        if other is not None:
+            raw[:] = _bytes(self.threads(self.values[other]), dtype, n)
+        for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
+            rows = np.flatnonzero(self.mask(op, k))
+            at = self.place(address, slot, immediate)[rows]
+            if len(rows):
+                raw[rows, k * width * size : (k + 1) * width * size] = self.read(op, at, width * size, rows)
+        values = numbers.from_bytes(raw.reshape(-1), dtype).reshape(self.machine.threads, n)
+        scalar = not types.shape_of(op.accessed)
+        self.values[op.results[0]] = np.array([self.uniform(values)], values.dtype) if scalar else values
+
+    def store(self, op: lane.StoreOp) -> None:
+        value, address = op.part("value"), op.part("address")
+        assert value is not None and address is not None
+        dtype = types.dtype_of(value.type)
+        n, width, size = (types.shape_of(value.type) or (1,))[0], op.width, dtype.storage_bits // 8
+        raw = _bytes(self.threads(self.values[value]), dtype, n)
+        for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
+            rows = np.flatnonzero(self.mask(op, k))
+            at = self.place(address, slot, immediate)[rows]
+            data = raw[rows, k * width * size : (k + 1) * width * size]
+            if not len(rows):
+                continue
+            if op.shared:
+                self.shared.write(at, data, self.waves[rows])
+            else:
+                self.memory.write(at, data)
+
+    def alloc(self, op: lane.AllocOp) -> None:
+        offset = op.offset
+        if offset is None:  # not placed yet: every allocation has its own bytes, as many as it takes
+            offset = -(-self.next_shared // op.align) * op.align
+            self.next_shared = offset + op.bytes
+            if self.next_shared > len(self.shared.data):
+                self.shared = _grown(self.shared, self.next_shared)
+        self.values[op.results[0]] = np.array([offset])
+
+    def copy_async(self, op: lane.CopyAsyncOp) -> None:
+        target, source, when = op.part("address"), op.part("source"), op.part("when")
+        assert target is not None and source is not None
+        if when is not None and not self.uniform(self.values[when]):
+            return
+        places = zip(op.slots, op.immediates, op.source_slots, op.source_immediates, strict=True)
+        for k, (slot, immediate, source_slot, source_immediate) in enumerate(places):
+            active = self.mask(op, k)
+            data = np.zeros((self.machine.threads, op.bytes), np.uint8)
+            if active.any():
+                data[active] = self.memory.read(self.place(source, source_slot, source_immediate)[active], op.bytes)
+            at = self.place(target, slot, immediate)
+            self.shared.begin_copy(at, op.bytes, self.waves)
+            self.groups[-1].append(_Copy(at, data, self.waves))
+
+    def commit(self, op: lane.CommitOp) -> None:
+        self.groups.append([])
+
+    def wait(self, op: lane.WaitOp) -> None:
+        while len(self.groups) - 1 > op.pending:
+            for copy in self.groups.pop(0):
+                self.shared.end_copy(copy.addresses, copy.data, copy.waves)
+
+    def barrier(self, op: lane.BarrierOp) -> None:
+        self.shared.barrier()
+
+    # -- across lanes
+
+    def shuffle(self, op: lane.ShuffleOp) -> None:
+        value = self.threads(self.values[op.operands[0]])
+        lanes = self.machine.lanes
+        here = np.arange(self.machine.threads)[:, None]
+        own = here % lanes
+        amount: Any = op.amount
+        if amount is None:
+            amount = self.threads(self.values[op.operands[1]]).astype(np.int64)
+        source = {"xor": own ^ amount, "index": own * 0 + amount, "up": own - amount, "down": own + amount}[op.mode]
+        outside = (source < 0) | (source >= lanes)
+        if op.mode in ("up", "down"):
+            source = np.where(outside, own, source)
+        elif outside.any():
+            raise LaneFault(f"lane {int(source[outside][0])} of {lanes}")
+        self.values[op.results[0]] = np.take_along_axis(value, np.broadcast_to(here - own + source, value.shape), axis=0)
+
+    def make_uniform(self, op: Any) -> None:
+        value = self.values[op.operands[0]]
+        self.values[op.results[0]] = np.array([self.uniform(value)], value.dtype)
+
+    def atom(self, op: lane.AtomOp) -> None:
+        found = next((a for a in self.machine.chip.atoms if a.name == op.atom), None)
+        if found is None:
+            raise LaneFault(f"the chip has no atom {op.atom}")
+        a, b, c = (self.threads(self.values[v]) for v in op.operands)
+        result = np.array(c)
+        for firsts in zip(op.firsts("a"), op.firsts("b"), op.firsts("d"), strict=True):
+            _multiply(found, self.machine.lanes, a, b, result, firsts)
+        self.values[op.results[0]] = result
+
+    def fragment_load(self, op: lane.FragmentLoadOp) -> None:
+        load = next(f for f in self.machine.chip.fragment_loads if f.name == op.load)
+        address = op.part("address")
+        assert address is not None
+        warps, lanes, rows = self.machine.warps, self.machine.lanes, load.rows * op.count
+        registers = []
+        for slot, immediate in zip(op.slots, op.immediates, strict=True):
+            at = self.place(address, slot, immediate).reshape(warps, lanes)[:, :rows]
+            cells = self.shared.read(at.reshape(-1), load.row_bytes, np.repeat(np.arange(warps), rows))
+            cells = cells.reshape(warps, op.count, load.rows, load.row_bytes)
+            if op.transposed:
+                cell = load.cell_bits // 8
+                cells = cells.reshape(*cells.shape[:3], -1, cell).transpose(0, 1, 3, 2, 4)
+            words = np.ascontiguousarray(cells).reshape(warps, op.count, lanes, 4)
+            registers.append(words.transpose(0, 2, 1, 3).reshape(warps * lanes, op.count * 4))
+        raw = np.ascontiguousarray(np.concatenate(registers, axis=1))
+        dtype = types.dtype_of(op.results[0].type)
+        self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(warps * lanes, -1)
+
+    # -- control flow
+
+    def for_loop(self, op: ForOp) -> None:
+        index, upper, step = (int(self.uniform(self.values[v])) for v in (op.lb, op.ub, op.step))
+        carried = [self.values[v] for v in op.iter_args]
+        body = op.body.block
+        while index < upper:
+            self.values[body.args[0]] = _number(index, op.lb.type)
+            self.values.update(zip(body.args[1:], carried, strict=True))
+            carried = self.block(body)
+            index += step
+        self.values.update(zip(op.results, carried, strict=True))
+
+    def if_op(self, op: IfOp) -> None:
+        region = op.true_region if self.uniform(self.values[op.cond]) else op.false_region
+        results = self.block(region.block) if region.blocks else []
+        self.values.update(zip(op.results, results, strict=True))
+
+    def while_loop(self, op: WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        carried = [self.values[v] for v in op.arguments]
+        while True:
+            self.values.update(zip(before.args, carried, strict=True))
+            condition, *passed = self.block(before)
+            if not self.uniform(condition):
+                break
+            self.values.update(zip(after.args, passed, strict=True))
+            carried = self.block(after)
+        self.values.update(zip(op.results, passed, strict=True))
+
+
+def _bytes(values: Array, dtype: DType, n: int) -> Array:
+    values = np.broadcast_to(values, (values.shape[0], n))
+    return numbers.to_bytes(np.ascontiguousarray(values).reshape(-1), dtype).reshape(values.shape[0], -1).copy()
+
+
+def _grown(shared: SharedMemory, size: int) -> SharedMemory:
+    """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
+    larger = SharedMemory(size)
+    for name in ("data", "written", "pending", "writer", "reader"):
+        old = getattr(shared, name)
+        getattr(larger, name)[: len(old)] = old
+    return larger
+
+
+def _multiply(atom: MatrixAtom, lanes: int, a: Array, b: Array, d: Array, firsts: tuple[int, int, int]) -> None:
+    """One matrix instruction of every group of waves, on fragments that begin at these elements; `d` is updated."""
+    threads = lanes * atom.warps
+    groups = len(a) // threads
+
+    def gather(fragments: Array, first: int, layout: Any) -> Array:
+        matrix = np.zeros((groups, int(np.prod(layout.shape))), np.float64 if atom.d[0] != "i" else np.int64)
+        grouped = fragments.reshape(groups, threads, -1)
+        matrix[:, _elements(layout, threads)] = grouped[:, :, first : first + layout.registers]
+        return matrix.reshape(groups, *layout.shape)
+
+    left, right = (_taken(gather(v, f, l), atom) for v, f, l in ((a, firsts[0], atom.a_layout), (b, firsts[1], atom.b_layout)))
+    total = gather(d, firsts[2], atom.d_layout) + left @ right
+    dtype = next(t for t in _result_types() if t.ir == atom.d)
+    rounded = numbers.round_to(total, dtype) if dtype.is_float else numbers.wrap(total, dtype.bits)
+    flat = rounded.reshape(groups, -1)[:, _elements(atom.d_layout, threads)]
+    d[:, firsts[2] : firsts[2] + atom.d_layout.registers] = flat.reshape(len(d), -1)
+
+
+def _result_types() -> list[DType]:
+    return [types.dtype_of(t) for t in (types.f16, types.f32, types.f64, types.i32)]
+
+
+def _elements(layout: Any, threads: int) -> Array:
+    return np.array([[layout.element(r, t) for r in range(layout.registers)] for t in range(threads)])
+
+
+def _taken(matrix: Array, atom: MatrixAtom) -> Array:
+    """Operands as the instruction takes them."""
+    if atom.unsigned:
+        return matrix & 0xFF
+    if atom.precision != "tf32":
+        return matrix
+    bits = matrix.astype(np.float32).view(np.uint32)
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)  # 10 bits of mantissa
+
+
+_HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
+    "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.alloc": _Workgroup.alloc,
+    "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
+    "lane.barrier": _Workgroup.barrier, "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
+    "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load,
+    "scf.for": _Workgroup.for_loop, "scf.if": _Workgroup.if_op, "scf.while": _Workgroup.while_loop,
+}
+
+
+def _constant(group: _Workgroup, op: Any) -> None:
+    shape = types.shape_of(op.results[0].type)
+    group.values[op.results[0]] = np.broadcast_to(_number(op.value, op.results[0].type), (1, *shape) if shape else (1,))
+
+
+def _constants(group: _Workgroup, op: Any) -> None:
+    group.values[op.results[0]] = numbers.wrap(np.array([op.values]), types.dtype_of(op.results[0].type).bits)
+
+
+def _splat(group: _Workgroup, op: Any) -> None:
+    value = group.values[op.source]
+    value = value.reshape(-1, 1)
+    group.values[op.results[0]] = np.broadcast_to(value, (len(value), types.shape_of(op.results[0].type)[0]))
+
+
+def _program_id(group: _Workgroup, op: Any) -> None:
+    group.values[op.results[0]] = np.array([group.position[op.axis]], np.int32)
+
+
+def _num_programs(group: _Workgroup, op: Any) -> None:
+    group.values[op.results[0]] = np.array([group.grid[op.axis]], np.int32)
+
+
+def _thread_id(group: _Workgroup, op: Any) -> None:
+    group.values[op.results[0]] = np.arange(group.machine.threads, dtype=np.int32)[:, None]
+
+
+def _pick(group: _Workgroup, op: Any) -> None:
+    group.values[op.results[0]] = group.values[op.operands[0]][:, list(op.indices)]
+
+
+def _join(group: _Workgroup, op: Any) -> None:
+    parts = [group.values[v] for v in op.operands]
+    rows = max(len(p) for p in parts)
+    group.values[op.results[0]] = np.concatenate([np.broadcast_to(p, (rows, p.shape[1])) for p in parts], axis=1)
+
+
+_HANDLERS |= {
+    "lane.constant": _constant, "lane.constants": _constants, "lane.splat": _splat, "lane.program_id": _program_id,
+    "lane.num_programs": _num_programs, "lane.thread_id": _thread_id, "lane.pick": _pick, "lane.join": _join,
+}
