@@ -41,16 +41,16 @@ class FragmentRead:
     order: tuple[int, ...]
 
 
-def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescription, offset: int = 0) -> FragmentRead | None:
+def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescription, flip: int = 0) -> FragmentRead | None:
     """The fragment loads that read `layout` of a buffer with elements of `bits` bits; None when there are none.
 
-    `offset` is XORed to the flat index of every element of the layout: the same read elsewhere in the buffer.
+    `flip` is XORed to the flat index of every element of the layout: the same read elsewhere in the buffer.
     """
     if bits not in (8, 16, 32):
         return None
     size = bits // 8
     registers, lanes, warps = ([o * size for o in shared.offsets(part)] for part in (layout.register, layout.lane, layout.warp))
-    start = shared.offset(offset) * size
+    start = shared.offset(flip) * size
     for load in chip.fragment_loads:
         for rule in (_straight, _crosswise) if load.transposed else (_straight,):
             places = rule(load, bits, registers, lanes)

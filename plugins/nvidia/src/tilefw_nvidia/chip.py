@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
-from tilefw.api.simt import Access, Code, Const, Element, LaneChip
+from tilefw.api.simt import Access, Code, Const, Element, FragmentAccess, LaneChip, MatrixAtom, Registers
+from tilefw_nvidia.atoms import load_fragment, multiply
 from tilefw_nvidia.combine import combiner
 from tilefw_nvidia.lower import rules
 from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, WARP
@@ -131,6 +132,12 @@ class PtxChip(LaneChip):
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])
+
+    def fragment_load(self, code: Code, access: FragmentAccess) -> None:
+        load_fragment(code, access)
+
+    def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
+        multiply(self, code, atom, a, b, c, d)
 
     def branch(self, code: Code, label: str) -> None:
         code.effect("bra.uni", targets=(label,))

@@ -10,6 +10,7 @@ from functools import cache
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, Operand, Slice
+from tilefw_nvidia import atoms
 
 Version = tuple[int, int]
 
@@ -98,10 +99,12 @@ def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
     operands = [text(u) for u in inst.uses]
     defs = [text(d) for d in inst.defs]
     base = inst.opcode.partition(".")[0]
-    if base in ("ld", "st") and not inst.opcode.startswith("ld.param"):
+    if base == "mma":
+        operands = atoms.operands(inst.opcode, defs, operands)
+    elif base in ("ld", "ldmatrix", "st") and not inst.opcode.startswith("ld.param"):
         offset = inst.uses[1]
         address = f"[{operands[0]}{f'+{offset}' if offset else ''}]"  # type: ignore[str-bytes-safe]
-        operands = [_group(defs), address] if base == "ld" else [address, _group(operands[2:])]
+        operands = [address, _group(operands[2:])] if base == "st" else [_group(defs), address]
     elif inst.opcode in ("mov.b32", "mov.b64") and len(defs) + len(operands) > 2:
         operands = [_group(defs), _group(operands)]
     else:
