@@ -36,6 +36,7 @@ _ROWS = {f"arith.{name}": name for name in _SAME} | {
     "math.absf": "absf", "math.absi": "absi", "tt.mulhiui": "mulhu", "tt.precise_divf": "div_rn", "tt.precise_sqrt": "sqrt_rn",
     "math.fma": "fma", "tt.ptr_to_int": "ptr_to_int", "tt.int_to_ptr": "int_to_ptr", "tt.addptr": "addptr", "tt.load": "load",
     "tt.store": "store", "scf.for": "for", "scf.while": "while", "scf.if": "if", "tt.clampf": "clampf", "tt.trans": "trans",
+    "tt.reduce": "reduce", "tt.dot": "dot", "tt.join": "join", "tt.split": "split",
     **{f"math.{name}": name for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "floor", "ceil")},
 }
 _OURS = {*_ROWS.values(), *_PREDICATES.values(), "clampf_nan"}
@@ -67,14 +68,53 @@ def pairs(seed: int, count: int) -> list[str]:
     return rng.sample(cases, count)
 
 
+REDUCTIONS = [
+    *(f"tl.{name}({arguments})" for name in ("sum", "max", "min", "xor_sum") for arguments in ("x", "x, 0", "x, -1, keep_dims=1")),
+    *(f"tl.{name}(x, 1, {arguments})" for name in ("argmax", "argmin") for arguments in ("", "tie_break_left=False")),
+    "tl.sum(x, dtype=tl.float32)", "tl.sum(x, 1, dtype=tl.int8)", "tl.max(x, 0, return_indices=True)[0]",
+    "tl.min(x, 1, return_indices=True, return_indices_tie_break_left=False, keep_dims=True)[1]", "tl.reduce_or(x, 1)",
+    "tl.softmax(x)", "tl.softmax(x, 1, ieee_rounding=True)", "tl.sum(x, 2)", "tl.max(x, return_indices=True)[0]",
+]
+
+
+def reductions() -> list[str]:
+    """Every reduction of every element type, where Triton has a rule for it."""
+    return [
+        f"x = (tl.arange(0, 4)[:, None] + tl.arange(0, 8)[None, :]).to(tl.{t})\ny = {form}"
+        for t, form in itertools.product(TYPES, REDUCTIONS)
+    ]
+
+
+# In which types products of a type may be added; Triton's front end lets others through, and ends on them later.
+ACCUMULATORS = {
+    "float16": ("float16", "float32"), "bfloat16": ("float32",), "float32": ("float32",), "float64": ("float64",),
+    "int8": ("int32",), "float8e5": ("float16", "float32"), "float8e4nv": ("float16", "float32"),
+}
+
+
+def products() -> list[str]:
+    """Products of two types, with and without accumulators and output types, all of one shape; uint8 is ours alone."""
+    operands = "x = tl.zeros((32, 32), tl.{})\nz = tl.zeros((32, 32), tl.{})\n"
+    pairs = itertools.product([*TYPES, "float8e5", "float8e4nv"], repeat=2)
+    cases = [operands.format(*pair) + "y = tl.dot(x, z)" for pair in pairs if "uint8" not in pair]
+    for t, results in ACCUMULATORS.items():
+        for given in ("tl.zeros((32, 32), tl.{0})", "out_dtype=tl.{0}", "tl.zeros((32, 32), tl.{0}), out_dtype=tl.{0}"):
+            cases += [operands.format(t, t) + f"y = tl.dot(x, z, {given.format(r)})" for r in (*results, "bfloat16")]
+    cases += [operands.format("float16", "float16") + f"y = tl.dot(x, z, tl.zeros((32, 32), tl.float32), out_dtype=tl.{r})" for r in
+              ("float16", "float32", "int32")]
+    return [case for case in cases if "int8" not in case or "tl.bfloat16)" not in case]
+
+
 Result = tuple[list[str], str] | None
 
 
-def kernel_of(body: str, prelude: str) -> Any:
-    """A kernel around a body that prints the type of `y` at its end."""
+def kernel_of(body: str, package: str) -> Any:
+    """A kernel around a body that prints the type of `y` at its end; functions come first, each followed by a blank line."""
     file = f"<agreement {next(_files)}>"
+    *functions, body = body.split("\n\n")
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    text = f"{prelude}def kernel(x_ptr, n, m):\n{lines}    tl.static_print(y.type)\n"
+    functions.append(f"def kernel(x_ptr, n, m):\n{lines}    tl.static_print(y.type)\n")
+    text = f"import {package}\nimport {package}.language as tl\n" + "".join(f"\n\n@{package}.jit\n{f}\n" for f in functions)
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     names: dict[str, Any] = {"__name__": "kernels"}
     exec(compile(text, file, "exec"), names)
@@ -98,7 +138,7 @@ def theirs() -> Callable[[str], Result]:
     options = backend.parse_options({"sanitize_overflow": False})
 
     def attempt(body: str) -> Result:
-        kernel = kernel_of(body, "import triton\nimport triton.language as tl\n\n\n@triton.jit\n")
+        kernel = kernel_of(body, "triton")
         context = ir.context()
         ir.load_dialects(context)
         backend.load_dialects(context)
@@ -115,7 +155,7 @@ def theirs() -> Callable[[str], Result]:
 
 
 def ours(body: str) -> Result:
-    kernel, printed = kernel_of(body, "import tilefw\nimport tilefw.language as tl\n\n\n@tilefw.jit\n"), io.StringIO()
+    kernel, printed = kernel_of(body, "tilefw"), io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
             module = build_module(kernel, SIGNATURE, {})
@@ -129,7 +169,7 @@ def their_ops(text: str) -> list[str]:
     """The elementwise and memory operations of TTIR, as rows of our table."""
     found = []
     for line in text.splitlines():
-        match = re.search(r"(?:= |^ *)((?:arith|math|tt|scf)\.[a-z0-9_]+)(?: ([a-z]+),)?", line)
+        match = re.search(r"(?:= |^ *)\"?((?:arith|math|tt|scf)\.[a-z0-9_]+)(?![.\w])(?: ([a-z]+),)?", line)
         if match is None:
             continue
         name, predicate = match.groups()
@@ -162,6 +202,19 @@ DEVIATIONS = {
 
 def test_typed_operations_agree(theirs: Callable[[str], Result]) -> None:
     for body in pairs(0, 1000):
+        assert compared(ours(body)) == compared(theirs(body)), body
+
+
+def test_reductions_agree(theirs: Callable[[str], Result]) -> None:
+    for body in reductions():
+        mine, wanted = compared(ours(body)), compared(theirs(body))
+        if wanted is not None and "tie_break_left=False" in body:
+            wanted[0].remove("ori")  # a comparison `or` the constant false
+        assert mine == wanted, body
+
+
+def test_products_agree(theirs: Callable[[str], Result]) -> None:
+    for body in products():
         assert compared(ours(body)) == compared(theirs(body)), body
 
 
