@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Code, Const, Element, FragmentAccess, FragmentLoad, LaneChip, LinearLayout, MatrixAtom
+from tilefw.api.simt import Code, Const, Element, FragmentAccess, FragmentLoad, LinearLayout, MatrixAtom, Registers
 
 # PTX's name of a type, tile IR's, its bits in an operand, multiply-adds of a tensor core a cycle.
 _OPERANDS = {
@@ -99,14 +99,12 @@ GROUPS = {
 }
 
 
-def multiply(
-    chip: LaneChip, code: Code, atom: MatrixAtom, a: Sequence[Element], b: Sequence[Element], c: Sequence[Element], d: Sequence[Slice]
-) -> None:
+def multiply(code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
     """mma.sync; a constant goes through a register first."""
-    code.effect(atom.name, d, [_register(chip, code, element) for element in (*a, *b, *c)])
+    code.effect(atom.name, d, [_register(code, element) for element in (*a, *b, *c)])
 
 
-def _register(chip: LaneChip, code: Code, element: Element) -> Operand:
+def _register(code: Code, element: Element) -> Operand:
     if not isinstance(element, Const):
         return element
     wide = element.type in ("f64", "i64")

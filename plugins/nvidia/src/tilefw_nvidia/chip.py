@@ -137,7 +137,7 @@ class PtxChip(LaneChip):
         load_fragment(code, access)
 
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
-        multiply(self, code, atom, a, b, c, d)
+        multiply(code, atom, a, b, c, d)
 
     def branch(self, code: Code, label: str) -> None:
         code.effect("bra.uni", targets=(label,))
