@@ -1,0 +1,115 @@
+"""A library kernel of tilefw, compiled by tilefw and by Triton 3.9 from its one source, for one set of parameters."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import tilefw.language
+from tilefw.kernels import spec as library
+from tilefw.kernels.reference import typed
+from tilefw.kernels.spec import KernelSpec, Launch
+from tilefw.runtime import compiler, config, loader, options
+from tilefw.runtime.jit import JITFunction, specialize
+
+TARGET = "nvidia-sm80"
+TRITON_TARGET = ("cuda", 80, 32)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A library kernel with parameters: what is compiled and launched."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    seed: int = 0
+
+    @cached_property
+    def spec(self) -> KernelSpec:
+        return library.load(self.name)
+
+    def launch(self) -> Launch:
+        """A launch with fresh arrays; equal seeds give equal inputs."""
+        return self.spec.prepare(self.spec.resolve(self.parameters), np.random.default_rng(self.seed))
+
+    @cached_property
+    def bound(self) -> tuple[dict[str, str], dict[str, Any], dict[str, Any], Launch]:
+        """Signature, compile-time values and run-time values of one launch, and the launch."""
+        launch = self.launch()
+        given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
+        return (*specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params}), launch)
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(f"{k}={v}" for k, v in self.parameters.items())
+
+
+def tilefw_artifact(work: Work, assemble: bool = False) -> compiler.Compiled:
+    """Compiled anew by tilefw, without its cache."""
+    signature, constexprs, _, launch = work.bound
+    target = loader.find(config.resolve(config.settings(TARGET)).target)
+    source = compiler.from_jit(work.spec.kernel, signature, constexprs)
+    request = options.resolve(launch.keywords, target.info, keep_levels=False)
+    compiled = compiler.compile_source(source, target, request, assemble=assemble)
+    if compiled.found:
+        raise SystemExit(f"{work.name} came from the {compiled.found} cache: set TILEFW_CACHE=0")
+    return compiled
+
+
+def triton_compiled(work: Work) -> Any:
+    """Compiled by Triton: its own object, with `asm` and `metadata`."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    signature, constexprs, _, launch = work.bound
+    kernel = in_triton(work.spec.kernel, {})
+    spelled, fixed, hints = {}, {}, {}
+    for index, parameter in enumerate(work.spec.kernel.params):
+        kind, _, hint = signature.get(parameter.name, "constexpr").partition(":")
+        if hint == "1":
+            kind, fixed[parameter.name] = "constexpr", 1
+        elif hint:
+            hints[(index,)] = [["tt.divisibility", int(hint)]]
+        if parameter.name in constexprs:
+            fixed[parameter.name] = _in_triton_value(constexprs[parameter.name], {})
+        spelled[parameter.name] = kind
+    source = ASTSource(kernel, spelled, fixed, hints)
+    return triton.compile(source, target=GPUTarget(*TRITON_TARGET), options=dict(launch.keywords))
+
+
+def in_triton(kernel: JITFunction, made: dict[Any, Any]) -> Any:
+    """The same function under `triton.jit`, with Triton's language in place of ours, its helpers too."""
+    import triton
+
+    if kernel not in made:
+        function = kernel.fn
+        names = {name: _in_triton_value(value, made) for name, value in function.__globals__.items() if name in _used(function)}
+        twin = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        for name in ("__module__", "__qualname__", "__annotations__"):
+            setattr(twin, name, getattr(function, name))
+        made[kernel] = triton.jit(twin)
+    return made[kernel]
+
+
+def _used(function: Any) -> set[str]:
+    return set(function.__code__.co_names) | {"tl"}
+
+
+def _in_triton_value(value: Any, made: dict[Any, Any]) -> Any:
+    import triton.language
+
+    if value is tilefw.language:
+        return triton.language
+    if isinstance(value, JITFunction):
+        return in_triton(value, made)
+    if isinstance(value, tilefw.language.constexpr):
+        return triton.language.constexpr(_in_triton_value(value.value, made))
+    if isinstance(value, tilefw.language.dtype):
+        return triton.language.dtype(value.name)
+    return value
