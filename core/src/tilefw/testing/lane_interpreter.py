@@ -18,7 +18,7 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
-from tilefw.simt import lane
+from tilefw.simt import atoms, lane
 from tilefw.simt.description import Machine, MatrixAtom
 from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
 from tilefw.tile import numbers, types
@@ -230,13 +230,14 @@ class _Workgroup:
         self.values[op.results[0]] = np.array([self.uniform(value)], value.dtype)
 
     def atom(self, op: lane.AtomOp) -> None:
-        found = next((a for a in self.machine.chip.atoms if a.name == op.atom), None)
-        if found is None:
-            raise LaneFault(f"the chip has no atom {op.atom}")
+        try:
+            found = atoms.find(self.machine.chip, op.atom)
+        except KeyError:
+            raise LaneFault(f"the chip has no atom {op.atom}") from None
         a, b, c = (self.threads(self.values[v]) for v in op.operands)
         result = np.array(c)
         for firsts in zip(op.firsts("a"), op.firsts("b"), op.firsts("d"), strict=True):
-            _multiply(found, self.machine.lanes, a, b, result, firsts)
+            _multiply(found, 1 << len(found.d_layout.lane), a, b, result, firsts)
         self.values[op.results[0]] = result
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
