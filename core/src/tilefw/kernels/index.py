@@ -13,6 +13,13 @@ ALL_DTYPES = FLOATS + NARROW_FLOATS + INTEGERS + NARROW_INTEGERS
 # `specials` are zeros, infinities, NaN, the ends of every range; `edges` leaves out the largest values: their sums may overflow
 # or not.
 INPUTS = ("normal", "uniform", "ints", "specials", "edges")
+FINITE = ("normal", "uniform", "ints")  # what sums and products are drawn from: each infinity makes a NaN there
+MEMORY_ORDERS = ("rows", "columns", "padded")
+REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "and", "farthest")
+REARRANGEMENTS = (
+    "trans", "permute", "reshape", "broadcast", "join", "split", "interleave", "cat", "flip_rows", "flip_columns",
+)
+DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4nv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,41 @@ def _inputs(*kinds: str) -> Parameter:
     return Parameter("inputs", kinds[0], "how the input arrays are drawn", kinds)
 
 
+def _layout(name: str, operand: str) -> Parameter:
+    return Parameter(name, "rows", f"memory order of {operand}: rows or columns lie together, or padded rows", MEMORY_ORDERS)
+
+
+def _dtype(default: str, choices: tuple[str, ...] = FLOATS, name: str = "dtype", doc: str = "element type") -> Parameter:
+    return Parameter(name, default, doc, choices)
+
+
+def _extents(m: int, n: int, k: int) -> tuple[Parameter, ...]:
+    return (
+        Parameter("m", m, "rows of a and out", least=1), Parameter("n", n, "columns of b and out", least=1),
+        Parameter("k", k, "columns of a, rows of b", least=1),
+    )
+
+
+def _blocks(m: int, n: int, k: int) -> tuple[Parameter, ...]:
+    return (
+        _block(m, "block_m", "rows of one program"), _block(n, "block_n", "columns of one program"),
+        _block(k, "block_k", "terms of one step"),
+    )
+
+
+def _stages(default: int) -> Parameter:
+    return Parameter("num_stages", default, "iterations of a loop that are under way at once, loads before use", (1, 2, 3, 4, 5))
+
+
 _NUM_WARPS = Parameter("num_warps", 4, "warps (waves) of one program", (1, 2, 4, 8, 16, 32))
 _SIZE = Parameter("n", 5000, "elements")
+_EPS = Parameter("eps", 1e-5, "what is added to the variance")
+_PRECISION = Parameter(
+    "input_precision", "tf32", "how fp32 operands are multiplied: rounded, in three products of parts, or as they are",
+    ("tf32", "tf32x3", "ieee"),
+)
+_RESULT = Parameter("result", "same", "element type of out; `same` as the operands", ("same", *FLOATS))
+_GROUP_M = Parameter("group_m", 8, "rows of blocks that neighbouring programs share", least=1)
 
 _TABLE = (
     KernelInfo("vector_add", "out = x + y", (
@@ -111,6 +151,115 @@ _TABLE = (
         Parameter("divisor", 7, "a scalar that divides as well", least=1),
         Parameter("rounds", 3, "trips of the hash's run-time `for` loop"),
         _block(512), _NUM_WARPS, _inputs("uniform", "ints", "specials"),
+    )),
+    KernelInfo("softmax", "out = softmax(x) along rows", (
+        Parameter("rows", 24, "rows"), Parameter("columns", 781, "columns", least=1), _dtype("fp16"),
+        Parameter("padded", False, "the rows of x lie further apart than their length"),
+        _block(4096, doc="columns of one tile; longer rows go tile by tile"),
+        Parameter("programs", 16, "programs that share the rows", least=1), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("layernorm", "out = (x - mean) · rstd · weight + bias along rows, and mean and rstd", (
+        Parameter("rows", 20, "rows", least=1), Parameter("columns", 700, "columns", least=1), _dtype("fp16"), _EPS,
+        _block(1024, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("layernorm_backward", "gradients of layernorm: dx, and dweight and dbias summed over each program's rows", (
+        Parameter("rows", 21, "rows", least=1), Parameter("columns", 300, "columns", least=1), _dtype("fp16"),
+        Parameter("rows_per_program", 4, "rows of one program", least=1), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("rmsnorm", "out = x · rsqrt(mean(x²) + eps) · weight along rows, and the reciprocal root", (
+        Parameter("rows", 24, "rows", least=1), Parameter("columns", 900, "columns", least=1), _dtype("bf16"), _EPS,
+        _block(4096, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("matmul", "out = activation(a @ b + bias), any memory order of each", (
+        *_extents(150, 144, 112), _dtype("fp16"),
+        Parameter("accumulator", "fp32", "element type of the sums of fp16 products", ("fp32", "fp16")), _PRECISION, _RESULT,
+        Parameter("bias", False, "a bias for each column of out"),
+        Parameter("activation", "none", "what is applied to each sum", ("none", "relu", "gelu", "silu")),
+        _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
+        *_blocks(64, 64, 32), _GROUP_M, _NUM_WARPS, _stages(3), _inputs(*FINITE),
+    )),
+    KernelInfo("batched_matmul", "out[i] = a[i] @ b[i]", (
+        Parameter("batch", 3, "products", least=1), *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
+        _layout("a_layout", "each a[i]"), _layout("b_layout", "each b[i]"),
+        Parameter("shared_b", False, "one b for the whole batch"),
+        *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+    )),
+    KernelInfo("grouped_matmul", "rows in groups of different sizes, each group times its own matrix", (
+        Parameter("rows", 180, "rows of all groups", least=1), Parameter("groups", 5, "groups; some may be empty", least=1),
+        Parameter("n", 96, "columns of out", least=1), Parameter("k", 64, "columns of a", least=1),
+        _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION, _layout("b_layout", "each group's matrix"),
+        Parameter("programs", 8, "programs that share the blocks", least=1),
+        *_blocks(32, 64, 32), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+    )),
+    KernelInfo("int8_matmul", "out = (a @ b) · row_scale · column_scale for int8 operands", (
+        *_extents(100, 96, 128), Parameter("result", "fp16", "element type of out", ("fp32", "bf16", "fp16")),
+        _layout("a_layout", "a"), _layout("b_layout", "b"),
+        *_blocks(64, 64, 64), _NUM_WARPS, _stages(3), _inputs("uniform", "ints", "specials"),
+    )),
+    KernelInfo("attention", "softmax(q @ kᵀ · scale) @ v by heads, causal or not, and its log-sum-exp", (
+        Parameter("batch", 1, "sequences", least=1), Parameter("heads", 2, "heads of queries", least=1),
+        Parameter("kv_heads", 1, "heads of keys and values, each for as many heads of queries", least=1),
+        Parameter("queries", 150, "queries", least=1), Parameter("keys", 150, "keys", least=1),
+        Parameter("head_size", 64, "elements of a head", tuple(range(16, 129, 8))),
+        Parameter("causal", True, "a query sees no later key"), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
+        Parameter("layout", "heads_first", "which lies further out in memory", ("heads_first", "positions_first")),
+        _block(64, "block_m", "queries of one program"), _block(32, "block_n", "keys of one tile"),
+        _NUM_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("cross_entropy", "loss and log-sum-exp of logits by label, with smoothing; ignored labels give 0", (
+        Parameter("rows", 30, "rows", least=1), Parameter("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
+        _dtype("int64", ("int32", "int64"), "label_dtype", "element type of the labels"),
+        Parameter("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
+        Parameter("smoothing", 0.0, "what part of the loss every class has alike"),
+        _block(2048, doc="logits of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("transpose", "out = x transposed", (
+        Parameter("rows", 100, "rows"), Parameter("columns", 140, "columns"), _dtype("fp16", ALL_DTYPES),
+        _block(64, "block_rows", "rows of one program"), _block(64, "block_columns", "columns of one program"),
+        _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("column_sum", "out[column] = the sum over all rows", (
+        Parameter("rows", 200, "rows", least=1), Parameter("columns", 150, "columns"), _dtype("fp16", FLOATS + INTEGERS),
+        _block(32, "block_rows", "rows of one tile"), _block(64, "block_columns", "columns of one program"),
+        _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("welford", "mean and variance of rows in one pass, by a reduction of triples", (
+        Parameter("rows", 18, "rows"), Parameter("columns", 500, "columns", least=1), _dtype("fp32"),
+        _block(4, "block_rows", "rows of one program"), _block(256, "block_columns", "columns of one tile"),
+        _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("matvec", "out = a @ x", (
+        Parameter("m", 100, "rows of a", least=1), Parameter("k", 300, "columns of a", least=1), _dtype("fp16"),
+        _layout("a_layout", "a"), _block(16, "block_m", "rows of one program"), _block(128, "block_k", "columns of one tile"),
+        _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("argmax", "the largest or least value of each row and its first index", (
+        Parameter("rows", 30, "rows"), Parameter("columns", 400, "columns", least=1), _dtype("fp32", FLOATS + INTEGERS),
+        Parameter("operation", "argmax", "which value is looked for", ("argmax", "argmin")),
+        _block(8, "block_rows", "rows of one program"), _block(256, "block_columns", "columns of one tile"),
+        _NUM_WARPS, _inputs("ints", "normal", "uniform", "edges"),
+    )),
+    KernelInfo("reduce_tile", "one reduction of one tile, any kind and axis", (
+        Parameter("operation", "sum", "what is reduced by", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
+        Parameter("axis", "2", "the axis that goes", ("0", "1", "2", "all")),
+        Parameter("keep_dims", False, "the axis stays, of extent 1"),
+        _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
+        _NUM_WARPS, _inputs(*FINITE, "edges"),
+    )),
+    KernelInfo("dot_tile", "one product of tiles plus an accumulator, any types and shape", (
+        _dtype("fp16", DOT_OPERANDS, "a_dtype", "element type of a"), _dtype("fp16", DOT_OPERANDS, "b_dtype", "element type of b"),
+        Parameter("accumulator", "fp32", "element type of float sums; fp64 and integers have their own", ("fp32", "fp16")),
+        Parameter(
+            "input_precision", "tf32", "how fp32 operands are multiplied", ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
+        ),
+        Parameter("batch", 0, "products of a three-dimensional dot, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
+        _block(32, "m", "rows of a"), _block(32, "n", "columns of b"), _block(32, "k", "columns of a"),
+        _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("rearrange", "one operation that only moves elements of a tile", (
+        Parameter("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
+        _block(16, "rows", "rows of the tile, at least 2"), _block(64, "columns", "columns of the tile, at least 2"),
+        _NUM_WARPS, _inputs(*INPUTS),
     )),
 )
 
