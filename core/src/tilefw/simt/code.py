@@ -46,6 +46,7 @@ class Code:
         self.block = function.block("entry")
         self.place: Place | None = None
         self.scopes: list[dict[object, Any]] = [{}]
+        self._displaced: dict[Slice, tuple[Slice, int]] = {}
         self._labels = 0
 
     def __call__(self, key: str, *operands: Element) -> Any:
@@ -55,6 +56,15 @@ class Code:
             return Const("i32", fold(operands[0].bits, operands[1].bits) & _MASK32)  # type: ignore[union-attr]
         if key in _NEUTRAL and isinstance(operands[1], Const) and operands[1].bits == _NEUTRAL[key]:
             return operands[0]
+        if key == "addi.i32" and self._displaced:
+            x, y = operands
+            if x in self._displaced:
+                return self._add_displaced(x, y)
+            if y in self._displaced:
+                return self._add_displaced(y, x)
+        return self._numbered(key, operands)
+
+    def _numbered(self, key: str, operands: tuple[Element, ...]) -> Any:
         memo = (key, operands)
         for scope in reversed(self.scopes):
             if memo in scope:
@@ -65,6 +75,24 @@ class Code:
         result = rule(self, *operands)
         self.scopes[-1][memo] = result
         return result
+
+    def displaced(self, base: Element, offset: int) -> Element:
+        """`base` + `offset`, an address in shared memory. Sums with it keep the constant outermost: accesses take it as theirs."""
+        if isinstance(base, Const):
+            return self.i32(base.bits + offset)
+        result = self._numbered("addi.i32", (base, self.i32(offset))) if offset else base
+        self._displaced[result] = (base, offset)
+        return result
+
+    def displacement(self, address: Slice) -> tuple[Slice, int]:
+        """An address as a register and a constant."""
+        return self._displaced.get(address, (address, 0))
+
+    def _add_displaced(self, x: Element, y: Element) -> Element:
+        base, offset = self._displaced[x]  # type: ignore[index]
+        if isinstance(y, Const):
+            return self.displaced(base, offset + (y.bits ^ 1 << 31) - (1 << 31))
+        return self.displaced(self._numbered("addi.i32", (y, base)), offset)
 
     def new_register(self, form: str) -> Slice:
         """A fresh virtual register of a form (`i1`, `e8`, `e16`, `w32`, `w64`)."""
