@@ -16,7 +16,7 @@ from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS, Row
 from tilefw.tile.elementwise import meaning as m
 from tilefw.tile.elementwise.error import ErrorRule
-from tilefw.tile.value import Array, Value, either, some
+from tilefw.tile.value import Array, Value, either, settle, some
 
 # Python's f64 functions are themselves off by up to this many ulp; it matters for f64 kernels only.
 _OWN_ULPS = 2.0
@@ -26,11 +26,12 @@ _BITWISE = frozenset({"andi", "ori", "xori", "eqi", "nei"})  # NumPy's bool has 
 
 def evaluate(
     row: Row, operands: Sequence[Value], source: DType | None, result: DType | None, *, rounding: numbers.Rounding = "rtne",
-    fusion: bool = True, watch_wrap: bool = False,
+    fusion: bool = True, watch_wrap: bool = False, keep_rounding: bool = False,
 ) -> Value:
     """The row on values of element type `source`, giving `result` (both None for pointers).
 
-    `fusion` lets an add take a product unrounded; `watch_wrap` marks signed arithmetic that leaves its width.
+    `fusion` lets an add take a product unrounded; `watch_wrap` marks signed arithmetic that leaves its width. `keep_rounding`
+    leaves a correctly rounded result unrounded, with its rounding as the bound: for what may be computed in another order.
     """
     with np.errstate(all="ignore"):
         if row.name in _CASTS:
@@ -41,7 +42,7 @@ def evaluate(
             raise TypeError(f"{row.name} takes no pointers")
         if not source.is_float:
             return _integer(row, operands, source, watch_wrap)
-        return _compare(row, operands) if row.result == "bool" else _float(row, operands, source, fusion)
+        return _compare(row, operands) if row.result == "bool" else _float(row, operands, source, fusion, keep_rounding)
 
 
 # Integers --------------------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def _any_free(operands: Sequence[Value]) -> Array | None:
 # Floats ----------------------------------------------------------------------------------------------------------------
 
 
-def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool) -> Value:
+def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool, keep_rounding: bool) -> Value:
     function = m.fused_wide if row.name == "fma" and dtype.bits == 64 else row.meaning
     assert function is not None
     exact = function(*[o.x for o in operands])
@@ -116,12 +117,12 @@ def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool) -> V
     if row.error.kind == "ulp":
         value = _approximate(row.error, operands, exact, spread, dtype)
     elif row.error.kind == "rounded":
-        value = _rounded(exact, spread, dtype)
+        value = _unrounded(exact, spread, dtype) if keep_rounding else _rounded(exact, spread, dtype)
     else:
         value = Value(exact, spread, None if spread is None or not row.error.jumps else spread > 0)
     if fusion:
         _contract(row, operands, exact, value, dtype)
-    return _settle(value, free)
+    return settle(value, free)
 
 
 def _flushed(operand: Value, dtype: DType) -> Array | None:
@@ -180,6 +181,17 @@ def _rounded(exact: Array, spread: Array | None, dtype: DType, rounding: numbers
     return Value(x, np.where(np.isnan(err), np.inf, err), ~settled if tiny else None)
 
 
+def _unrounded(exact: Array, spread: Array | None, dtype: DType) -> Value:
+    """Within a rounding of what the operands' interval gives; exact where nothing is rounded."""
+    nearest = numbers.round_to(exact, dtype)
+    inexact = (nearest != exact) & ~np.isnan(exact) if dtype.bits < 64 else np.isfinite(exact) & (exact != 0)
+    spread = np.zeros(()) if spread is None else spread
+    inexact, reach = inexact | (spread > 0), np.abs(exact) + spread
+    step = numbers.ulp(reach, dtype) * (0.5 if dtype.bits < 64 else 1.0)  # f64: `exact` itself was rounded
+    err = np.where(inexact, spread + step, 0.0)
+    return Value(exact, np.where(inexact & ~(reach <= numbers.largest(dtype)), np.inf, err))
+
+
 def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, spread: Array | None, dtype: DType) -> Value:
     """Within the rule's ulp of what the operands' interval gives."""
     ulps = rule.ulps(dtype.mantissa_bits)
@@ -233,22 +245,6 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
         deviation = np.where((fused == value.x) | (np.isnan(fused) & np.isnan(value.x)), 0.0, np.abs(fused - value.x))
     deviation = np.where(np.isnan(deviation), np.inf, deviation)
     value.err = deviation if value.err is None else value.err + deviation
-
-
-def _settle(value: Value, free: Array | None) -> Value:
-    """Drop bounds and masks that say nothing; what has no finite bound is free, what has bound 0 is not."""
-    value.free = either(value.free, free)
-    err = value.err
-    if err is None or not err.any():
-        value.err = None
-        if value.free is not None:
-            value.free = None
-        return value
-    value.err = np.broadcast_to(err, value.x.shape)
-    value.free = either(value.free, some(~np.isfinite(value.err)))
-    if value.free is not None:
-        value.free = some(value.free & (value.err != 0))
-    return value
 
 
 def _compare(row: Row, operands: Sequence[Value]) -> Value:
@@ -312,7 +308,7 @@ def _truncate(value: Value, source: DType | None, result: DType | None, _: numbe
 
 def _cast_float(value: Value, source: DType | None, result: DType | None, rounding: numbers.Rounding) -> Value:
     assert result is not None
-    return _settle(_rounded(value.x, value.err, result, rounding), value.free)
+    return settle(_rounded(value.x, value.err, result, rounding), value.free)
 
 
 def _from_signed(value: Value, source: DType | None, result: DType | None, _: numbers.Rounding) -> Value:

@@ -22,13 +22,13 @@ from tilefw.tile import numbers, types
 from tilefw.tile.access import Access
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.findings import Findings
-from tilefw.tile.interpret_ops import HANDLERS, Handler, constant, elementwise
+from tilefw.tile.interpret_ops import HANDLERS, Handler, elementwise
 from tilefw.tile.interpret_shared import SHARED_HANDLERS, SharedMemory
 from tilefw.tile.offsets import offset_arithmetic
 from tilefw.tile.places import place_of
 from tilefw.tile.refmemory import RefBuffer, RefMemory
 from tilefw.tile.text import parse
-from tilefw.tile.value import Array, Value, merge
+from tilefw.tile.value import Array, Value, constant, merge
 
 BATCH_ELEMENTS = 1 << 18  # elements of the largest tile over a batch's programs: some 2 MB a value
 _OP_COST = 2000  # what one op costs of the budget at least: so much work its dispatch is

@@ -9,12 +9,14 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
-from tilefw.tile import numbers, ops, types
+from tilefw.tile import ops, types
 from tilefw.tile.access import Access
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.evaluate import evaluate
+from tilefw.tile.evaluate_dot import dot
+from tilefw.tile.interpret_reduce import reduce
 from tilefw.tile.memory_ops import BarrierOp, LoadOp, StoreOp
-from tilefw.tile.value import Array, Value, either
+from tilefw.tile.value import Array, Value, constant, either
 
 
 class LaunchState(Protocol):
@@ -32,15 +34,6 @@ class Values(Protocol):
     programs: Array
 
     def __getitem__(self, key: SSAValue) -> Value: ...
-
-
-def constant(value: int | float, dtype: DType) -> Value:
-    """A number as a scalar value of `dtype`: wrapped, or rounded."""
-    if dtype.is_float:
-        return Value(numbers.round_to(np.array([float(value)]), dtype))
-    low = int(value) & ((1 << dtype.bits) - 1)
-    low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
-    return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
 
 
 def _element_dtype(type: Attribute) -> DType | None:
@@ -87,6 +80,45 @@ def _expand_dims(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
 def _trans(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     order = (0, *(dim + 1 for dim in op.order))
     return [frame[op.source].apply(lambda x: x.transpose(order))]
+
+
+def _join(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    parts = [frame[operand].apply(lambda x: np.expand_dims(x, -1)) for operand in op.operands]
+    return [_concatenated(parts, (*types.shape_of(op.operands[0].type), 1))]
+
+
+def _concatenated(values: list[Value], shape: tuple[int, ...]) -> Value:
+    """Values one after the other along the last axis, all of tile shape `shape`."""
+    programs = max(value.x.shape[0] for value in values)
+
+    def gather(name: str, missing: float | bool) -> Array | None:
+        parts = [getattr(value, name) for value in values]
+        if all(part is None for part in parts):
+            return None
+        return np.concatenate([np.broadcast_to(missing if p is None else p, (programs, *shape)) for p in parts], axis=-1)
+
+    x = gather("x", 0)
+    assert x is not None
+    products = [value.x if value.product is None else value.product for value in values]
+    product = None
+    if any(value.product is not None for value in values):
+        product = np.concatenate([np.broadcast_to(p, (programs, *shape)) for p in products], axis=-1)
+    return Value(x, gather("err", 0.0), gather("free", False), product, gather("wrapped", False))
+
+
+def _split(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    value = frame[op.source]
+    return [value.apply(lambda x: x[..., 0]), value.apply(lambda x: x[..., 1])]
+
+
+def _flip(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [frame[op.source].apply(lambda x: np.flip(x, op.axis + 1))]
+
+
+def _dot(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    a, b, acc = (frame[operand] for operand in op.operands)
+    result = types.dtype_of(op.acc.type)
+    return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
 
 
 def _iota(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
@@ -198,6 +230,11 @@ HANDLERS: dict[type[Operation], Handler] = {
     ops.ReshapeOp: _reshape,
     ops.ExpandDimsOp: _expand_dims,
     ops.TransOp: _trans,
+    ops.JoinOp: _join,
+    ops.SplitOp: _split,
+    ops.FlipOp: _flip,
+    ops.ReduceOp: reduce,
+    ops.DotOp: _dot,
     ops.IotaOp: _iota,
     ops.ProgramIdOp: _program_id,
     ops.NumProgramsOp: _num_programs,

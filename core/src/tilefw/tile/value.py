@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.api.dtypes import DType
+from tilefw.tile import numbers
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -44,6 +47,15 @@ class Value:
         return self.apply(lambda part: np.broadcast_to(part, (count, *part.shape[1:])))
 
 
+def constant(value: int | float, dtype: DType) -> Value:
+    """A number as a scalar value of `dtype`: wrapped, or rounded."""
+    if dtype.is_float:
+        return Value(numbers.round_to(np.array([float(value)]), dtype))
+    low = int(value) & ((1 << dtype.bits) - 1)
+    low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
+    return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
+
+
 def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
     """Values of disjoint sets of programs as one value of all `count` programs."""
     first = parts[0][1]
@@ -74,3 +86,19 @@ def either(a: Array | None, b: Array | None) -> Array | None:
 def some(mask: Array | None) -> Array | None:
     """The mask, or None when nothing is set in it."""
     return mask if mask is not None and mask.any() else None
+
+
+def settle(value: Value, free: Array | None) -> Value:
+    """Drop bounds and masks that say nothing; what has no finite bound is free, what has bound 0 is not."""
+    value.free = either(value.free, free)
+    err = value.err
+    if err is None or not err.any():
+        value.err = None
+        if value.free is not None:
+            value.free = None
+        return value
+    value.err = np.broadcast_to(err, value.x.shape)
+    value.free = either(value.free, some(~np.isfinite(value.err)))
+    if value.free is not None:
+        value.free = some(value.free & (value.err != 0))
+    return value
