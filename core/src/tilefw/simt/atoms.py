@@ -137,7 +137,7 @@ def choose(
     sizes = dict(zip("bmnk" if len(shape) == 4 else "mnk", shape, strict=True))
     if types.acc not in LANE_TYPES or (types.a == types.b == "f32" and types.precision not in _F32):
         raise UnsupportedError(f"no atom multiplies {types.a} by {types.b} into {types.acc}", code="TFW0621", place=place)
-    found = sorted(_serving(sizes, types, machine.chip), key=lambda pair: _price(*pair))
+    found = sorted(_serving(sizes, types, machine.chip), key=lambda pair: _price(*pair, types.acc))
     own = lane_atom(LANE_TYPES[types.acc])
     if atom is not None and atom != own.name:
         found = [pair for pair in found if pair[0].name == atom] or _refuse(atom, sizes, types, machine.chip, place)
@@ -162,10 +162,10 @@ def _multiplies(atom: MatrixAtom, recipe: Recipe, types: DotTypes) -> bool:
     return operands and sums and atom.unsigned == types.unsigned and atom.warps == 1 and not atom.asynchronous
 
 
-def _price(atom: MatrixAtom, recipe: Recipe) -> tuple[float, int]:
-    """Cycles for a multiply-add; of equals, the one with fewer instructions."""
+def _price(atom: MatrixAtom, recipe: Recipe, acc: str) -> tuple[float, bool, int]:
+    """Cycles for a multiply-add; of equals, the one that needs no conversion of sums, then the one with fewer instructions."""
     volume = atom.m * atom.n * atom.k
-    return atom.cost * len(recipe.products) / volume, -volume
+    return atom.cost * len(recipe.products) / volume, atom.d != acc, -volume
 
 
 def _refuse(

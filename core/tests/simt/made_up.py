@@ -1,0 +1,71 @@
+"""Chips that nobody makes, to test the kit on: the layouts of their atoms follow no vendor's figure but are as good as one."""
+
+from __future__ import annotations
+
+from tilefw.simt.description import ChipDescription, FragmentLoad, MatrixAtom
+from tilefw.simt.layout import LinearLayout
+
+
+def atom(m: int, n: int, k: int, a: str, d: str, lanes: int, **more: object) -> MatrixAtom:
+    """Lanes along m and then k for A, along n and then k for B, along n and then m for D; registers take what is left."""
+
+    def over(shape: tuple[int, int], fast: list[int], slow: list[int]) -> LinearLayout:
+        bits = [*fast, *slow]
+        count = lanes.bit_length() - 1
+        lane = (*bits[:count], *[0] * (count - len(bits)))
+        return LinearLayout(shape, tuple(bits[count:]), lane, ())
+
+    def bits(size: int, stride: int) -> list[int]:
+        return [stride << i for i in range(size.bit_length() - 1)]
+
+    return MatrixAtom(
+        f"times.{m}x{n}x{k}.{a}.{d}{''.join(f'.{v}' for v in more.values())}", m, n, k, a, a, d,
+        over((m, k), bits(m, k), bits(k, 1)), over((k, n), bits(n, 1), bits(k, n)), over((m, n), bits(n, 1), bits(m, n)),
+        cost=m * n * k / 256, **more,  # type: ignore[arg-type]
+    )
+
+
+PLAIN = ChipDescription("plain", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16)
+
+WIDE = ChipDescription(
+    "wide", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16,
+    atoms=(
+        atom(16, 16, 16, "f16", "f32", 64), atom(32, 32, 8, "f16", "f32", 64), atom(16, 16, 4, "f32", "f32", 64),
+        atom(16, 16, 16, "bf16", "f32", 64), atom(16, 16, 32, "i8", "i32", 64), atom(16, 16, 4, "f64", "f64", 64),
+    ),
+)
+
+
+def _row_by_row(shape: tuple[int, int], inner: int, words: int) -> LinearLayout:
+    """Lane bits 0-1 a word of 32 bits in a row of 16 bytes, the rest rows; registers: places in a word, then further rows and words."""
+    rows, columns = shape
+    place = [1 << i for i in range(inner.bit_length() - 1)]
+    word = [inner << i for i in range(words)]
+    row = [columns << i for i in range(rows.bit_length() - 1)]
+    more = [inner << i for i in range(words, (columns // inner).bit_length() - 1)]
+    return LinearLayout(shape, (*place, *row[3:], *more), (*word, *row[:3]), ())
+
+
+def _turned(layout: LinearLayout) -> LinearLayout:
+    return layout.before_trans((1, 0))[0]
+
+
+def _blocks(m: int, n: int, k: int, a: str, d: str, **more: object) -> MatrixAtom:
+    inner = {"f16": 2, "bf16": 2, "f32": 1, "i8": 4}[a]
+    return MatrixAtom(
+        f"blocks.{m}x{n}x{k}.{a}.{d}{''.join(f'.{v}' for v in more.values())}", m, n, k, a, a, d,
+        _row_by_row((m, k), inner, 2), _turned(_row_by_row((n, k), inner, 2)), _row_by_row((m, n), 2, 2),
+        cost=m * n * k / 256, **more,  # type: ignore[arg-type]
+    )
+
+
+BLOCKS = ChipDescription(
+    "blocks", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True,
+    atoms=(
+        _blocks(16, 8, 16, "f16", "f32"), _blocks(16, 8, 16, "f16", "f16"), _blocks(16, 8, 8, "f16", "f32"),
+        _blocks(16, 8, 16, "bf16", "f32"), _blocks(16, 8, 8, "f32", "f32", precision="tf32"),
+        _blocks(16, 8, 32, "i8", "i32"), _blocks(16, 8, 32, "i8", "i32", unsigned=True),
+    ),
+    fragment_loads=(FragmentLoad("rows", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),),
+)
+CHIPS = (PLAIN, WIDE, BLOCKS)

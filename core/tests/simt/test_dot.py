@@ -1,0 +1,193 @@
+"""A dot in its layouts is the matrix product, for every shape and type, with matrix atoms, with lane atoms, on any chip."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import BLOCKS, CHIPS, PLAIN, WIDE
+from xdsl.dialects.builtin import UnknownLoc
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilefw.api.dtypes import DTYPES
+from tilefw.api.errors import UnsupportedError
+from tilefw.simt import atoms, dot, lane
+from tilefw.simt.access import Addressing
+from tilefw.simt.atoms import DotLayouts, DotTypes
+from tilefw.simt.builder import LaneBuilder
+from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout
+from tilefw.testing.lane_interpreter import run
+from tilefw.tile import numbers, types
+
+DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
+SIZES = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
+TYPES = [
+    DotTypes("f16", "f16", "f32"), DotTypes("f16", "f16", "f16"), DotTypes("bf16", "bf16", "f32"), DotTypes("f32", "f32", "f32"),
+    DotTypes("f32", "f32", "f32", "tf32"), DotTypes("f32", "f32", "f32", "tf32x3"), DotTypes("f32", "f32", "f32", "bf16x3"),
+    DotTypes("f32", "f32", "f32", "bf16x6"), DotTypes("i8", "i8", "i32"), DotTypes("i8", "i8", "i32", unsigned=True),
+    DotTypes("f64", "f64", "f64"), DotTypes("f8E5M2", "f8E4M3FN", "f32"), DotTypes("f8E4M3FN", "f8E4M3FN", "f16"),
+]
+
+
+def kernel(layouts: DotLayouts, machine: Machine, by_step: bool) -> FuncOp:
+    """Loads A, B and the accumulator in their layouts, multiplies, stores D."""
+    block = Block(arg_types=[types.i64] * 4)
+    builder = LaneBuilder(block, UnknownLoc())
+    address = Addressing(builder, {}, None, types.i64, 16)  # type: ignore[arg-type]
+    context: Any = SimpleNamespace(builder=builder, address=address, machine=machine)
+    names = (layouts.types.a, layouts.types.b, layouts.types.acc)
+
+    def place(base: SSAValue, layout: LinearLayout, element: Attribute, flip: int = 0) -> SSAValue:
+        index = address.index(layout)
+        index = builder.op("xori", index, builder.constant(flip, index.type))
+        size = types.dtype_of(element).storage_bits // 8
+        return builder.op("addi", builder.splat(base, layout.registers), address.scaled(index, size))
+
+    def how(parts: str, n: int) -> dict[str, Attribute]:
+        return lane.access_properties(parts, 1, range(n), [0] * n, -1)
+
+    def load(i: int, layout: LinearLayout, flip: int = 0) -> SSAValue:
+        element = types.ir_type(DTYPE[names[i]])
+        op = lane.LoadOp.create(
+            operands=[place(block.args[i], layout, element, flip)], result_types=[lane.vector(layout.registers, element)],
+            properties=how("address", layout.registers),
+        )
+        return builder.insert(op).results[0]
+
+    a: dot.Operand = lambda step: load(0, layouts.a_step, layouts.a_offset(step))
+    b: dot.Operand = lambda step: load(1, layouts.b_step, layouts.b_offset(step))
+    if not by_step:
+        a, b = load(0, layouts.a), load(1, layouts.b)
+    result = dot.lower(context, a, b, load(2, layouts.d), layouts)
+    mask = address.only_copy(layouts.d)
+    operands = [place(block.args[3], layouts.d, types.element_of(result.type)), result, *([] if mask is None else [mask])]
+    builder.insert(lane.StoreOp.create(
+        operands=operands, properties=how("address,value,mask" if mask is not None else "address,value", layouts.d.registers)
+    ))
+    builder.insert(ReturnOp())
+    function = FuncOp("dot", ([types.i64] * 4, []), Region(block))
+    function.verify()
+    return function
+
+
+def multiply(layouts: DotLayouts, machine: Machine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True) -> np.ndarray:
+    """a · b + c by the lowered code; arrays hold exact values of their types."""
+    names = (layouts.types.a, layouts.types.b, layouts.types.acc)
+    raw = [numbers.to_bytes(x.reshape(-1), DTYPE[name]).copy() for x, name in zip((a, b, c), names, strict=True)]
+    out = np.zeros_like(raw[2])
+    run(kernel(layouts, machine, by_step), [*raw, out], (1,), machine)
+    return numbers.from_bytes(out, DTYPE[names[2]]).reshape(c.shape)
+
+
+def draw(rng: np.random.Generator, name: str, shape: tuple[int, ...], unsigned: bool) -> np.ndarray:
+    """Small numbers whose products add up exactly in every accumulator."""
+    if name.startswith("i"):
+        return rng.integers(-128, 128, shape)
+    return rng.integers(-3, 4, shape).astype(np.float64)
+
+
+def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, unsigned: bool) -> np.ndarray:
+    a, b = (x & 0xFF for x in (a, b)) if unsigned else (a, b)
+    total = np.matmul(a, b) + c
+    return total
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    SIZES, SIZES, SIZES, st.sampled_from([None, 1, 2, 8]), st.sampled_from(TYPES), st.sampled_from(CHIPS),
+    st.sampled_from([1, 2, 4, 8]), st.booleans(), st.booleans(), st.integers(0, 1 << 16),
+)
+def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, warps, chained, by_step, seed):
+    if m * n * k * (batch or 1) > 1 << 15:
+        m, n, k = min(m, 16), min(n, 16), min(k, 16)
+    machine = Machine(chip, warps)
+    front = () if batch is None else (batch,)
+    layouts = atoms.choose((*front, m, n, k), kinds, machine, chained)
+    assert layouts.d.covers and layouts.a.covers and layouts.b.covers
+    rng = np.random.default_rng(seed)
+    shapes = ((*front, m, k), (*front, k, n), (*front, m, n))
+    assert tuple(layout.shape for layout in (layouts.a, layouts.b, layouts.d)) == shapes
+    a, b, c = (draw(rng, name, shape, kinds.unsigned) for name, shape in zip((kinds.a, kinds.b, kinds.acc), shapes, strict=True))
+    found = multiply(layouts, machine, a, b, c, by_step)
+    np.testing.assert_array_equal(found, product(a, b, c, kinds.unsigned))
+
+
+@pytest.mark.parametrize("kinds", TYPES[5:8], ids=lambda t: t.precision)
+def test_parts_of_f32_add_up_to_more_than_one_narrow_product(kinds):
+    machine = Machine(BLOCKS, 4)
+    layouts = atoms.choose((32, 16, 32), kinds, machine)
+    assert len(layouts.recipe.products) > 1
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(s).astype(np.float32).astype(np.float64) for s in ((32, 32), (32, 16)))
+    c = np.zeros((32, 16))
+    error = np.abs(multiply(layouts, machine, a, b, c) - a @ b) / (np.abs(a) @ np.abs(b))
+    # What the products leave out, relative: 2^-16 for three of bf16 cut off (7 bits each), 2^-20 for tf32 (10), f32's own for six.
+    assert error.max() < {"bf16x3": 3 * 2**-14, "tf32x3": 3 * 2**-20, "bf16x6": 2**-20}[kinds.precision]
+
+
+@pytest.mark.parametrize("kinds", TYPES[5:8], ids=lambda t: t.precision)
+def test_infinities_and_nans_survive_the_split_into_parts(kinds):
+    machine = Machine(BLOCKS, 1)
+    layouts = atoms.choose((16, 8, 16), kinds, machine)
+    a, b, c = np.ones((16, 16)), np.ones((16, 8)), np.zeros((16, 8))
+    a[0, 3], a[1, 0], a[2, 5], b[7, 2] = np.inf, -np.inf, np.nan, np.float32(3.4028235e38)
+    with np.errstate(invalid="ignore"):
+        expected = a @ b
+    np.testing.assert_allclose(multiply(layouts, machine, a, b, c), expected, rtol=2**-14)
+
+
+def test_all_warps_go_along_m_when_the_result_feeds_another_dot():
+    kinds = TYPES[0]
+    for warps in (1, 2, 4, 8):
+        layouts = atoms.choose((128, 64, 64), kinds, Machine(BLOCKS, warps), chained=True)
+        assert all(basis >= 64 * 16 for basis in layouts.d.warp)
+        assert all(not basis for basis in layouts.b.warp)
+
+
+def test_the_grid_lets_a_warp_read_least():
+    def grid(m: int, n: int, warps: int) -> tuple[int, int]:
+        layouts = atoms.choose((m, n, 32), TYPES[0], Machine(BLOCKS, warps))
+        along_m = sum(1 for basis in layouts.d.warp if basis >= n)
+        return 1 << along_m, warps >> along_m
+
+    assert grid(128, 128, 4) == (2, 2)
+    assert grid(128, 128, 8) == (4, 2)
+    assert grid(64, 256, 4) == (1, 4)
+    assert grid(256, 64, 8) == (8, 1)
+
+
+def test_the_cheapest_atom_serves_and_others_where_it_does_not_fit():
+    def name(shape: tuple[int, ...], kinds: DotTypes, chip: Any = BLOCKS) -> str:
+        return atoms.choose(shape, kinds, Machine(chip, 1)).atom.name
+
+    assert name((16, 8, 16), TYPES[0]) == "blocks.16x8x16.f16.f32"
+    assert name((16, 8, 8), TYPES[0]) == "blocks.16x8x8.f16.f32"
+    assert name((16, 8, 16), TYPES[1]) == "blocks.16x8x16.f16.f16"
+    assert name((16, 8, 32), DotTypes("i8", "i8", "i32", unsigned=True)) == "blocks.16x8x32.i8.i32.True"
+    assert name((8, 8, 16), TYPES[0]) == "lane.f32"
+    assert name((16, 8, 16), TYPES[3]) == "lane.f32"  # ieee on a chip whose atoms take tf32
+    assert name((16, 16, 16), TYPES[3], WIDE) == "times.16x16x4.f32.f32"
+    assert name((16, 16, 16), TYPES[1], WIDE) == "times.16x16x16.f16.f32"  # a wider accumulator, rounded once
+    assert name((64, 64, 64), TYPES[8], PLAIN) == "lane.i32"
+
+
+def test_an_atom_that_cannot_serve_is_refused_with_those_that_can():
+    with pytest.raises(UnsupportedError, match="does not serve") as caught:
+        atoms.choose((16, 8, 8), TYPES[0], Machine(BLOCKS, 1), atom="blocks.16x8x16.f16.f32")
+    assert caught.value.code == "TFW0622" and "blocks.16x8x8.f16.f32" in (caught.value.help or "")
+    with pytest.raises(UnsupportedError) as caught:
+        atoms.choose((16, 8, 16), DotTypes("i8", "i8", "i16"), Machine(BLOCKS, 1))
+    assert caught.value.code == "TFW0621"
+    assert atoms.choose((16, 8, 16), TYPES[0], Machine(BLOCKS, 1), atom="lane.f32").atom.name == "lane.f32"
+
+
+def test_a_lane_atom_reads_runs_of_16_bytes():
+    layouts = atoms.choose((64, 64, 32), TYPES[3], Machine(PLAIN, 4))
+    assert layouts.a_step.register[:2] == (1, 2) and layouts.b_step.register[:2] == (1, 2)
+    assert layouts.b.lane[:3] == (4, 8, 0) or layouts.b.lane[:2] == (4, 8)
