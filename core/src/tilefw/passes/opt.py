@@ -25,6 +25,7 @@ PASSES: Mapping[str, str] = {
     "cse": "tilefw.passes.cse:CsePass",
     "dce": "tilefw.passes.dce:DcePass",
     "licm": "tilefw.passes.licm:LicmPass",
+    "pipeline-loops": "tilefw.simt.pipeline:PipelineLoops",
     "scalarize-carried": "tilefw.passes.scalarize_carried:ScalarizeCarriedPass",
     "structured-access": "tilefw.passes.structured_access:StructuredAccessPass",
     "tile-to-lane": "tilefw.simt.tile_to_lane:TileToLane",
