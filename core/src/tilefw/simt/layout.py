@@ -180,13 +180,16 @@ class LinearLayout:
         lane, warp = f2.compose(matrix, self.lane), f2.compose(matrix, self.warp)
         return LinearLayout(shape, tuple(kept), lane, warp), f2.table(source)
 
-    def slice(self, axis: int) -> LinearLayout:
-        """What a reduction over `axis` leaves: threads that differ only along the axis hold copies."""
-        return self.before_expand_dims(axis)[0]
+    def slice(self, axis: int) -> tuple[LinearLayout, Registers]:
+        """What a reduction over `axis` leaves; and for each register of this layout the result's register it goes into.
+
+        Threads that differ only along the axis hold copies.
+        """
+        return self._project(self.shape[:axis] + self.shape[axis + 1 :], _without(self.shape, axis))
 
     def before_expand_dims(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What the operand of `expand_dims(axis)` has when its result has this layout; of each register the operand's."""
-        return self._project(self.shape[:axis] + self.shape[axis + 1 :], _without(self.shape, axis))
+        return self.slice(axis)
 
     def before_broadcast(self, shape: Shape) -> tuple[LinearLayout, Registers]:
         """What the operand of `shape`, with dims of size 1, has when the broadcast result has this layout."""
