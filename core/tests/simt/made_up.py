@@ -37,7 +37,7 @@ WIDE = ChipDescription(
 
 
 def _row_by_row(shape: tuple[int, int], inner: int, words: int) -> LinearLayout:
-    """Lane bits 0-1 a word of 32 bits in a row of 16 bytes, the rest rows; registers: places in a word, then further rows and words."""
+    """Lane bits 0-1 a word in a row of 16 bytes, the rest rows; registers: places in a word, further rows, further words."""
     rows, columns = shape
     place = [1 << i for i in range(inner.bit_length() - 1)]
     word = [inner << i for i in range(words)]

@@ -60,15 +60,18 @@ def kernel(layouts: DotLayouts, machine: Machine, by_step: bool) -> FuncOp:
         )
         return builder.insert(op).results[0]
 
-    a: dot.Operand = lambda step: load(0, layouts.a_step, layouts.a_offset(step))
-    b: dot.Operand = lambda step: load(1, layouts.b_step, layouts.b_offset(step))
-    if not by_step:
-        a, b = load(0, layouts.a), load(1, layouts.b)
-    result = dot.lower(context, a, b, load(2, layouts.d), layouts)
+    def a(step: int) -> SSAValue:
+        return load(0, layouts.a_step, layouts.a_offset(step))
+
+    def b(step: int) -> SSAValue:
+        return load(1, layouts.b_step, layouts.b_offset(step))
+
+    operands: tuple[dot.Operand, dot.Operand] = (a, b) if by_step else (load(0, layouts.a), load(1, layouts.b))
+    result = dot.lower(context, *operands, load(2, layouts.d), layouts)
     mask = address.only_copy(layouts.d)
-    operands = [place(block.args[3], layouts.d, types.element_of(result.type)), result, *([] if mask is None else [mask])]
+    stored = [place(block.args[3], layouts.d, types.element_of(result.type)), result, *([] if mask is None else [mask])]
     builder.insert(lane.StoreOp.create(
-        operands=operands, properties=how("address,value,mask" if mask is not None else "address,value", layouts.d.registers)
+        operands=stored, properties=how("address,value,mask" if mask is not None else "address,value", layouts.d.registers)
     ))
     builder.insert(ReturnOp())
     function = FuncOp("dot", ([types.i64] * 4, []), Region(block))
@@ -76,7 +79,9 @@ def kernel(layouts: DotLayouts, machine: Machine, by_step: bool) -> FuncOp:
     return function
 
 
-def multiply(layouts: DotLayouts, machine: Machine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True) -> np.ndarray:
+def multiply(
+    layouts: DotLayouts, machine: Machine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True
+) -> np.ndarray:
     """a · b + c by the lowered code; arrays hold exact values of their types."""
     names = (layouts.types.a, layouts.types.b, layouts.types.acc)
     raw = [numbers.to_bytes(x.reshape(-1), DTYPE[name]).copy() for x, name in zip((a, b, c), names, strict=True)]
