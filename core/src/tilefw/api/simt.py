@@ -126,16 +126,18 @@ def entry_of(function: Function) -> Entry:
     try:
         listed: Any = function.attributes["parameters"]
         x, y, z = map(int, function.attributes["workgroup"])  # type: ignore[call-overload]
-        return Entry(function.name, tuple(Parameter(**p) for p in listed), (x, y, z))
+        shared = int(function.attributes.get("shared_bytes", 0))  # type: ignore[call-overload]
+        return Entry(function.name, tuple(Parameter(**p) for p in listed), (x, y, z), shared_bytes=shared)
     except (KeyError, TypeError, ValueError) as error:
         message = f"the attributes of {function.name} do not give its parameters and workgroup: {error}"
         raise CodeError(message, code="TFW0702") from None
 
 
 def _resources(functions: Sequence[Function]) -> Resources:
-    """What register assignment noted: the most that any function uses, by class."""
+    """What the functions say of themselves: the most shared memory of any, and what register assignment noted, by class."""
+    shared = max((int(function.attributes.get("shared_bytes", 0)) for function in functions), default=0)  # type: ignore[call-overload]
     noted: list[Any] = [function.attributes.get("registers") for function in functions]
     if not noted or not all(isinstance(used, dict) for used in noted):
-        return Resources()
+        return Resources(shared_bytes=shared)
     classes = {cls: max(used.get(cls, 0) for used in noted) for cls in sorted({cls for used in noted for cls in used})}
-    return Resources(registers=classes, spills=0)
+    return Resources(registers=classes, spills=0, shared_bytes=shared)

@@ -24,8 +24,6 @@ from tilefw.simt.lane_memory import AccessOp
 from tilefw.simt.places import place_of
 from tilefw.tile.base import integer_attr
 
-_ATTRIBUTE = "lane.shared_bytes"
-
 
 @dataclass(frozen=True)
 class PlaceShared(ModulePass):
@@ -40,10 +38,10 @@ class PlaceShared(ModulePass):
                 place_shared(function, self.limit)
 
 
-def shared_bytes(function: FuncOp) -> int:
-    """The bytes of shared memory that a placed function takes."""
-    found = function.attributes.get(_ATTRIBUTE)
-    return found.value.data if isinstance(found, IntegerAttr) else 0
+def shared_memory(function: FuncOp) -> dict[str, int]:
+    """The bytes of shared memory that a placed function takes and how they are to be aligned; nothing where it takes none."""
+    found = {name: function.attributes.get(f"lane.{name}") for name in ("shared_bytes", "shared_align")}
+    return {name: attribute.value.data for name, attribute in found.items() if isinstance(attribute, IntegerAttr)}
 
 
 @dataclass(slots=True)
@@ -82,7 +80,8 @@ def place_shared(function: FuncOp, limit: int) -> None:
     if total > limit:
         raise _too_much(placed, total, limit)
     if total:
-        function.attributes[_ATTRIBUTE] = integer_attr(total)
+        function.attributes["lane.shared_bytes"] = integer_attr(total)
+        function.attributes["lane.shared_align"] = integer_attr(max(b.op.align for b in placed))
 
 
 def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:

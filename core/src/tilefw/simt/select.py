@@ -27,7 +27,7 @@ from tilefw.simt.code import Code
 from tilefw.simt.combine import combine
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.parameters import parameters
-from tilefw.simt.place_shared import shared_bytes
+from tilefw.simt.place_shared import shared_memory
 from tilefw.simt.places import place_of
 from tilefw.simt.select_control import ControlSelection
 from tilefw.simt.select_matrix import MatrixSelection
@@ -59,11 +59,8 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     check_rules(chip.name, chip.rules)
     warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
     attributes: dict[str, object] = {
-        "workgroup": [chip.lanes * warps, 1, 1], "parameters": parameters(function, chip.pointer_bits)
+        "workgroup": [chip.lanes * warps, 1, 1], "parameters": parameters(function, chip.pointer_bits), **shared_memory(function)
     }
-    shared = shared_bytes(function)
-    if shared:
-        attributes["shared_bytes"] = shared
     machine = Function(function.sym_name.data, target, attributes)
     Selector(machine, chip).function(function)
     eliminate_dead(machine, chip.table)

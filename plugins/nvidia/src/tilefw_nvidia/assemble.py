@@ -102,8 +102,10 @@ def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
 
     A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of foreign text, CodeError.
     """
+    dynamic = max((entry.shared_bytes for entry in artifact.entries), default=0)
     if find_ptxas() is None:
-        return replace(artifact, resources=Resources(unknown="no ptxas: pip install tilefw-nvidia[ptxas]"))
+        unknown = Resources(shared_bytes=dynamic if ours else None, unknown="no ptxas: pip install tilefw-nvidia[ptxas]")
+        return replace(artifact, resources=unknown)
     version()
     try:
         report = run_ptxas(artifact.text, chip)
@@ -113,4 +115,6 @@ def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
         with tempfile.NamedTemporaryFile("w", suffix=".ptx", prefix="tilefw-rejected-", delete=False) as file:
             file.write(artifact.text)
         raise InternalError(f"ptxas refuses our PTX: {error.note}", file.name) from None
-    return replace(artifact, binary=report.cubin, resources=resources(report.log))
+    found = resources(report.log)
+    # ptxas reports static shared memory; the entries also know what the launch adds to it.
+    return replace(artifact, binary=report.cubin, resources=replace(found, shared_bytes=max(found.shared_bytes or 0, dynamic)))

@@ -1,4 +1,4 @@
-"""PTX's side of the SIMT kit: registers, literals, packing, special registers, memory, branches."""
+"""PTX's side of the SIMT kit: registers, literals, packing, special registers, memory, shuffles, asynchronous copies, branches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
-from tilefw.api.simt import Access, Code, Const, Element, FragmentAccess, LaneChip, MatrixAtom, Registers
-from tilefw_nvidia.atoms import load_fragment, multiply
+from tilefw.api.simt import (
+    Access,
+    AsyncCopy,
+    ChipDescription,
+    Code,
+    Const,
+    Element,
+    FragmentAccess,
+    LaneChip,
+    MatrixAtom,
+    Registers,
+)
+from tilefw_nvidia.atoms import ATOMS, FRAGMENT_LOADS, load_fragment, multiply
 from tilefw_nvidia.combine import combiner
 from tilefw_nvidia.lower import rules
-from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, WARP
+from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, SM80_LIMITS, WARP
 
-_EFFECTS = {"st", "bar", "atom", "red", "membar", "fence"}
+_EFFECTS = {"st", "bar", "atom", "red", "membar", "fence", "cp"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
 
@@ -30,13 +41,27 @@ _CLASSES = (RegisterClass("p", 1), RegisterClass("rs", 16), RegisterClass("r", 3
 TABLE = InstructionTable("ptx", traits, {c.name: c for c in _CLASSES})
 
 
+# Shared memory: CUDA C++ Programming Guide, "Compute Capability 8.x" (32 banks of 4 bytes); PTX ISA, cp.async (sizes), shfl.sync.
+DESCRIPTION = ChipDescription(
+    name="PTX", lanes=WARP, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES, threads=SM80_LIMITS["threads_per_workgroup"],
+    shared_bytes=SM80_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES, banks=32, bank_bytes=4, shuffles=True,
+    copy_bytes=(4, 8, 16), atoms=ATOMS, fragment_loads=FRAGMENT_LOADS,
+)
+# The name by which emit declares the workgroup's shared memory.
+SHARED = "tilefw_shared"
+
+_SHUFFLES = {"xor": "bfly", "index": "idx", "up": "up", "down": "down"}
+_ALL_LANES = -1  # the membermask of a whole warp
+
+
 class PtxChip(LaneChip):
     """One compute capability; `fusion` lets ptxas contract multiply and add."""
 
-    name = "PTX"
-    lanes = WARP
-    pointer_bits = POINTER_BITS
-    access_bytes = ACCESS_BYTES
+    name = DESCRIPTION.name
+    lanes = DESCRIPTION.lanes
+    pointer_bits = DESCRIPTION.pointer_bits
+    access_bytes = DESCRIPTION.access_bytes
+    description = DESCRIPTION  # type: ignore[assignment]
     table = TABLE
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
@@ -111,7 +136,8 @@ class PtxChip(LaneChip):
 
     def _opcode(self, base: str, access: Access) -> str:
         count = len(access.registers)
-        hints = ".volatile.global" if access.volatile else ".global" + (access.cache or _eviction(access.eviction))
+        space = f".{access.space or 'global'}"
+        hints = f".volatile{space}" if access.volatile else space + (access.cache or _eviction(access.eviction))
         # An 8-bit access uses a wider register; PTX ISA, "Operand Size Exceeding Instruction-Type Size".
         return f"{base}{hints}{f'.v{count}' if count > 1 else ''}.{'u8' if access.bits == 8 else f'b{access.bits}'}"
 
@@ -129,6 +155,38 @@ class PtxChip(LaneChip):
             self._opcode("st", access), (), [access.address, access.immediate, *registers],
             predicate=access.predicate, buffer=access.buffer,
         )
+
+    def shared_base(self, code: Code) -> Element:
+        return code.inst("mov.u32", "w32", SHARED)
+
+    def shuffle(self, code: Code, mode: str, value: Element, lanes: Element) -> Element:
+        # c holds the last lane of the segment, for `up` the first (PTX ISA, shfl.sync).
+        clamp = 0 if mode == "up" else WARP - 1
+        return code.inst(
+            f"shfl.sync.{_SHUFFLES[mode]}.b32", "w32", self.operand(code, value), self.operand(code, lanes), clamp, _ALL_LANES
+        )
+
+    def uniform(self, code: Code, form: str, value: Element) -> Element:
+        return value  # PTX has one kind of register; ptxas finds uniform ones itself
+
+    def copy_async(self, code: Code, copy: AsyncCopy) -> None:
+        # `.cg` keeps the bytes out of L1 and takes 16 bytes only (PTX ISA, cp.async).
+        level = "cg" if copy.bytes == 16 else "ca"
+        size: list[Operand] = []
+        if copy.mask is not None:  # bytes beyond the source size become zero
+            masked = isinstance(copy.mask, Const)
+            size = [0 if masked else code.inst("selp.b32", "w32", copy.bytes, 0, self.operand(code, copy.mask))]
+        code.effect(
+            f"cp.async.{level}.shared.global", (),
+            [copy.address, copy.immediate, copy.source, copy.source_immediate, copy.bytes, *size],
+            predicate=copy.predicate, buffer=copy.buffer,
+        )
+
+    def commit(self, code: Code) -> None:
+        code.effect("cp.async.commit_group")
+
+    def wait(self, code: Code, pending: int) -> None:
+        code.effect("cp.async.wait_group", (), [pending])
 
     def barrier(self, code: Code) -> None:
         code.effect("bar.sync", (), [0])

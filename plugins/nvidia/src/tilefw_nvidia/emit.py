@@ -5,12 +5,13 @@ Source: PTX ISA, "Syntax", "Directives" (kernel parameters, performance-tuning a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, Operand, Slice
 from tilefw_nvidia import atoms
+from tilefw_nvidia.chip import SHARED
 
 Version = tuple[int, int]
 
@@ -18,6 +19,8 @@ Version = tuple[int, int]
 FIRST_VERSION: dict[str, Version] = {"sm_80": (7, 0)}
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
+# CUDA C++ Programming Guide, "Compute Capability 8.x": more than this is dynamic, its size a parameter of the launch.
+STATIC_SHARED = 48 * 1024
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 
 
@@ -27,6 +30,9 @@ def emit(functions: Sequence[Function], chip: str, maxnreg: int | None) -> str:
     bodies = [_entry(function, files, maxnreg) for function in functions]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip}", ".address_size 64", ""]
+    dynamic = [_aligned(f) for f in functions if _shared(f) > STATIC_SHARED]
+    if dynamic:
+        lines += [f".extern .shared .align {max(dynamic)} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
@@ -50,6 +56,15 @@ def _needs(opcode: str, chip: str) -> Version:
     return spec.version
 
 
+def _shared(function: Function) -> int:
+    """Bytes of shared memory that the function takes."""
+    return int(function.attributes.get("shared_bytes", 0))  # type: ignore[call-overload]
+
+
+def _aligned(function: Function) -> int:
+    return int(function.attributes["shared_align"])  # type: ignore[call-overload]
+
+
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
@@ -65,6 +80,8 @@ def _entry(function: Function, files: dict[str, int], maxnreg: int | None) -> li
     if maxnreg is not None:
         lines.append(f".maxnreg {maxnreg}")
     names, declarations = _names(function)
+    if 0 < _shared(function) <= STATIC_SHARED:
+        declarations.append(f"\t.shared .align {_aligned(function)} .b8 {SHARED}[{_shared(function)}];")
     lines += ["{", *declarations, ""]
     place = None
     for block in function.blocks:
@@ -96,21 +113,31 @@ def _inst(inst: Inst, names: dict[int, str], function: str) -> str:
         return names[operand.reg.id] if isinstance(operand, Slice) else str(operand)
 
     guard = "" if inst.predicate is None else f"@{'!' if inst.predicate_not else ''}{text(inst.predicate)} "
-    operands = [text(u) for u in inst.uses]
-    defs = [text(d) for d in inst.defs]
+    uses, defs = [text(u) for u in inst.uses], [text(d) for d in inst.defs]
     base = inst.opcode.partition(".")[0]
-    if base == "mma":
-        operands = atoms.operands(inst.opcode, defs, operands)
-    elif base in ("ld", "ldmatrix", "st") and not inst.opcode.startswith("ld.param"):
-        offset = inst.uses[1]
-        address = f"[{operands[0]}{f'+{offset}' if offset else ''}]"  # type: ignore[str-bytes-safe]
-        operands = [address, _group(operands[2:])] if base == "st" else [_group(defs), address]
-    elif inst.opcode in ("mov.b32", "mov.b64") and len(defs) + len(operands) > 2:
-        operands = [_group(defs), _group(operands)]
+    if base == "mov" and len(defs) + len(uses) > 2:
+        operands = [_group(defs), _group(uses)]
+    elif base in _FORMS and not inst.opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):
+        operands = _FORMS[base](inst.opcode, defs, uses)
     else:
-        operands = [*defs, *operands, *(f"${function}_{label}" for label in inst.targets)]
+        operands = [*defs, *uses, *(f"${function}_{label}" for label in inst.targets)]
     return f"{guard}{inst.opcode}{' ' if operands else ''}{', '.join(operands)};"
 
 
-def _group(registers: list[str]) -> str:
+def _group(registers: Sequence[str]) -> str:
     return registers[0] if len(registers) == 1 else "{" + ", ".join(registers) + "}"
+
+
+def _address(register: str, offset: str) -> str:
+    return f"[{register}]" if offset == "0" else f"[{register}+{offset}]"
+
+
+# How the operands of an instruction are written, where that is not one after the other: (opcode, definitions, uses).
+_FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
+    "ld": lambda opcode, defs, uses: [_group(defs), _address(uses[0], uses[1])],
+    "st": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _group(uses[2:])],
+    "cp": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _address(uses[2], uses[3]), *uses[4:]],
+    # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
+    "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
+    "mma": atoms.operands,
+}
