@@ -179,7 +179,7 @@ class _Workgroup:
             self.next_shared = offset + op.bytes
             if self.next_shared > len(self.shared.data):
                 self.shared = _grown(self.shared, self.next_shared)
-        self.values[op.results[0]] = np.array([offset])
+        self.values[op.results[0]] = np.array([offset], np.int32)
 
     def copy_async(self, op: lane.CopyAsyncOp) -> None:
         target, source, when = op.part("address"), op.part("source"), op.part("when")
