@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.description import Machine
+from tilefw.simt.place_shared import PlaceShared
 from tilefw.simt.tile_to_lane import TileToLane
 
 
@@ -12,4 +14,6 @@ def lane_passes(machine: Machine, num_stages: int) -> tuple[ModulePass, ...]:
     """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep."""
     return (
         TileToLane(machine),
+        PlaceShared(machine.chip.shared_bytes),
+        InsertBarriers(),
     )
