@@ -136,6 +136,8 @@ class Calls(Expressions):
             raise NotYet("device_print").refusal()
         if function in (getattr, hasattr):
             return self._getattr(function, args)
+        if function is isinstance and len(args) == 2:
+            return _is_instance(*args)
         if function in (min, max) and runtime:
             return self._extremum("minimum" if function is min else "maximum", args, keywords)
         if function in (float, int, bool) and runtime:
@@ -178,6 +180,14 @@ class Calls(Expressions):
             else:
                 result = MEANINGS[name](self.frame.b, result, other, propagate)
         return result
+
+
+def _is_instance(value: Any, classes: Any) -> bool:
+    """`isinstance`, where nothing is of a type that is not there yet, and whatever is known at compile time is a constexpr."""
+    kinds = [kind for kind in leaves(classes) if not isinstance(kind, NotYet)]
+    if tl.constexpr in kinds and not isinstance(value, Value | tuple):
+        return True
+    return evaluate(isinstance, value, tuple(kinds))
 
 
 def _at_compile_time(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
