@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,20 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, CHIPS, PLAIN, WIDE
-from xdsl.dialects.builtin import UnknownLoc
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt import atoms, dot, lane
-from tilefw.simt.access import Addressing
+from tilefw.simt import atoms
 from tilefw.simt.atoms import DotLayouts, DotTypes
-from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import LinearLayout
+from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.testing.lane_interpreter import run
-from tilefw.tile import numbers, types
+from tilefw.tile import numbers
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
 SIZES = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
@@ -35,50 +29,6 @@ TYPES = [
 ]
 
 
-def kernel(layouts: DotLayouts, machine: Machine, by_step: bool) -> FuncOp:
-    """Loads A, B and the accumulator in their layouts, multiplies, stores D."""
-    block = Block(arg_types=[types.i64] * 4)
-    builder = LaneBuilder(block, UnknownLoc())
-    address = Addressing(builder, {}, None, types.i64, 16)  # type: ignore[arg-type]
-    context: Any = SimpleNamespace(builder=builder, address=address, machine=machine)
-    names = (layouts.types.a, layouts.types.b, layouts.types.acc)
-
-    def place(base: SSAValue, layout: LinearLayout, element: Attribute, flip: int = 0) -> SSAValue:
-        index = address.index(layout)
-        index = builder.op("xori", index, builder.constant(flip, index.type))
-        size = types.dtype_of(element).storage_bits // 8
-        return builder.op("addi", builder.splat(base, layout.registers), address.scaled(index, size))
-
-    def how(parts: str, n: int) -> dict[str, Attribute]:
-        return lane.access_properties(parts, 1, range(n), [0] * n, -1)
-
-    def load(i: int, layout: LinearLayout, flip: int = 0) -> SSAValue:
-        element = types.ir_type(DTYPE[names[i]])
-        op = lane.LoadOp.create(
-            operands=[place(block.args[i], layout, element, flip)], result_types=[lane.vector(layout.registers, element)],
-            properties=how("address", layout.registers),
-        )
-        return builder.insert(op).results[0]
-
-    def a(step: int) -> SSAValue:
-        return load(0, layouts.a_step, layouts.a_offset(step))
-
-    def b(step: int) -> SSAValue:
-        return load(1, layouts.b_step, layouts.b_offset(step))
-
-    operands: tuple[dot.Operand, dot.Operand] = (a, b) if by_step else (load(0, layouts.a), load(1, layouts.b))
-    result = dot.lower(context, *operands, load(2, layouts.d), layouts)
-    mask = address.only_copy(layouts.d)
-    stored = [place(block.args[3], layouts.d, types.element_of(result.type)), result, *([] if mask is None else [mask])]
-    builder.insert(lane.StoreOp.create(
-        operands=stored, properties=how("address,value,mask" if mask is not None else "address,value", layouts.d.registers)
-    ))
-    builder.insert(ReturnOp())
-    function = FuncOp("dot", ([types.i64] * 4, []), Region(block))
-    function.verify()
-    return function
-
-
 def multiply(
     layouts: DotLayouts, machine: Machine, a: np.ndarray, b: np.ndarray, c: np.ndarray, by_step: bool = True
 ) -> np.ndarray:
@@ -86,7 +36,7 @@ def multiply(
     names = (layouts.types.a, layouts.types.b, layouts.types.acc)
     raw = [numbers.to_bytes(x.reshape(-1), DTYPE[name]).copy() for x, name in zip((a, b, c), names, strict=True)]
     out = np.zeros_like(raw[2])
-    run(kernel(layouts, machine, by_step), [*raw, out], (1,), machine)
+    run(dot_kernel(layouts, machine, by_step), [*raw, out], (1,), machine)
     return numbers.from_bytes(out, DTYPE[names[2]]).reshape(c.shape)
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt import lane
-from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import ChipDescription, FragmentLoad
 from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.shared_address import Context, addresses
 from tilefw.simt.shared_layout import SharedLayout
-from tilefw.tile import types
 from tilefw.tile.base import dense_i64, integer_attr
 
 REGISTER_BITS = 32  # what a matrix is in every lane
@@ -116,49 +114,18 @@ def _read(
     return FragmentRead(load, transposed, 1 << len(together), (*thread, *warps), tuple(constants), tuple(order))
 
 
-class Addressing(Protocol):
-    """What gives the part of an address that a thread's index makes."""
-
-    def thread_part(self, bases: Sequence[int]) -> SSAValue | None: ...
-
-
-class Context(Protocol):
-    """What of the lowering is needed."""
-
-    @property
-    def builder(self) -> LaneBuilder: ...
-
-    @property
-    def address(self) -> Addressing: ...
-
-
 def emit(
     context: Context, address: SSAValue, read: FragmentRead, element: Attribute, properties: Mapping[str, Attribute]
 ) -> SSAValue:
     """The read's elements as a lane value. `address` is where the buffer (or its slot) begins, an i32 that rows are aligned from;
     `properties` say which buffer it is (`lane.shared_properties`)."""
     b = context.builder
-    reach = 0
-    for basis in read.thread:
-        reach |= basis
-    part = context.address.thread_part(read.thread)
-    here = b.constant(0, lane.vector(1, types.i32)) if part is None else part
-    classes: dict[int, int] = {}
-    addresses: list[SSAValue] = []
-    for constant in read.constants:
-        inside = constant & reach
-        if inside not in classes:
-            classes[inside] = len(addresses)
-            moved = b.op("xori", here, b.constant(inside, here.type)) if inside else here
-            addresses.append(b.op("addi", b.splat(address, 1), moved))
+    where, slots, immediates = addresses(context, address, read.thread, read.constants)
     found = {
         "parts": StringAttr("address"), "load": StringAttr(read.load.name), "count": integer_attr(read.count),
-        "slots": dense_i64(tuple(classes[c & reach] for c in read.constants)),
-        "immediates": dense_i64(tuple(c & ~reach for c in read.constants)), **properties,
+        "slots": dense_i64(tuple(slots)), "immediates": dense_i64(tuple(immediates)), **properties,
     }
     if read.transposed:
         found["transposed"] = UnitAttr()
-    op = lane.FragmentLoadOp.create(
-        operands=[b.join(addresses)], result_types=[lane.vector(len(read.order), element)], properties=found
-    )
+    op = lane.FragmentLoadOp.create(operands=[where], result_types=[lane.vector(len(read.order), element)], properties=found)
     return b.pick(b.insert(op).results[0], read.order)
