@@ -102,3 +102,27 @@ def test_facts_hold_for_random_programs(seed: int) -> None:
             value = frame.values[result]
             if types.is_int(result.type) and not types.is_bool(result.type) and value.free is None:
                 assert_holds(value.x, analysis[result], types.shape_of(result.type), types.dtype_of(result.type).bits)
+
+
+def test_runs_survive_division_and_remainder_up_to_multiples() -> None:
+    facts = facts_by_name("""
+func.func @f(%n: i32 {tile.divisible = 16 : i64}, %m: i32) {
+  %pid = tile.program_id 0
+  %c = tile.constant 64 : i32
+  %b = tile.muli %pid, %c : i32
+  %i = tile.iota 0 to 64
+  %bs = tile.splat %b : i32 to tensor<64xi32>
+  %k = tile.addi %bs, %i : tensor<64xi32>
+  %ns = tile.splat %n : i32 to tensor<64xi32>
+  %ms = tile.splat %m : i32 to tensor<64xi32>
+  %wrapped = tile.rems %k, %ns : tensor<64xi32>
+  %ragged = tile.rems %k, %ms : tensor<64xi32>
+  %group = tile.divs %k, %ns : tensor<64xi32>
+  %minus = tile.constant -64 : tensor<64xi32>
+  %negative = tile.addi %i, %minus : tensor<64xi32>
+  %broken = tile.rems %negative, %ns : tensor<64xi32>
+  func.return
+}""")
+    assert facts["wrapped"].contiguity == (16,) and facts["wrapped"].divisibility == (16,)
+    assert facts["group"].constancy == (16,) and facts["group"].contiguity == (1,)
+    assert facts["ragged"].contiguity == (1,) and facts["broken"].contiguity == (1,)

@@ -15,6 +15,7 @@ from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilefw.passes.dim_groups import matching_dims
 from tilefw.tile import ops, types
 from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.elementwise import ElementwiseOp
@@ -63,7 +64,7 @@ class FactsAnalysis:
         for op in block.ops:
             if isinstance(op, scf.ForOp):
                 self._loop(op)
-            elif op.regions:
+            elif op.regions and not isinstance(op, ops.ReduceOp):
                 self._branch(op)
             else:
                 for result in op.results:
@@ -218,6 +219,71 @@ def _trans(op: ops.TransOp, known: FactsAnalysis) -> Facts:
     return Facts(permute(inner.divisibility), permute(inner.contiguity), permute(inner.constancy), inner.low, inner.high)
 
 
+def _any_element(facts: Facts) -> int:
+    """What divides every element, wherever it stands."""
+    return max(_power(_at_starts(d, c, 1)) for d, c in zip(facts.divisibility, facts.contiguity, strict=True))
+
+
+def _reshape(op: ops.ReshapeOp, known: FactsAnalysis) -> Facts:
+    """Each group of dims that becomes a group of as many elements hands its innermost facts on, as far as its new dim reaches."""
+    inner = known[op.source]
+    source, result = types.shape_of(op.source.type), types.shape_of(op.results[0].type)
+    if not source or not result:
+        return replace(unknown(op.results[0].type), low=inner.low, high=inner.high)
+    divisibility, contiguity, constancy = [_any_element(inner)] * len(result), [1] * len(result), [1] * len(result)
+    for old, new in matching_dims(source, result):
+        last, first = max(old), max(new)
+        run = gcd(inner.contiguity[last], source[last], result[first])
+        contiguity[first] = run
+        if run > 1:
+            divisibility[first] = _power(_at_starts(inner.divisibility[last], inner.contiguity[last], run))
+        alike = gcd(inner.constancy[last], source[last])
+        for dim in reversed(new):
+            constancy[dim] = gcd(alike, result[dim])
+            if constancy[dim] != result[dim]:
+                break
+            alike = max(1, alike // result[dim])
+    return Facts(tuple(divisibility), tuple(contiguity), tuple(constancy), inner.low, inner.high)
+
+
+def _join(op: ops.JoinOp, known: FactsAnalysis) -> Facts:
+    a, b = (known[operand] for operand in op.operands)
+    both = meet(a, b)
+    alone = gcd(_any_element(a), _any_element(b))
+    return replace(
+        both, divisibility=(*both.divisibility, alone), contiguity=(*both.contiguity, 1), constancy=(*both.constancy, 1)
+    )
+
+
+def _split(op: ops.SplitOp, known: FactsAnalysis) -> Facts:
+    inner = known[op.source]
+    return replace(
+        inner, divisibility=inner.divisibility[:-1], contiguity=inner.contiguity[:-1], constancy=inner.constancy[:-1]
+    )
+
+
+def _flip(op: ops.FlipOp, known: FactsAnalysis) -> Facts:
+    """Runs go down along the axis, and equal elements stay together where they fill the axis evenly."""
+    inner, axis, size = known[op.source], op.axis, types.shape_of(op.source.type)[op.axis]
+
+    def at_axis(values: tuple[int, ...], value: int) -> tuple[int, ...]:
+        return (*values[:axis], value, *values[axis + 1 :])
+
+    return replace(
+        inner, divisibility=at_axis(inner.divisibility, _any_element(inner)), contiguity=at_axis(inner.contiguity, 1),
+        constancy=at_axis(inner.constancy, gcd(inner.constancy[axis], size)),
+    )
+
+
+def _reduce(op: ops.ReduceOp, known: FactsAnalysis) -> Facts:
+    """The smallest and the largest lie within what all elements lie in; of other results nothing is known."""
+    facts = unknown(op.results[0].type)
+    if op.row not in ("mins", "maxs"):
+        return facts
+    inner = known[op.operands[0]]
+    return replace(facts, low=inner.low, high=inner.high)
+
+
 def _sum(a: Facts, b: Facts, sign: int) -> Facts:
     """a + b, or a - b: a run against equal elements stays one; run against run does not."""
     pairs = zip(a.contiguity, b.contiguity, a.constancy, b.constancy, strict=True)
@@ -305,6 +371,46 @@ def _shl(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
     return _within(Facts(plain, (1,) * len(plain), a.constancy, low, high), _bits(op))
 
 
+def _div(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
+    """Runs between multiples of the divisor become equal elements."""
+    a, b = (known[operand] for operand in op.operands)
+    divisor = b.low if b.low is not None and b.low == b.high and b.low > 0 else None
+    if divisor == 1:
+        return a
+    runs = _runs_within(a, b)
+    constancy = tuple(max(gcd(ka, kb), run) for ka, kb, run in zip(a.constancy, b.constancy, runs, strict=True))
+    ones = (1,) * len(constancy)
+    plain = ones
+    if divisor is not None and divisor == _power(divisor):
+        starts = zip(a.divisibility, a.contiguity, strict=True)
+        plain = tuple(max(1, _power(_at_starts(d, c, 1)) // divisor) for d, c in starts)
+    found = Facts(plain, ones, constancy)
+    if a.low is None or a.low < 0 or a.high is None or b.low is None or b.low < 1:
+        return found
+    return replace(found, low=0, high=a.high // b.low)
+
+
+def _rem(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
+    """Runs go on up to multiples of the divisor."""
+    a, b = (known[operand] for operand in op.operands)
+    runs = _runs_within(a, b)
+    found = Facts(_joined(a, b, runs), runs, tuple(map(gcd, a.constancy, b.constancy)))
+    if a.low is None or a.low < 0 or b.low is None or b.low < 1 or b.high is None:
+        return found
+    return replace(found, low=0, high=b.high - 1)
+
+
+def _runs_within(a: Facts, b: Facts) -> tuple[int, ...]:
+    """How long runs of `a` are that surely lie between two multiples of `b`, which is the same along them.
+
+    Division truncates: a run below zero may break at a multiple. An `a` of unknown range is taken for not negative, as in Triton.
+    """
+    if a.low is not None and a.low < 0:
+        return (1,) * len(a.contiguity)
+    columns = zip(a.contiguity, b.constancy, a.divisibility, b.divisibility, strict=True)
+    return tuple(gcd(gcd(ca, kb), gcd(_power(da), _power(db))) for ca, kb, da, db in columns)
+
+
 def _select(op: ElementwiseOp, known: FactsAnalysis) -> Facts:
     condition, a, b = (known[operand] for operand in op.operands)
     runs = tuple(gcd(ca, cb, k) for ca, cb, k in zip(a.contiguity, b.contiguity, condition.constancy, strict=True))
@@ -358,11 +464,13 @@ def _load(op: LoadOp | LoadBlockOp, known: FactsAnalysis) -> Facts:
 
 _RULES: dict[type[Operation], _Rule] = {
     ops.ConstantOp: _constant, ops.IotaOp: _iota, ops.ProgramIdOp: _program_id, ops.NumProgramsOp: _program_id, ops.SplatOp: _splat,
-    ops.BroadcastOp: _broadcast, ops.ExpandDimsOp: _expand_dims, ops.TransOp: _trans, ops.AddPtrOp: _addptr, LoadOp: _load,
+    ops.BroadcastOp: _broadcast, ops.ExpandDimsOp: _expand_dims, ops.TransOp: _trans, ops.ReshapeOp: _reshape,
+    ops.JoinOp: _join, ops.SplitOp: _split, ops.FlipOp: _flip, ops.ReduceOp: _reduce, ops.AddPtrOp: _addptr, LoadOp: _load,
     LoadBlockOp: _load,
 }
 _ROW_RULES: dict[str, _Rule] = {
     "addi": _addi, "subi": _subi, "muli": _muli, "shl": _shl, "exts": _cast, "extu": _extu, "select": _select, "andi": _and,
-    "trunci": _trunci, **dict.fromkeys(("ori", "xori", "mins", "maxs", "minu", "maxu"), _or),
+    "trunci": _trunci, "divs": _div, "divu": _div, "rems": _rem, "remu": _rem,
+    **dict.fromkeys(("ori", "xori", "mins", "maxs", "minu", "maxu"), _or),
     **dict.fromkeys(("eqi", "nei", "lts", "les", "gts", "ges"), _compare),
 }
