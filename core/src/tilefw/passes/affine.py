@@ -11,6 +11,7 @@ from typing import Any
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
+from tilefw.passes.dim_groups import matching_dims
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of
@@ -154,10 +155,25 @@ class AffineAnalysis:
             case ops.TransOp():
                 inner = self.tile(op.source)
                 return None if inner is None else permuted(inner, op.order)
+            case ops.ReshapeOp():
+                inner = self.tile(op.source) if types.shape_of(op.source.type) else None
+                shapes = types.shape_of(op.source.type), types.shape_of(value.type)
+                return None if inner is None else reshaped(inner, *shapes)
+            case ops.JoinOp():
+                return self._join(op)
+            case ops.SplitOp():
+                inner = self.tile(op.source)
+                return None if inner is None else halved(inner, value.index)
             case ElementwiseOp():
                 return self._row(op)
             case _:
                 return None
+
+    def _join(self, op: ops.JoinOp) -> Affine | None:
+        a, b = (self.tile(operand) for operand in op.operands)
+        if a is None or b is None or a.strides != b.strides:
+            return None
+        return Affine(a.uniform, (*a.strides, b.uniform - a.uniform))
 
     def _row(self, op: ElementwiseOp) -> Affine | None:
         name = op.row.name
@@ -194,6 +210,26 @@ def permuted(form: Affine, order: Sequence[int]) -> Affine:
     return Affine(form.uniform, tuple(form.strides[i] for i in order))
 
 
+def halved(form: Affine, half: int) -> Affine:
+    """The form at index `half` of the last dim."""
+    return Affine(form.uniform + form.strides[-1] if half else form.uniform, form.strides[:-1])
+
+
+def reshaped(form: Affine, source: Sequence[int], result: Sequence[int]) -> Affine | None:
+    """The form of a reshaped tile: one dim may become many, and many become one where a step of one is a row of the next."""
+    strides = [ZERO] * len(result)
+    for old, new in matching_dims(source, result):
+        inner = form.strides[old[-1]]
+        reach = 1
+        for dim in reversed(old):
+            if form.strides[dim] != inner * Poly.constant(reach):
+                return None
+            reach *= source[dim]
+        reach = 1
+        for dim in reversed(new):
+            strides[dim] = inner * Poly.constant(reach)
+            reach *= result[dim]
+    return Affine(form.uniform, tuple(strides))
 
 
 _SCALAR_RULES: dict[str, Callable[..., Poly]] = {

@@ -14,7 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
+from tilefw.passes import shape_rules
 from tilefw.passes.dce import is_dead
+from tilefw.passes.rewriting import erase, insert, replace
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of, fold
@@ -50,7 +52,7 @@ def _walk_block(block: Block) -> bool:
         if op.regions:
             changed |= _walk(op)
         if is_dead(op):
-            _erase(op)
+            erase(op)
             changed = True
         else:
             changed |= _simplify(op)
@@ -58,16 +60,11 @@ def _walk_block(block: Block) -> bool:
     return changed
 
 
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
-
-
 def _simplify(op: Operation) -> bool:
     if len(op.results) == 1 and not op.regions:
         found = fold(op)
         if found is not None:
-            _replace(op, found if isinstance(found, SSAValue) else _constant_before(op, found))
+            replace(op, found if isinstance(found, SSAValue) else _constant_before(op, found))
             return True
     rule = _RULES.get(op.__class__) or (_row_rule if isinstance(op, ElementwiseOp) else None)
     return rule is not None and rule(op)
@@ -75,29 +72,16 @@ def _simplify(op: Operation) -> bool:
 
 def _constant_before(op: Operation, literal: int | float) -> SSAValue:
     made = ops.ConstantOp(literal, op.results[0].type)
-    return _insert(made, op)
-
-
-def _insert(made: Operation, before: Operation) -> SSAValue:
-    made.location = before.location
-    assert before.parent is not None
-    before.parent.insert_op_before(made, before)
-    return made.results[0]
-
-
-def _replace(op: Operation, value: SSAValue) -> None:
-    old = op.results[0]
-    if value.name_hint is None:
-        value.name_hint = old.name_hint
-    old.replace_all_uses_with(value)
-    _erase(op)
+    return insert(made, op)
 
 
 # Rules that make ops ---------------------------------------------------------------------------------------------------
 
 
 def _row_rule(op: ElementwiseOp) -> bool:
-    return _scalar_of_splats(op) or _combine_casts(op) or _constant_to_the_right(op)
+    return (
+        _scalar_of_splats(op) or _combine_casts(op) or _constant_to_the_right(op) or shape_rules.add_into_dot(op)
+    )
 
 
 def _scalar_of_splats(op: ElementwiseOp) -> bool:
@@ -110,12 +94,12 @@ def _scalar_of_splats(op: ElementwiseOp) -> bool:
         if isinstance(owner, ops.SplatOp):
             scalars.append(owner.source)
         elif isinstance(owner, ops.ConstantOp):
-            scalars.append(_insert(ops.ConstantOp(owner.value, types.element_of(operand.type)), op))
+            scalars.append(insert(ops.ConstantOp(owner.value, types.element_of(operand.type)), op))
         else:
             return False
     result = types.element_of(op.results[0].type)
     made = op.__class__(*scalars, result=result if op.row.is_cast else None, rounding=op.rounding)
-    _replace(op, _insert(ops.SplatOp(_insert(made, op), op.results[0].type), op))
+    replace(op, insert(ops.SplatOp(insert(made, op), op.results[0].type), op))
     return True
 
 
@@ -139,30 +123,13 @@ def _combine_casts(op: ElementwiseOp) -> bool:
     source, result = inner._operands[0], op.results[0]
     undone = (inner.row.name, op.row.name) in (("exts", "trunci"), ("extu", "trunci"), ("bitcast", "bitcast"))
     if undone and source.type == result.type:
-        _replace(op, source)
+        replace(op, source)
         return True
     combined = _CAST_PAIRS.get((inner.row.name, op.row.name))
     if combined is None or op.attributes:
         return False
-    _replace(op, _insert(build(combined, source, result=result.type), op))
+    replace(op, insert(build(combined, source, result=result.type), op))
     return True
-
-
-def _shape_of_splat(op: Any) -> bool:
-    """Broadcasts and other reshapings of a splat are splats."""
-    inner = op.source.owner
-    if not isinstance(inner, ops.SplatOp) or op.attributes:
-        return False
-    _replace(op, _insert(ops.SplatOp(inner.source, op.results[0].type), op))
-    return True
-
-
-def _broadcast_of_broadcast(op: ops.BroadcastOp) -> bool:
-    inner = op.source.owner
-    if isinstance(inner, ops.BroadcastOp) and not op.attributes:
-        _replace(op, _insert(ops.BroadcastOp(inner.source, op.results[0].type), op))
-        return True
-    return _shape_of_splat(op)
 
 
 def _decided_load(op: LoadOp) -> bool:
@@ -171,10 +138,10 @@ def _decided_load(op: LoadOp) -> bool:
     if known:
         made = LoadOp(op.pointer, op.offsets, cache=op.cache, eviction=op.eviction, volatile=op.volatile)
         made.attributes = dict(op.attributes)
-        _replace(op, _insert(made, op))
+        replace(op, insert(made, op))
         return True
     if op.other is not None and not op.volatile:
-        _replace(op, op.other)
+        replace(op, op.other)
         return True
     return False
 
@@ -187,7 +154,7 @@ def _decided_store(op: StoreOp) -> bool:
         made.location, made.attributes = op.location, dict(op.attributes)
         assert op.parent is not None
         op.parent.insert_op_before(made, op)
-    _erase(op)
+    erase(op)
     return True
 
 
@@ -207,13 +174,13 @@ def _inline(op: Operation, block: Block | None) -> None:
         last = block.last_op
         assert last is not None and op.parent is not None
         values = list(last.operands)
-        _erase(last)
+        erase(last)
         for inner in list(block.ops):
             inner.detach()
             op.parent.insert_op_before(inner, op)
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
-    _erase(op)
+    erase(op)
 
 
 def _decided_for(op: scf.ForOp) -> bool:
@@ -226,7 +193,7 @@ def _decided_for(op: scf.ForOp) -> bool:
     if trips == 0:
         for result, value in zip(op.results, op.iter_args, strict=True):
             result.replace_all_uses_with(value)
-        _erase(op)
+        erase(op)
         return True
     block = op.body.block
     for argument, value in zip(block.args, (op.lb, *op.iter_args), strict=True):
@@ -253,10 +220,7 @@ def _invariant_carried(op: scf.ForOp) -> bool:
 
 
 _RULES: dict[type[Operation], Callable[[Any], bool]] = {
-    ops.BroadcastOp: _broadcast_of_broadcast,
-    ops.ReshapeOp: _shape_of_splat,
-    ops.ExpandDimsOp: _shape_of_splat,
-    ops.TransOp: _shape_of_splat,
+    **shape_rules.RULES,
     LoadOp: _decided_load,
     StoreOp: _decided_store,
     scf.IfOp: _decided_if,

@@ -6,12 +6,13 @@ from collections.abc import Hashable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.traits import MemoryEffectKind, get_effects, is_side_effect_free
+from xdsl.traits import IsolatedFromAbove, MemoryEffectKind, get_effects, is_side_effect_free
 
 from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.memory_ops import LoadOp
+from tilefw.tile.reduce_op import ReduceOp
 
 
 class CsePass(ModulePass):
@@ -40,11 +41,13 @@ class _Scope:
 
     def _visit(self, op: Operation, block: Block) -> None:
         if op.regions:
+            isolated = op.has_trait(IsolatedFromAbove)
             for region in op.regions:
                 for inner in region.blocks:
-                    _Scope(dict(self.known)).run(inner)
-            self.epoch += may_write(op)
-            return
+                    _Scope({} if isolated else dict(self.known)).run(inner)
+            if not isinstance(op, ReduceOp):
+                self.epoch += may_write(op)
+                return
         key = self._key(op, block)
         if key is None:
             self.epoch += may_write(op)
@@ -63,7 +66,19 @@ class _Scope:
             memory = (block, self.epoch)
         elif not is_side_effect_free(op):
             return None
-        return op.name, op._operands, op.result_types, tuple(sorted(op.properties.items(), key=_first)), memory
+        inside = _body_key(op.combine) if isinstance(op, ReduceOp) else None
+        return op.name, op._operands, op.result_types, tuple(sorted(op.properties.items(), key=_first)), memory, inside
+
+
+def _body_key(block: Block) -> Hashable:
+    """What a combine function computes: its ops with their operands numbered. It sees nothing from outside."""
+    numbers: dict[SSAValue, int] = {argument: index for index, argument in enumerate(block.args)}
+    steps: list[Hashable] = []
+    for op in block.ops:
+        properties = tuple(sorted(op.properties.items(), key=_first))
+        steps.append((op.name, tuple(numbers[o] for o in op._operands), op.result_types, properties))
+        numbers.update((result, len(numbers)) for result in op.results)
+    return tuple(steps)
 
 
 def _first(item: tuple[str, object]) -> str:

@@ -11,6 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.memory_ops import LoadOp
+from tilefw.tile.reduce_op import ReduceOp
 
 
 class DcePass(ModulePass):
@@ -87,7 +88,9 @@ def _only_feeds_itself(argument: SSAValue, yielded: Operation, index: int) -> bo
                 if use.index != index:
                     return False
             elif op not in seen:
-                if op.regions or op.parent is not yielded.parent or not op.results or not is_side_effect_free(op):
+                if (op.regions and not isinstance(op, ReduceOp)) or op.parent is not yielded.parent:
+                    return False
+                if not op.results or not is_side_effect_free(op):
                     return False
                 seen.add(op)
                 pending.extend(op.results)

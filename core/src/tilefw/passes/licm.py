@@ -12,6 +12,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from tilefw.tile.reduce_op import ReduceOp
+
 
 class LicmPass(ModulePass):
     """Inner loops first, so that what leaves one may leave the next; one forward walk a loop is enough."""
@@ -38,7 +40,7 @@ def _hoist(block: Block, loop: Operation) -> None:
     parent = loop.parent
     assert parent is not None
     for op in list(block.ops):
-        if op.regions or not op.results or op.next_op is None or not is_side_effect_free(op):
+        if (op.regions and not isinstance(op, ReduceOp)) or not op.results or op.next_op is None or not is_side_effect_free(op):
             continue
         if not any(_inside(operand, loop) for operand in op.operands):
             op.detach()

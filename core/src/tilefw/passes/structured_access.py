@@ -14,13 +14,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, insert_before, permuted
+from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, insert_before, permuted, reshaped
 from tilefw.passes.dce import erase_dead
 from tilefw.tile import ops, types
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of
 from tilefw.tile.memory_ops import LoadOp, StoreOp
+
+# The shape ops that may stand between a tile of indices and the pointers or the mask made of it.
+ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp
 
 
 class StructuredAccessPass(ModulePass):
@@ -94,12 +97,12 @@ def decompose(pointer: SSAValue, analysis: AffineAnalysis) -> Address | None:
         form = analysis.tile(op.offset)
         total = None if form is None or inner.form is None else inner.form + form
         return Address(inner.base, (*inner.offsets, op.offset), total)
-    if isinstance(op, ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp):
+    if isinstance(op, ShapeOp) and types.is_tile(op.source.type):
         return _reshaped(op, analysis)
     return None
 
 
-def _reshaped(op: ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp, analysis: AffineAnalysis) -> Address | None:
+def _reshaped(op: ShapeOp, analysis: AffineAnalysis) -> Address | None:
     inner = decompose(op.source, analysis)
     if inner is None:
         return None
@@ -110,15 +113,17 @@ def _reshaped(op: ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp, analysis: Af
         elif isinstance(op, ops.TransOp):
             made = ops.TransOp(offset, op.order)
         else:
-            made = ops.BroadcastOp(offset, types.shape_of(op.results[0].type))
+            made = op.__class__(offset, types.shape_of(op.results[0].type))
         offsets.append(insert_before(made, op))
     return Address(inner.base, tuple(offsets), _shaped(op, inner.form))
 
 
-def _shaped(op: Operation, form: Affine | None) -> Affine | None:
+def _shaped(op: ShapeOp, form: Affine | None) -> Affine | None:
     if form is None or isinstance(op, ops.BroadcastOp):
         return form
-    return expanded(form, op.axis) if isinstance(op, ops.ExpandDimsOp) else permuted(form, op.order)  # type: ignore[attr-defined]
+    if isinstance(op, ops.ReshapeOp):
+        return reshaped(form, types.shape_of(op.source.type), types.shape_of(op.results[0].type))
+    return expanded(form, op.axis) if isinstance(op, ops.ExpandDimsOp) else permuted(form, op.order)
 
 
 def _block_of(access: LoadOp | StoreOp, address: Address, analysis: AffineAnalysis) -> list[Dim] | None:
@@ -158,11 +163,12 @@ def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
     if constant_of(mask) == 1:
         return []
     op = mask.op if isinstance(mask, OpResult) else None
-    if isinstance(op, ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp):
+    if isinstance(op, ShapeOp):
         inner = bounds_of(op.source, analysis)
-        if inner is None:
+        forms = None if inner is None else [_shaped(op, bound.index) for bound in inner]
+        if inner is None or forms is None or None in forms:
             return None
-        return [Bound(form, b.limit) for b in inner if (form := _shaped(op, b.index)) is not None]
+        return [Bound(form, bound.limit) for form, bound in zip(forms, inner, strict=True)]  # type: ignore[arg-type]
     if not isinstance(op, ElementwiseOp):
         return None
     if op.row.name == "andi":

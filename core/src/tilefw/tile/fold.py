@@ -117,6 +117,15 @@ def _fold_trans(op: ops.TransOp) -> Folded | None:
     return constant_of(op.source)
 
 
+def _fold_flip(op: ops.FlipOp) -> Folded | None:
+    return constant_of(op.source)
+
+
+def _fold_join(op: ops.JoinOp) -> Folded | None:
+    left, right = (constant_of(operand) for operand in op.operands)
+    return left if left is not None and _same_literal(left, right) else None
+
+
 def _fold_addptr(op: ops.AddPtrOp) -> Folded | None:
     return op.pointer if constant_of(op.offset) == 0 else None
 
@@ -131,6 +140,8 @@ _FOLDS: dict[type[Operation], Callable[[Any], Folded | None]] = {
     ops.ReshapeOp: _spread_literal,
     ops.ExpandDimsOp: _spread_literal,
     ops.TransOp: _fold_trans,
+    ops.FlipOp: _fold_flip,
+    ops.JoinOp: _fold_join,
     ops.AddPtrOp: _fold_addptr,
     ops.IotaOp: _fold_iota,
 }

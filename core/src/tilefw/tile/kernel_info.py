@@ -12,11 +12,12 @@ from tilefw.api.artifact import Entry, Parameter
 from tilefw.tile import types
 from tilefw.tile.block_ops import StoreBlockOp
 from tilefw.tile.memory_ops import StoreOp
-from tilefw.tile.ops import AddPtrOp, BroadcastOp, ExpandDimsOp, ReshapeOp, SplatOp, TransOp
+from tilefw.tile.ops import AddPtrOp
+from tilefw.tile.shape_ops import SHAPE_OPS
 
 _POINTER_BYTES = 8
 _READS = ("tile.load", "tile.load_block", "tile.copy", "tile.copy_block")
-_KEEPS_POINTER = (AddPtrOp, SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp)
+_KEEPS_POINTER = (AddPtrOp, *SHAPE_OPS)
 
 
 def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attribute]:

@@ -10,9 +10,9 @@ from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.memory_ops import LoadOp, StoreOp
+from tilefw.tile.shape_ops import SHAPE_OPS
 
 _LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
-_SHAPES = (ops.SplatOp, ops.BroadcastOp, ops.ReshapeOp, ops.ExpandDimsOp, ops.TransOp)
 
 
 def offset_arithmetic(root: Operation) -> set[Operation]:
@@ -44,8 +44,8 @@ def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
     if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
         found.add(op)
         return list(op.operands)
-    if isinstance(op, _SHAPES):
-        return [op.operands[0]]
+    if isinstance(op, SHAPE_OPS):
+        return list(op.operands)
     if isinstance(op, scf.ForOp):
         last = op.body.block.last_op
         return [op.iter_args[value.index], *([last.operands[value.index]] if last is not None else [])]
