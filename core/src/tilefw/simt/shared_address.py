@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from tilefw.simt import lane
 from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import Machine
+from tilefw.simt.layout import log2
 from tilefw.tile import types
 
 
@@ -41,8 +42,8 @@ def addresses(
 ) -> tuple[SSAValue, list[int], list[int]]:
     """Addresses (i32) with a slot and an immediate for each of `constants`.
 
-    Access k is at base + (the XOR of the `thread` bases of the thread's bits, XOR constants[k]); all in bytes. Bits of a constant that
-    no thread reaches are added by the instruction; each choice of the others takes one register.
+    Access k is at base + (the XOR of the `thread` bases of the thread's bits, XOR constants[k]), all in bytes. Bits of a constant
+    that no thread reaches are added by the instruction; each choice of the others takes one register.
     """
     b = context.builder
     reach = 0
@@ -72,7 +73,7 @@ def odd(context: Context, mask: int) -> SSAValue:
     if mask.bit_count() == 1:
         bits = b.op("andi", context.address.thread_id(), b.constant(mask, lane.vector(1, types.i32)))
     else:
-        bits = context.address.thread_part([mask >> i & 1 for i in range(mask.bit_length())])
+        bits = context.address.thread_part([mask >> i & 1 for i in range(log2(context.machine.threads))])
     return b.op("nei", bits, b.constant(0, bits.type))
 
 

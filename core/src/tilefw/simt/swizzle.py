@@ -32,7 +32,7 @@ def choose(
     `copies` are asynchronous writers: a layout and how many elements one copy takes; those first registers stay together in
     the buffer, in their order. Readers that a fragment load of the chip serves are given its rows where that is cheapest.
     """
-    return _choose(shape, bits, tuple(writers), tuple(readers), tuple(copies), banks_of(description))
+    return choose_for(shape, bits, tuple(writers), tuple(readers), banks_of(description), tuple(copies))
 
 
 def bank_conflicts(shared: SharedLayout, layout: LinearLayout, bits: int, description: ChipDescription) -> int:
@@ -46,10 +46,11 @@ def bank_conflicts(shared: SharedLayout, layout: LinearLayout, bits: int, descri
 
 
 @lru_cache(maxsize=256)
-def _choose(
+def choose_for(
     shape: tuple[int, ...], bits: int, writers: tuple[LinearLayout, ...], readers: tuple[LinearLayout, ...],
-    copies: tuple[tuple[LinearLayout, int], ...], banks: Banks,
+    banks: Banks, copies: tuple[tuple[LinearLayout, int], ...] = (),
 ) -> SharedLayout:
+    """`choose` for these banks; remembers what it chose."""
     sides = [Side(layout, bits, log2(width)) for layout, width in copies]
     sides += [side(layout, bits, banks) for layout in writers]
     sides += [side(layout, bits, banks, reads=True) for layout in readers]
@@ -102,7 +103,7 @@ def _arrange(
 
 
 def _filled(vector: tuple[int, ...], patterns: Sequence[Pattern], size: int, rank: int) -> tuple[int, ...]:
-    """The vector; where it is shorter than a bank's word (`size` bits), with elements of neighbouring lanes, which then share it."""
+    """The vector; where it is shorter than a word (`size` bits), with elements of neighbouring lanes, which then share it."""
     span, low = f2.Span(vector), list(vector)
     lanes = [basis for p in sorted(patterns, key=Pattern.slots, reverse=True) for basis in p.together]
     for basis in (*lanes, *f2.complete(vector, rank)):

@@ -1,0 +1,119 @@
+"""Conversions between any two layouts bring every element where it is wanted, without races, on every kind of chip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import BLOCKS, PLAIN
+from random_layouts import pairs
+from xdsl.dialects.builtin import FunctionType, StringAttr, UnknownLoc
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilefw.simt import convert, exchange, lane
+from tilefw.simt.access import Addressing
+from tilefw.simt.builder import LaneBuilder
+from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.layout import LinearLayout, blocked
+from tilefw.testing.lane_interpreter import run
+from tilefw.tile import types
+
+TYPES: dict[str, tuple[Attribute, Any]] = {
+    "i1": (types.i1, np.uint8), "i8": (types.i8, np.int8), "i16": (types.i16, np.int16), "i32": (types.i32, np.int32),
+    "i64": (types.i64, np.int64),
+}
+
+
+@dataclass
+class Context:
+    """What emitters ask of the lowering."""
+
+    builder: LaneBuilder
+    address: Addressing
+    machine: Machine
+
+
+def numbers_of(indices: np.ndarray, name: str) -> np.ndarray:
+    """What an element holds: a number that tells its index, as far as the type can."""
+    mixed = indices.astype(np.int64) * (1 if name in ("i16", "i32", "i64") else 167)
+    return (mixed >> 3 & 1 if name == "i1" else mixed).astype(TYPES[name][1])
+
+
+class _Barriers(LaneBuilder):
+    """A builder that puts a barrier behind every store to shared memory, so that no pass is needed."""
+
+    def insert(self, op: Any) -> Any:
+        super().insert(op)
+        if isinstance(op, lane.StoreOp) and op.shared:
+            super().insert(lane.BarrierOp.create())
+        return op
+
+
+def converted(source: LinearLayout, target: LinearLayout, name: str, chip: ChipDescription, flip: int) -> np.ndarray:
+    """What the threads hold in the end, as (threads, registers)."""
+    element, dtype = TYPES[name]
+    machine = Machine(chip, 1 << len(source.warp))
+    block = Block(arg_types=[types.i64])
+    builder = _Barriers(block, UnknownLoc())
+    context = Context(builder, Addressing(builder, {}, None, types.i64, 16), machine)  # type: ignore[arg-type]
+    index = context.address.index(source)
+    value = _made(builder, index, name, element)
+    bits = 64 if name == "i64" else 8 if name == "i1" else int(name[1:])
+    plan = convert.plan(source, target, bits, chip, flip)
+    result = exchange.emit(context, value, plan, source, target)
+    _store(context, result, block.args[0], target.registers, np.dtype(dtype).itemsize)
+    builder.insert(ReturnOp())
+    function = FuncOp.create(
+        properties={"sym_name": StringAttr("k"), "function_type": FunctionType.from_lists([types.i64], [])}, regions=[Region(block)]
+    )
+    function.verify()
+    out = np.zeros(machine.threads * target.registers, dtype)
+    run(function, [out], (1,), machine)
+    return out.reshape(machine.threads, target.registers)
+
+
+def _made(b: LaneBuilder, index: SSAValue, name: str, element: Attribute) -> SSAValue:
+    if name in ("i32", "i64"):
+        return b.extend(index, element)
+    if name == "i16":
+        return b.op("trunci", index, result=element)
+    mixed = b.op("muli", index, b.constant(167, index.type))
+    if name == "i8":
+        return b.op("trunci", mixed, result=element)
+    return b.op("nei", b.op("andi", mixed, b.constant(8, mixed.type)), b.constant(0, mixed.type))
+
+
+def _store(context: Context, value: SSAValue, pointer: SSAValue, registers: int, size: int) -> None:
+    b = context.builder
+    if types.is_bool(value.type):
+        value = b.op("extu", value, result=types.i8)
+    thread = context.address.thread_id()
+    offset = b.extend(b.op("muli", thread, b.constant(registers * size, thread.type)), types.i64)
+    address = b.op("addi", b.splat(pointer, 1), offset)
+    properties = lane.access_properties("address,value", 1, [0] * registers, [r * size for r in range(registers)], 0)
+    b.insert(lane.StoreOp.create(operands=[address, value], properties=properties))
+
+
+def expected(target: LinearLayout, name: str, flip: int) -> np.ndarray:
+    threads = 1 << len(target.thread)
+    indices = np.array([[target.element(r, t) ^ flip for r in range(target.registers)] for t in range(threads)])
+    return numbers_of(indices, name)
+
+
+CHIPS = {
+    "no shuffles": PLAIN, "shuffles": replace(BLOCKS, fragment_loads=()), "fragment loads": replace(BLOCKS, shuffles=False),
+    "narrow": replace(BLOCKS, banks=16, shared_access_bytes=8),
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(pairs(), st.sampled_from(sorted(TYPES)), st.sampled_from(sorted(CHIPS)), st.data())
+def test_any_layout_becomes_any_other(layouts, name, chip, data):
+    source, target = layouts
+    axis = data.draw(st.none() | st.integers(0, len(source.shape) - 1))
+    flip = 0 if axis is None else source.flipped(axis)
+    assert (converted(source, target, name, CHIPS[chip], flip) == expected(target, name, flip)).all()
