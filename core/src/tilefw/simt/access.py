@@ -1,40 +1,67 @@
 """Tile memory accesses to lane accesses: addresses split into a uniform part, a part per lane and constants, masks, widths.
 
-An element's coordinates are those of its thread plus those of its register (the bases are disjoint), so its address
-is uniform base + what the thread adds + a constant: the instruction's immediate where strides are constants, one
-address register for each distinct product of a register coordinate and a run-time stride otherwise.
+In each dim an element's index is (thread part XOR c1) + c2: c1 are the bits of the register's constant that threads have too, c2
+the others. Where the bases of a layout are disjoint c1 is zero, and an address is uniform base + what the thread adds + a
+constant: the instruction's immediate where strides are constants, one address register for each distinct product of a register
+coordinate and a run-time stride otherwise. Every further c1 costs address registers of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.errors import InternalError
 from tilefw.simt import lane
-from tilefw.simt.assign import access_width
+from tilefw.simt.accesses import Accesses, PointerOp
 from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
-from tilefw.tile import ops, types
+from tilefw.tile import types
+from tilefw.tile.block_ops import BlockAccess
 
 _I32_LIMIT = 1 << 31
+_APART = 16  # up to so many addresses or masks are computed one by one, so that what a loop does not change stands before it
+
+Constants = tuple[int, ...]  # one a dim
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the accesses of an op go: address vector, mask (one i1 an access, or one for all), and `MemoryOp`'s properties."""
+
+    address: SSAValue
+    mask: SSAValue | None
+    width: int
+    slots: Sequence[int]
+    immediates: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Indices:
+    """A block's indices: `parts` of the thread a dim (None for 0), and of each access the two constants."""
+
+    parts: list[SSAValue | None]
+    xors: list[Constants]
+    adds: list[Constants]
 
 
 class Addressing:
     """Makes indices, addresses and masks with a builder; `scalars` maps tile-level scalars to lane-level ones."""
 
     def __init__(
-        self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: Facts, pointer: Attribute, access_bytes: int
+        self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: Facts, pointer: Attribute, accesses: Accesses
     ) -> None:
         self.builder = builder
         self.scalars = scalars
         self.facts = facts
         self.pointer = pointer
-        self.access_bytes = access_bytes
+        self.accesses = accesses
 
     def thread_id(self) -> SSAValue:
+        """The thread's index in the workgroup, as `vector<1xi32>`."""
         return self.builder.numbered("thread_id", lambda: lane.ThreadIdOp.create(result_types=[lane.vector(1, types.i32)]))
 
     def thread_part(self, bases: Sequence[int]) -> SSAValue | None:
@@ -56,6 +83,7 @@ class Addressing:
             if bases[start].bit_count() == 1:
                 terms.append(b.op("shl", term, b.constant(shift, vec1)) if shift else term)
             else:
+                # A basis of several bits stands alone; of the last thread bit the shift left nothing above it.
                 terms.append(b.op("andi", b.op("subi", b.constant(0, vec1), term), b.constant(bases[start], vec1)))
         if not terms:
             return None
@@ -68,13 +96,13 @@ class Addressing:
         """The flat index of every register's element: `vector<Nxi32>`."""
         b = self.builder
         part = self.thread_part(layout.thread)
-        constants = b.constants([layout.element(r, 0) for r in range(layout.registers)], types.i32)
+        constants = b.constants(list(layout.elements), types.i32)
         if part is None:
             return constants
         return b.op("addi" if layout.disjoint else "xori", b.splat(part, layout.registers), constants)
 
     def only_copy(self, layout: LinearLayout) -> SSAValue | None:
-        """Whether this thread holds the copy that stores, `vector<1xi1>`; None when there are no copies."""
+        """Whether this thread is the one of those that hold the same elements that may store; None when there are no copies."""
         if not layout.copies:
             return None
         vec1 = lane.vector(1, types.i32)
@@ -94,46 +122,58 @@ class Addressing:
         wide = b.extend(offset, self.pointer)
         return b.op("muli", wide, b.constant(size, wide.type))
 
-    def block(
-        self, op: ops.LoadBlockOp | ops.StoreBlockOp, layout: LinearLayout
-    ) -> tuple[SSAValue, SSAValue | None, dict[str, object]]:
-        """Addresses, mask (one i1 an access, or one for all) and the width, slots and immediates of a block access."""
-        if not layout.disjoint:
-            raise InternalError("a block access needs a layout whose bases are disjoint")
-        width = self._width(op, layout)
-        firsts = [layout.coordinates(layout.element(k, 0)) for k in range(0, layout.registers, width)]
-        parts = [self.thread_part([layout.coordinates(t)[d] for t in layout.thread]) for d in range(len(op.block))]
-        address = self._base(op, parts)
-        address, slots, immediates = self._registers(op, address, firsts)
-        mask = self._bounds(op, parts, firsts)
-        return address, mask, {"width": width, "slots": slots, "immediates": immediates}
+    # Blocks.
 
-    def _width(self, op: ops.LoadBlockOp | ops.StoreBlockOp, layout: LinearLayout) -> int:
-        """Consecutive registers along a dim of stride 1, as far as alignment and bounds allow."""
-        best = 1
-        for d, stride in enumerate(op.strides):
-            if self.facts.constant(stride) == 1:
-                # The other bases of this dim must keep accesses aligned: with disjoint bases they are multiples of the run.
-                best = max(best, min(_run(layout, d), access_width(op, d, self.facts, self.access_bytes)))
-        return best
+    def block(self, op: BlockAccess, layout: LinearLayout, width: int | None = None) -> Placed:
+        """The accesses of a block, each `width` elements (by default as many as it can take)."""
+        width = self.accesses.best_width(op, layout) if width is None else width
+        indices = self._indices(op, layout, width)
+        address, slots, immediates = self._registers(op, indices)
+        return Placed(address, self._bounds(op, indices), width, slots, immediates)
 
-    def computed(
-        self, op: ops.LoadOp | ops.StoreOp, layout: LinearLayout, address: SSAValue, mask: SSAValue | None
-    ) -> tuple[SSAValue, SSAValue | None, dict[str, object]]:
-        """Addresses, mask and width of an access whose addresses are computed one by one: of each wide access its first."""
-        runs = [(min(_run(layout, d), self.facts.width(op, d, self.access_bytes)), d) for d in range(len(layout.shape))]
-        width = max(runs)[0] if runs and layout.disjoint else 1
-        firsts = range(0, layout.registers, width)
-        address = self.builder.pick(address, firsts)
-        if mask is not None and types.shape_of(mask.type)[0] > 1:
-            mask = self.builder.pick(mask, firsts)
-        n = len(firsts)
-        return address, mask, {"width": width, "slots": range(n), "immediates": [0] * n}
+    def _indices(self, op: BlockAccess, layout: LinearLayout, width: int) -> _Indices:
+        bases = [layout.coordinates(t) for t in layout.thread]
+        parts = [self.thread_part([basis[d] for basis in bases]) for d in range(len(op.block))]
+        common = [0] * len(op.block)
+        for basis in bases:
+            common = [c | x for c, x in zip(common, basis, strict=True)]
+        firsts = [layout.coordinates(layout.elements[k]) for k in range(0, layout.registers, width)]
+        xors = [tuple(x & c for x, c in zip(first, common, strict=True)) for first in firsts]
+        adds = [tuple(x & ~c for x, c in zip(first, common, strict=True)) for first in firsts]
+        return _Indices(parts, xors, adds)
 
-    def _size(self, op: ops.LoadBlockOp | ops.StoreBlockOp) -> int:
+    def _part(self, part: SSAValue | None, constant: int) -> SSAValue | None:
+        """The thread's part of an index for one of the constants that XOR it."""
+        return self.builder.op("xori", part, self.builder.constant(constant, part.type)) if part is not None and constant else part
+
+    def _size(self, op: BlockAccess) -> int:
         return types.dtype_of(op.block_type).storage_bits // 8
 
-    def _base(self, op: ops.LoadBlockOp | ops.StoreBlockOp, parts: list[SSAValue | None]) -> SSAValue:
+    def _registers(self, op: BlockAccess, indices: _Indices) -> tuple[SSAValue, list[int], list[int]]:
+        b, size = self.builder, self._size(op)
+        constants = [self.facts.constant(s) for s in op.strides]
+        slots: list[int] = []
+        immediates: list[int] = []
+        known: dict[tuple[Constants, Constants], int] = {}
+        addresses: list[SSAValue] = []
+        for xor, add in zip(indices.xors, indices.adds, strict=True):
+            immediate = sum(c * s * size for c, s in zip(add, constants, strict=True) if s is not None)
+            variable = tuple(0 if s is not None else c for c, s in zip(add, constants, strict=True))
+            if abs(immediate) >= _I32_LIMIT // 2:
+                raise InternalError(f"a block spans {immediate} bytes, more than an immediate holds")
+            if (xor, variable) not in known:
+                known[xor, variable] = len(addresses)
+                here = self._base(op, [self._part(p, c) for p, c in zip(indices.parts, xor, strict=True)])
+                for d, c in enumerate(variable):
+                    if c:
+                        step = b.op("muli", b.extend(self.scalars[op.strides[d]], self.pointer), b.constant(c * size, self.pointer))
+                        here = b.op("addi", here, b.splat(step, 1))
+                addresses.append(here)
+            slots.append(known[xor, variable])
+            immediates.append(immediate)
+        return b.join(addresses), slots, immediates
+
+    def _base(self, op: BlockAccess, parts: list[SSAValue | None]) -> SSAValue:
         b, size = self.builder, self._size(op)
         uniform = self.scalars[op.base]
         for offset, stride in zip(op.offsets, op.strides, strict=True):
@@ -151,8 +191,9 @@ class Addressing:
                 bound += reach
                 narrow.append((part, stride * size))
                 continue
-            step = b.op("muli", b.extend(self.scalars[op.strides[d]], self.pointer), b.constant(size, self.pointer))
-            address = b.op("addi", address, b.op("muli", b.extend(part, self.pointer), b.splat(step, 1)))
+            # Index times stride first: many chips multiply two 32-bit numbers to 64 bits at once.
+            product = b.op("muli", b.extend(part, self.pointer), b.splat(b.extend(self.scalars[op.strides[d]], self.pointer), 1))
+            address = b.op("addi", address, b.op("muli", product, b.constant(size, product.type)))
         return b.op("addi", address, self._lane_offset(narrow)) if narrow else address
 
     def _lane_offset(self, terms: list[tuple[SSAValue, int]]) -> SSAValue:
@@ -167,67 +208,61 @@ class Addressing:
             total = b.op("addi", total, product)
         return b.extend(total, self.pointer)
 
-    def _registers(
-        self, op: ops.LoadBlockOp | ops.StoreBlockOp, address: SSAValue, firsts: list[tuple[int, ...]]
-    ) -> tuple[SSAValue, list[int], list[int]]:
-        b, size = self.builder, self._size(op)
-        constants = [self.facts.constant(s) for s in op.strides]
-        slots: list[int] = []
-        immediates: list[int] = []
-        known: dict[tuple[int, ...], int] = {}
-        addresses: list[SSAValue] = []
-        for coordinates in firsts:
-            immediate = sum(c * s * size for c, s in zip(coordinates, constants, strict=True) if s is not None)
-            variable = tuple(0 if s is not None else c for c, s in zip(coordinates, constants, strict=True))
-            if abs(immediate) >= _I32_LIMIT // 2:
-                raise InternalError(f"a block spans {immediate} bytes, more than an immediate holds")
-            if variable not in known:
-                known[variable] = len(addresses)
-                here = address
-                for d, c in enumerate(variable):
-                    if c:
-                        step = b.op("muli", b.extend(self.scalars[op.strides[d]], self.pointer), b.constant(c * size, self.pointer))
-                        here = b.op("addi", here, b.splat(step, 1))
-                addresses.append(here)
-            slots.append(known[variable])
-            immediates.append(immediate)
-        return self.join(addresses), slots, immediates
-
-    def join(self, values: list[SSAValue]) -> SSAValue:
-        """Vectors of one as one vector."""
-        if len(values) == 1:
-            return values[0]
-        type = lane.vector(len(values), types.element_of(values[0].type))
-        return self.builder.numbered(("join", *values), lambda: lane.JoinOp.create(operands=values, result_types=[type]))
-
-    def _bounds(
-        self, op: ops.LoadBlockOp | ops.StoreBlockOp, parts: list[SSAValue | None], firsts: list[tuple[int, ...]]
-    ) -> SSAValue | None:
-        b = self.builder
+    def _bounds(self, op: BlockAccess, indices: _Indices) -> SSAValue | None:
         mask: SSAValue | None = None
         for d, (check, bound) in enumerate(zip(op.checks, op.shape, strict=True)):
             if bound is None:
                 continue
-            offset, limit = self.scalars[op.offsets[d]], self.scalars[bound]
-            wide = max((offset.type, limit.type), key=lambda t: types.dtype_of(t).bits)
-            index = b.splat(b.extend(offset, wide), 1)
-            part = parts[d]
-            if part is not None:
-                index = b.op("addi", index, b.extend(part, wide))
-            steps = [c[d] for c in firsts]
-            n = 1 if all(s == steps[0] for s in steps) else len(steps)
-            each = b.op("addi", b.splat(index, n), b.constants(steps[:n], wide))
-            mask = self.both(mask, b.op("lts", each, b.splat(b.extend(limit, wide), n)))
-            if check == "both":
-                mask = self.both(mask, b.op("ges", each, b.constant(0, each.type)))
+            keys = [(xor[d], add[d]) for xor, add in zip(indices.xors, indices.adds, strict=True)]
+            distinct = list(dict.fromkeys(keys))
+            inside = self._inside(op, d, check, bound, indices.parts[d], distinct)
+            if len(distinct) > 1:
+                inside = self.builder.pick(inside, [distinct.index(key) for key in keys])
+            mask = self.both(mask, inside)
         return mask
 
+    def _inside(
+        self, op: BlockAccess, d: int, check: str, bound: SSAValue, part: SSAValue | None, constants: list[tuple[int, int]]
+    ) -> SSAValue:
+        """For each pair of constants whether the index of a dim is in bounds."""
+        b = self.builder
+        offset, limit = self.scalars[op.offsets[d]], self.scalars[bound]
+        wide = max((offset.type, limit.type), key=lambda t: types.dtype_of(t).bits)
 
-def _run(layout: LinearLayout, dim: int) -> int:
-    """How many of a lane's registers in a row hold consecutive elements along `dim`."""
-    stride, run = 1, 0
-    for size in layout.shape[dim + 1 :]:
-        stride *= size
-    while run < len(layout.register) and layout.register[run] == stride << run and 1 << run < layout.shape[dim]:
-        run += 1
-    return 1 << run
+        def compare(adds: list[int], xor: int) -> SSAValue:
+            index = b.splat(b.extend(offset, wide), 1)
+            mine = self._part(part, xor)
+            if mine is not None:
+                index = b.op("addi", index, b.extend(mine, wide))
+            n = len(adds)
+            each = b.op("addi", b.splat(index, n), b.constants(adds, wide))
+            within = b.op("lts", each, b.splat(b.extend(limit, wide), n))
+            return within if check != "both" else b.op("andi", within, b.op("ges", each, b.constant(0, each.type)))
+
+        if len(constants) > _APART and not any(xor for xor, _ in constants):
+            return compare([add for _, add in constants], 0)
+        return b.join([compare([add], xor) for xor, add in constants])
+
+    # Addresses computed one by one.
+
+    def computed(
+        self, op: PointerOp, layout: LinearLayout, pointer: SSAValue, offsets: SSAValue | None, mask: SSAValue | None,
+        width: int | None = None,
+    ) -> Placed:
+        """The accesses at a tile of pointers, or at offsets from one: of each wide access the first element's address."""
+        b = self.builder
+        width = self.accesses.best_width(op, layout) if width is None else width
+        firsts = range(0, layout.registers, width)
+        n = len(firsts)
+        if offsets is None:
+            address = b.pick(pointer, firsts)
+        else:
+            size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
+            # Element by element in loops: what a loop does not change (most often the offsets) is then scaled before it.
+            groups = [[f] for f in firsts] if b.in_loop and n <= _APART else [list(firsts)]
+            address = b.join(
+                [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
+            )
+        if mask is not None and types.shape_of(mask.type)[0] > 1:
+            mask = b.pick(mask, firsts)
+        return Placed(address, mask, width, range(n), [0] * n)

@@ -1,117 +1,79 @@
-"""Layout assignment: which layouts each tile value must have, as an analysis that changes nothing.
+"""Layout assignment: in which layouts each tile value is computed, and where it is converted, as an analysis that changes nothing.
 
-Union-find ties tile values that elementwise ops, loop arguments, yields and branch results connect; a class takes the
-coalesced layout of its weightiest memory access. Stores demand their class's layout, and demands run backwards through
-every op. A value that is demanded in several layouts (a bias seen as a row and as a column) is computed once for
-each: pointwise code then needs no conversion. Loads may be repeated, since all copies stand at the place of the one.
+1. Classes (`assign_classes`): values that elementwise ops, accesses, loops and branches connect should share a layout.
+2. Homes (`assign_homes`): each class has one, from its weightiest anchor.
+3. Demands run backward through the program. Effects make the first: a store wants its operands in the home of what it stores, or
+   coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An asynchronous copy
+   takes its coalesced layout; a store to shared memory the home of its value.
+4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from the home,
+   whichever is cheaper (`assign_costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for each
+   layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and cheap
+   slices (indices, masks, bounds, small loads) are repeated instead.
+5. Carried values and results of branches stand in their home only, converted where they are wanted otherwise; integers and
+   pointers that cost next to nothing to carry twice stand in every layout that is wanted of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.simt.accesses import Accesses
+from tilefw.simt.assign_classes import Carried, Classes, carried
+from tilefw.simt.assign_costs import Costs, fixed
+from tilefw.simt.assign_homes import Homes
+from tilefw.simt.atoms import DotLayouts
 from tilefw.simt.description import Machine
 from tilefw.simt.facts import Facts
-from tilefw.simt.layout import LinearLayout, blocked
-from tilefw.simt.places import place_of
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.transfer import operand_layouts
 from tilefw.tile import ops, types
+from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dot_op import DotOp
 from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.shared_ops import StoreSharedOp
 
-_ACCESSES = (ops.LoadOp, ops.StoreOp, ops.LoadBlockOp, ops.StoreBlockOp)
-_STORES = (ops.StoreOp, ops.StoreBlockOp)
+Conversion = tuple[LinearLayout, LinearLayout]
+
+_CHEAP_NODES = 16  # ops between a carried value's rounds that it may cost to carry it in one more layout
+_CHEAP = (ops.ConstantOp, ops.SplatOp, ops.IotaOp, ops.ExpandDimsOp, ops.BroadcastOp, ops.TransOp, ops.AddPtrOp)
 
 
 class Assignment:
-    """The analysis of one function; `demands` is its result: the layouts of each tile value, none for a dead one."""
+    """The analysis of one function.
+
+    `made` gives the layouts that each tile is computed in (none for a dead one), `conversions` those that it is converted to, each
+    with its source, `layouts` that of each access and shared store, `dots` those of each dot.
+    """
 
     def __init__(self, function: FuncOp, machine: Machine, facts: Facts) -> None:
-        self.machine = machine
-        self.facts = facts
-        self.demands: dict[SSAValue, list[LinearLayout]] = {}
-        self._parent: dict[SSAValue, SSAValue] = {}
-        self._anchors: dict[SSAValue, list[Operation]] = {}
-        self._homes: dict[tuple[SSAValue, tuple[int, ...]], LinearLayout] = {}
-        body = function.body.block
-        self._tie(body)
-        for op in function.walk():
-            if isinstance(op, _ACCESSES):
-                self._anchors.setdefault(self._find(accessed(op)), []).append(op)
-        self._demand(body)
+        self.made: dict[SSAValue, list[LinearLayout]] = {}
+        self.conversions: dict[SSAValue, list[Conversion]] = {}
+        self.layouts: dict[Operation, LinearLayout] = {}
+        self._wanted: dict[SSAValue, list[LinearLayout]] = {}
+        self._cheap: dict[SSAValue, bool] = {}
+        self.accesses = Accesses(machine, facts)
+        self.homes = Homes(function, Classes(function), self.accesses, machine)
+        self.costs = Costs(self.homes, self.accesses, self.wanted)
+        self._demand(function.body.block)
 
-    def _find(self, value: SSAValue) -> SSAValue:
-        while value in self._parent:
-            value = self._parent[value]
-        return value
+    @property
+    def dots(self) -> dict[DotOp, DotLayouts]:
+        return self.homes.dots
 
-    def _union(self, values: list[SSAValue]) -> None:
-        tiles = [self._find(v) for v in values if types.is_tile(v.type) and not isinstance(v.owner, ops.ConstantOp | ops.SplatOp)]
-        for other in tiles[1:]:
-            if other is not tiles[0]:
-                root = self._find(other)
-                if root is not self._find(tiles[0]):
-                    self._parent[root] = self._find(tiles[0])
+    def wanted(self, value: SSAValue) -> list[LinearLayout]:
+        """The layouts that were asked of a tile so far."""
+        return self._wanted.get(value, [])
 
-    def _tie(self, block: Block) -> None:
-        for op in block.ops:
-            if isinstance(op, ElementwiseOp | ops.AddPtrOp | ops.LoadOp | ops.StoreOp):
-                self._union([*op.operands, *op.results])
-            for group in carried(op):
-                self._union(list(group))
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._tie(inner)
-
-    def home(self, op: Operation) -> LinearLayout:
-        """The layout of the class of a memory access."""
-        value = accessed(op)
-        shape = types.shape_of(value.type)
-        key = (self._find(value), shape)
-        if key not in self._homes:
-            self._homes[key] = self._coalesced(shape, self._anchors[key[0]], op)
-        return self._homes[key]
-
-    def _coalesced(self, shape: tuple[int, ...], anchors: list[Operation], op: Operation) -> LinearLayout:
-        check_shape(shape, op)
-        best: dict[tuple[int, ...], tuple[int, int]] = {}
-        for anchor in anchors:
-            if types.shape_of(accessed(anchor).type) != shape:
-                continue
-            order, width = self._preference(anchor, shape)
-            weight, widest = best.get(order, (0, 1))
-            # Scattered accesses gain nothing from an order, so blocks weigh more.
-            share = 4 if isinstance(anchor, ops.LoadBlockOp | ops.StoreBlockOp) else 1
-            best[order] = (weight + _bytes(anchor) * share, max(widest, width))
-        order, (_, width) = max(best.items(), key=lambda item: item[1][0])
-        size = 1
-        for s in shape:
-            size *= s
-        return blocked(shape, order, min(width, max(1, size // self.machine.threads)), self.machine.lanes, self.machine.warps)
-
-    def _preference(self, op: Operation, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-        """The dims from the fastest in memory, and how many elements one access can take."""
-        default = tuple(reversed(range(len(shape))))
-        if isinstance(op, ops.LoadOp | ops.StoreOp):
-            width, fastest = max((self.facts.width(op, d, self.machine.access_bytes), d) for d in default)
-            return (fastest, *(d for d in default if d != fastest)), width
-        assert isinstance(op, ops.LoadBlockOp | ops.StoreBlockOp)
-        fast = [d for d in default if self.facts.constant(op.strides[d]) == 1 and shape[d] > 1]
-        if not fast:
-            return default, 1
-        order = (fast[0], *(d for d in default if d != fast[0]))
-        return order, access_width(op, fast[0], self.facts, self.machine.access_bytes)
-
-    def _add(self, value: SSAValue, layouts: list[LinearLayout]) -> bool:
-        if not types.is_tile(value.type):
-            return False
-        have = self.demands.setdefault(value, [])
-        new = [l for l in layouts if l not in have]
-        have += new
-        return bool(new)
+    def _want(self, value: SSAValue, layout: LinearLayout) -> None:
+        if types.is_tile(value.type):
+            have = self._wanted.setdefault(value, [])
+            if layout not in have:
+                have.append(layout)
 
     def _demand(self, block: Block) -> None:
         for op in reversed(list(block.ops)):
@@ -119,114 +81,132 @@ class Assignment:
 
     def _demand_op(self, op: Operation) -> None:
         if isinstance(op, ForOp | IfOp | WhileOp):
-            self._demand_regions(op)
-        elif isinstance(op, _STORES):
-            if types.is_tile(accessed(op).type):
+            self._control(op)
+        elif isinstance(op, ops.StoreOp | ops.StoreBlockOp):
+            if types.is_tile(op.value.type):
+                self.layouts[op] = layout = self._store_layout(op)
                 for operand in op.operands:
-                    self._add(operand, [self.home(op)])
-        elif isinstance(op, ops.LoadOp | ElementwiseOp | ops.AddPtrOp):
-            layouts = self.demands.get(op.results[0], [])
+                    self._want(operand, layout)
+        elif isinstance(op, CopyOp | CopyBlockOp):
+            self.layouts[op] = layout = self.accesses.coalesced(op)
             for operand in op.operands:
-                self._add(operand, layouts)
-        elif isinstance(op, ops.LoadBlockOp):
-            if op.other is not None:
-                self._add(op.other, self.demands.get(op.results[0], []))
-        elif op.results:
-            for layout in self.demands.get(op.results[0], []):
-                pulled = pull(op, layout)
-                if pulled is not None:
-                    self._add(op.operands[0], [pulled[0]])
+                self._want(operand, layout)
+        elif isinstance(op, StoreSharedOp):
+            self.layouts[op] = self.homes.of(op.value)
+            self._want(op.value, self.layouts[op])
+        elif op.results and not isinstance(op, YieldOp | ConditionOp):
+            self._result(op)
 
-    def _demand_regions(self, op: Operation) -> None:
-        """Carried values have one set of layouts for start, argument, yield and result: go round until it is stable."""
-        groups = [g for g in carried(op) if types.is_tile(g[0].type)]
+    def _store_layout(self, op: ops.StoreOp | ops.StoreBlockOp) -> LinearLayout:
+        home, own = self.homes.of(op.value), self.accesses.coalesced(op)
+        if own == home:
+            return home
+        dearer = self.costs.operand(op.value, own) - self.costs.operand(op.value, home)
+        return own if dearer + self.accesses.cost(op, own) < self.accesses.cost(op, home) else home
+
+    def _result(self, op: Operation) -> None:
+        """Settle where an op's results are computed, and ask for what it needs."""
+        tiles = [r for r in op.results if types.is_tile(r.type)]
+        wanted = list(dict.fromkeys(layout for r in tiles for layout in self.wanted(r)))
+        if isinstance(op, ReduceOp):
+            self._reduction(op)
+        elif isinstance(op, DotOp):
+            if wanted:
+                self._dot(op)
+        elif isinstance(op, ops.ConstantOp | ops.SplatOp):
+            self._settle(tiles, wanted, wanted)
+        elif wanted or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile and tiles):
+            made = [self.homes.natural(op)] if fixed(op) else self._choose(op, tiles[0], wanted)
+            self._settle(tiles, made, wanted)
+            for layout in made:
+                for operand, its in operand_layouts(op, layout):
+                    self._want(operand, its)
+
+    def _reduction(self, op: ReduceOp) -> None:
+        if all(r.first_use is None for r in op.results):
+            return
+        self.layouts[op] = source = self.homes.of(op.operands[0])
+        for operand in op.operands:
+            self._want(operand, source)
+        for result in op.results:
+            if types.is_tile(result.type):
+                self._settle([result], [self.homes.natural(op)], self.wanted(result))
+
+    def _dot(self, op: DotOp) -> None:
+        layouts = self.dots[op]
+        self._settle([op.results[0]], [layouts.d], self.wanted(op.results[0]))
+        for operand, layout in ((op.a, layouts.a), (op.b, layouts.b), (op.acc, layouts.d)):
+            self._want(operand, layout)
+
+    def _choose(self, op: Operation, value: SSAValue, wanted: Sequence[LinearLayout]) -> list[LinearLayout]:
+        """The layouts that a repeatable op is computed in: the others are cheaper to convert from its natural one."""
+        home = self.homes.natural(op)
+        others = [layout for layout in wanted if layout != home]
+        if not others:
+            return [home]
+        repeated = {layout: self.costs.slice(op, layout) for layout in others}
+        converted = {layout: self.costs.converted(value, home, layout) for layout in others}
+        cheaper = [layout for layout in others if repeated[layout] <= converted[layout]]
+        if home in wanted:
+            return [home, *cheaper]
+        mixed = self.costs.slice(op, home) + sum(min(repeated[layout], converted[layout]) for layout in others)
+        return others if sum(repeated.values()) <= mixed else [home, *cheaper]
+
+    def _settle(self, values: Sequence[SSAValue], made: Sequence[LinearLayout], wanted: Sequence[LinearLayout]) -> None:
+        """Note where values are computed; what else is wanted is converted from the first of these layouts."""
+        for value in values:
+            self.made[value] = list(made)
+            self.conversions[value] = [(made[0], layout) for layout in wanted if layout not in made]
+
+    # Control flow.
+
+    def _control(self, op: ForOp | IfOp | WhileOp) -> None:
+        """Carried values: operands, arguments and results in the same layouts; go round until no more are wanted."""
+        variables = [v for v in carried(op) if types.is_tile(v.bound[0].type)]
+        for variable in variables:
+            if not self._is_cheap(variable) and any(value.first_use is not None for value in variable.bound):
+                self._want(variable.bound[0], self.homes.of(variable.bound[0]))
         while True:
-            for group in groups:
-                union = [l for v in group for l in self.demands.get(v, [])]
-                for v in group:
-                    self._add(v, union)
-            before = [len(self.demands.get(v, [])) for g in groups for v in g]
+            before = [self._carry(variable) for variable in variables]
             for region in reversed(op.regions):
                 for block in region.blocks:
                     self._demand(block)
-            for group in groups:
-                union = [l for v in group for l in self.demands.get(v, [])]
-                for v in group:
-                    self._add(v, union)
-            if before == [len(self.demands.get(v, [])) for g in groups for v in g]:
+            if before == [self._carry(variable) for variable in variables]:
                 return
 
+    def _carry(self, variable: Carried) -> list[LinearLayout]:
+        """Ask for what a variable is given in the layouts that it stands in; these."""
+        if not any(self.wanted(value) for value in variable.bound):
+            return []
+        if self._is_cheap(variable):
+            layouts = list(dict.fromkeys(layout for value in variable.bound for layout in self.wanted(value)))
+        else:
+            layouts = [self.homes.of(variable.bound[0])]
+        for value in variable.bound:
+            self._settle([value], layouts, self.wanted(value))
+        for value in variable.given:
+            for layout in layouts:
+                self._want(value, layout)
+        return layouts
 
-def accessed(op: Operation) -> SSAValue:
-    """The loaded or stored value of a memory op."""
-    return op.value if isinstance(op, _STORES) else op.results[0]
-
-
-def carried(op: Operation) -> Iterator[tuple[SSAValue, ...]]:
-    """For structured control flow: the values that are one variable (start, block argument, yielded, result)."""
-    if isinstance(op, ForOp):
-        yields = _last(op.body.block)
-        for i, result in enumerate(op.results):
-            yield (op.iter_args[i], op.body.block.args[i + 1], yields.operands[i], result)
-    elif isinstance(op, IfOp):
-        regions = [r for r in (op.true_region, op.false_region) if r.blocks]
-        for i, result in enumerate(op.results):
-            yield (result, *(_last(r.block).operands[i] for r in regions))
-    elif isinstance(op, WhileOp):
-        condition, back = _last(op.before_region.block), _last(op.after_region.block)
-        assert isinstance(condition, ConditionOp) and isinstance(back, YieldOp)
-        for i, start in enumerate(op.arguments):
-            yield (start, op.before_region.block.args[i], back.operands[i])
-        for i, result in enumerate(op.results):
-            yield (condition.args[i], op.after_region.block.args[i], result)
+    def _is_cheap(self, variable: Carried) -> bool:
+        first = variable.bound[0]
+        if first not in self._cheap:
+            self._cheap[first] = not types.is_float(first.type) and all(map(_is_cheap_slice, variable.given))
+        return self._cheap[first]
 
 
-def _last(block: Block) -> Operation:
-    last = block.last_op
-    assert last is not None
-    return last
-
-
-def pull(op: Operation, layout: LinearLayout) -> tuple[LinearLayout, tuple[int, ...]] | None:
-    """The operand's layout and register map of a shape op whose result has `layout`; None for ops without tile operands."""
-    if isinstance(op, ops.ExpandDimsOp):
-        return layout.before_expand_dims(op.axis)
-    if isinstance(op, ops.BroadcastOp):
-        return layout.before_broadcast(types.shape_of(op.source.type))
-    if isinstance(op, ops.TransOp):
-        return layout.before_trans(op.order)
-    if isinstance(op, ops.ReshapeOp) and types.is_tile(op.source.type):
-        return layout.before_reshape(types.shape_of(op.source.type))
-    return None
-
-
-def access_width(op: ops.LoadBlockOp | ops.StoreBlockOp, dim: int, facts: Facts, access_bytes: int) -> int:
-    """How many elements along `dim` (stride 1) one aligned access can take for surely in or surely out of bounds."""
-    size = types.dtype_of(op.block_type).storage_bits // 8
-    align = facts.divisor(op.base)
-    for d, (offset, stride) in enumerate(zip(op.offsets, op.strides, strict=True)):
-        unit = facts.divisor(stride) * size
-        align = min(align, facts.divisor(offset) * unit)
-        if d != dim and op.block[d] > 1:
-            align = min(align, unit)
-    width = min(access_bytes, align) // size
-    bound = op.shape[dim]
-    if bound is not None:
-        width = min(width, facts.divisor(bound), facts.divisor(op.offsets[dim]))
-    return max(1, min(width, op.block[dim]))
-
-
-def check_shape(shape: tuple[int, ...], op: Operation) -> None:
-    """Raises UnsupportedError (TFW0611) for a tile that lanes cannot share evenly."""
-    if any(s & (s - 1) for s in shape):
-        raise UnsupportedError(
-            f"a tile of shape {'x'.join(map(str, shape))} cannot be spread over lanes", code="TFW0611", place=place_of(op),
-            help="use powers of two for every dim",
-        )
-
-
-def _bytes(op: Operation) -> int:
-    size = types.dtype_of(accessed(op).type).storage_bits // 8
-    for s in types.shape_of(accessed(op).type):
-        size *= s
-    return size
+def _is_cheap_slice(value: SSAValue) -> bool:
+    """Whether a value is a few cheap ops away from carried values, constants and indices."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        owner = value.owner
+        if value in seen or isinstance(owner, Block) or not types.is_tile(value.type):
+            continue
+        if not isinstance(owner, (ElementwiseOp, *_CHEAP)) or len(seen) >= _CHEAP_NODES:
+            return False
+        seen.add(value)
+        todo += owner.operands
+    return True

@@ -47,6 +47,11 @@ class LaneBuilder:
         self.scopes.append({})
         return outer
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether what is built now stands in a loop."""
+        return any(loop for _, loop in self._outer)
+
     def leave(self, outer: Block) -> None:
         self.block = outer
         self._outer.pop()

@@ -6,7 +6,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from tilefw.passes.facts import FactsAnalysis
-from tilefw.tile import ops, types
+from tilefw.tile import types
+from tilefw.tile.memory_ops import PointerAccess
 
 UNBOUNDED = 1 << 30  # what divides zero, and the cap of every divisor
 
@@ -26,7 +27,17 @@ class Facts:
         facts = self._known[value]
         return facts.low if facts.low == facts.high else None
 
-    def width(self, op: ops.LoadOp | ops.StoreOp, dim: int, access_bytes: int) -> int:
+    def runs(self, op: PointerAccess, dim: int) -> tuple[int, int]:
+        """How many neighbours along `dim` have consecutive addresses, and how many the same one."""
+        where = self._known[op.pointer if op.offsets is None else op.offsets]
+        return where.contiguity[dim], where.constancy[dim]
+
+    def within(self, value: SSAValue, low: int, high: int) -> bool:
+        """Whether all elements of an integer surely lie in low..high."""
+        facts = self._known[value]
+        return facts.low is not None and facts.high is not None and low <= facts.low and facts.high <= high
+
+    def width(self, op: PointerAccess, dim: int, access_bytes: int) -> int:
         """How many elements along `dim` one aligned access of computed addresses can take, all of them masked alike.
 
         A run of n consecutive elements begins at a multiple of n along the dim, so a power of two that divides n is one too.

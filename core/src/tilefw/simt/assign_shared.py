@@ -1,0 +1,77 @@
+"""The layout of each shared buffer, chosen once from all that is written to it and read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.simt import swizzle
+from tilefw.simt.assign import Assignment
+from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.places import place_of
+from tilefw.simt.shared_layout import SharedLayout
+from tilefw.simt.values import bits_of
+from tilefw.tile import types
+from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+
+
+@dataclass(slots=True)
+class _Use:
+    """How one buffer is used."""
+
+    writers: list[LinearLayout] = field(default_factory=list)
+    readers: list[LinearLayout] = field(default_factory=list)
+    copies: list[tuple[LinearLayout, int]] = field(default_factory=list)
+
+
+def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -> dict[SSAValue, SharedLayout]:
+    """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` and `copy_width` do."""
+    uses: dict[SSAValue, _Use] = {}
+    for op in function.walk():
+        if isinstance(op, AllocSharedOp):
+            uses[op.results[0]] = _Use()
+        elif isinstance(op, LoadSharedOp):
+            uses[buffer_of(op.view, op)].readers += assignment.made.get(op.results[0], ())
+        elif isinstance(op, StoreSharedOp):
+            uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
+        elif isinstance(op, CopyOp | CopyBlockOp):
+            layout = assignment.layouts[op]
+            uses[buffer_of(op.view, op)].copies.append((layout, copy_width(op, layout, assignment, machine)))
+    return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
+
+
+def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:
+    type = buffer.type.view  # type: ignore[attr-defined]
+    bits = bits_of(types.dtype_of(type.element).ir)
+    return swizzle.choose(type.shape, bits, use.writers, use.readers, machine.chip, use.copies)
+
+
+def buffer_of(view: SSAValue, user: Operation) -> SSAValue:
+    """The allocation that a view is of. Raises UnsupportedError (TFW0614) where that is not one in sight."""
+    owner = view.owner
+    if isinstance(owner, SlotOp):
+        return buffer_of(owner.ring, user)
+    if not isinstance(owner, AllocSharedOp):
+        message = "a shared buffer comes from one allocation, not through branches or loops"
+        raise UnsupportedError(message, code="TFW0614", place=place_of(user))
+    return view
+
+
+def copy_width(op: CopyOp | CopyBlockOp, layout: LinearLayout, assignment: Assignment, machine: Machine) -> int:
+    """How many elements one asynchronous copy takes. Raises UnsupportedError (TFW0618) where the chip has none so narrow."""
+    size = types.dtype_of(op.view.type.element).storage_bits // 8  # type: ignore[attr-defined]
+    width = assignment.accesses.best_width(op, layout)
+    while width * size not in machine.chip.copy_bytes:
+        if width == 1:
+            sizes = ", ".join(map(str, machine.chip.copy_bytes)) or "none"
+            raise UnsupportedError(
+                f"no asynchronous copy of {machine.chip.name} is as narrow as this access allows (bytes at once: {sizes})",
+                code="TFW0618", place=place_of(op),
+            )
+        width //= 2
+    return width
