@@ -12,9 +12,10 @@ from made_up import BLOCKS, CHIPS, PLAIN, WIDE
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt import atoms
+from tilefw.simt import atoms, convert, swizzle
 from tilefw.simt.atoms import DotLayouts, DotTypes
 from tilefw.simt.description import Machine
+from tilefw.simt.layout import blocked
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import numbers
@@ -146,3 +147,32 @@ def test_a_lane_atom_reads_runs_of_16_bytes():
     layouts = atoms.choose((64, 64, 32), TYPES[3], Machine(PLAIN, 4))
     assert layouts.a_step.register[:2] == (1, 2) and layouts.b_step.register[:2] == (1, 2)
     assert layouts.b.lane[:3] == (4, 8, 0) or layouts.b.lane[:2] == (4, 8)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize(("m", "n", "k", "next_n"), [(128, 64, 64, 64), (64, 32, 128, 64), (128, 128, 32, 16)])
+def test_a_result_becomes_the_next_a_without_leaving_its_thread(warps, m, n, k, next_n):
+    """Attention: probabilities, cut to f16, are multiplied again; where m reaches for all warps only registers are renamed."""
+    if m < 16 * warps:
+        pytest.skip("m does not reach for all warps")
+    machine = Machine(BLOCKS, warps)
+    first = atoms.choose((m, n, k), TYPES[0], machine, chained=True)
+    second = atoms.choose((m, next_n, n), TYPES[0], machine, chained=True)
+    found = convert.plan(first.d, second.a, 16, BLOCKS)
+    assert isinstance(found, convert.RegisterMove) and found.cost == 0
+    # The sums over rows that scale the second product's accumulator are where its rows are.
+    rows = first.d.slice(1)[0], second.d.slice(1)[0]
+    assert isinstance(convert.plan(*rows, 32, BLOCKS), convert.RegisterMove)
+
+
+@pytest.mark.parametrize("kinds", [TYPES[0], TYPES[3], TYPES[10]], ids=lambda t: t.a)
+@pytest.mark.parametrize("shape", [(128, 128, 32), (64, 64, 32), (64, 32, 64), (32, 128, 16)], ids=str)
+def test_operands_of_lane_atoms_are_read_wide_and_without_bank_conflicts(kinds, shape):
+    machine = Machine(PLAIN, 4)
+    layouts = atoms.choose(shape, kinds, machine)
+    bits = {"f16": 16, "f32": 32, "f64": 64}[kinds.a]
+    for step, whole in ((layouts.a_step, layouts.a), (layouts.b_step, layouts.b)):
+        copied = blocked(whole.shape, (1, 0), 128 // bits, machine.lanes, machine.warps)
+        shared = swizzle.choose(whole.shape, bits, (), (step,), PLAIN, ((copied, 128 // bits),))
+        assert shared.width(step, 128 // bits) * bits >= min(128, 4 * bits)
+        assert swizzle.bank_conflicts(shared, step, bits, PLAIN) == 0
