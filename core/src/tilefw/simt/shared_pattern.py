@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # A cycle of shared memory serves one wave of a core whose (usually four) schedulers issue an instruction each in that time.
 CYCLE_SLOTS = 4
+_WORD = 32
+_RENAMED = 1 / 64  # of a slot: renaming costs nothing, but of equals the one in order is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,15 @@ def banks_of(description: ChipDescription) -> Banks:
 class Pattern:
     """`times` accesses of each wave. One takes the low `width` offset bits (a logarithm) in one piece, in every place.
 
-    The sums of the elements `together` are the places served in one cycle; an access takes `cycles` of them.
+    The sums of the elements `together` are the places served in one cycle; an access takes `cycles` of them. `packing` are the
+    issue slots that bring the elements to the registers' order.
     """
 
     width: int
     together: tuple[int, ...]
     times: float
     cycles: int
+    packing: float = 0.0
 
     def conflicts(self, shared: SharedLayout, bits: int, banks: Banks) -> int:
         """The logarithm of the cycles that the places of one cycle take: words that differ while their banks are the same."""
@@ -63,7 +67,7 @@ class Pattern:
 
     def slots(self, conflicts: int = 0) -> float:
         """Issue slots of a thread for all accesses."""
-        return self.times * (1 + CYCLE_SLOTS * (self.cycles << conflicts))
+        return self.times * (1 + CYCLE_SLOTS * (self.cycles << conflicts)) + self.packing
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Side:
     def patterns(self, vector: Sequence[int], banks: Banks) -> list[Pattern]:
         """Fragment loads, then plain accesses from the widest; a copy has its one width."""
         widest = self._widest(vector, banks)
-        plain = [self._plain(width, banks) for width in ([widest] if self.fixed else range(widest, -1, -1))]
+        plain = [self._plain(vector, width, banks) for width in ([widest] if self.fixed else range(widest, -1, -1))]
         return [*self._fragments(vector, banks), *plain]
 
     def _widest(self, vector: Sequence[int], banks: Banks) -> int:
@@ -134,10 +138,24 @@ class Side:
             width += 1
         return width
 
-    def _plain(self, width: int, banks: Banks) -> Pattern:
+    def _plain(self, vector: Sequence[int], width: int, banks: Banks) -> Pattern:
         layout, size = self.layout, self.bits // 8
         lanes = min(len(layout.lane), log2(max(1, banks.row // (size << width))))
-        return Pattern(width, layout.lane[:lanes], layout.registers >> width, 1 << (len(layout.lane) - lanes))
+        cycles = 1 << (len(layout.lane) - lanes)
+        return Pattern(width, layout.lane[:lanes], layout.registers >> width, cycles, self._packing(vector[:width]))
+
+    def _packing(self, vector: Sequence[int]) -> float:
+        """Small elements that do not come as the registers of 32 bits hold them are packed anew; whole registers are renamed."""
+        registers = self.layout.register
+        if tuple(vector) == registers[: len(vector)] and len(vector) >= self._packed:
+            return 0.0
+        words = self.layout.registers * self.bits / _WORD
+        return words if tuple(vector[: self._packed]) != registers[: self._packed] else words * _RENAMED
+
+    @property
+    def _packed(self) -> int:
+        """How many register bits choose the element within a register of 32 bits."""
+        return min(len(self.layout.register), log2(max(1, _WORD // self.bits)))
 
     def _fragments(self, vector: Sequence[int], banks: Banks) -> list[Pattern]:
         found = []
