@@ -45,19 +45,39 @@ class Direction:
         return not self.lane and not self.warp
 
 
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """The directions of a reduction, those within a lane first, then those within a warp.
+
+    `parts` says, for the bits of a place (register, lane and warp bits in this order) that are an own way along the axis, along
+    which directions they lead, as a mask. A place is on the far side of the directions that its bits lead along.
+    """
+
+    found: tuple[Direction, ...]
+    parts: tuple[tuple[int, int], ...]
+
+
 @lru_cache(maxsize=1024)
-def directions(layout: LinearLayout, axis: int) -> tuple[Direction, ...]:
-    """Along which differences a reduction over `axis` combines, those within a lane first, then within a warp."""
+def directions(layout: LinearLayout, axis: int) -> Directions:
+    """Along which differences a reduction over `axis` combines."""
     bases = layout.register + layout.lane + layout.warp
     image = f2.Span()
     found: list[Direction] = []
+    parts: list[tuple[int, int]] = []
     first_lane, first_warp = len(layout.register), len(layout.register) + len(layout.lane)
+    # Each of these vectors has a bit that no other has: its highest.
     for vector in f2.kernel([_without(layout, b, axis) for b in bases]):
-        if image.add(f2.apply(bases, vector)):
+        along = f2.apply(bases, vector)
+        pivot = vector.bit_length() - 1
+        led = image.solve(along)
+        if led is None:
+            led = 1 << len(found)
+            image.add(along)
             register = vector & ((1 << first_lane) - 1)
             lanes = vector >> first_lane & ((1 << len(layout.lane)) - 1)
-            found.append(Direction(register, lanes, vector >> first_warp, vector.bit_length() - 1))
-    return tuple(found)
+            found.append(Direction(register, lanes, vector >> first_warp, pivot))
+        parts.append((pivot, led))
+    return Directions(tuple(found), tuple(parts))
 
 
 def _without(layout: LinearLayout, basis: int, axis: int) -> int:
@@ -72,7 +92,7 @@ def _without(layout: LinearLayout, basis: int, axis: int) -> int:
 def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: LinearLayout) -> list[SSAValue]:
     """The reduction of tiles that stand in `layout`: its results in the slice that `layout.slice(op.axis)` gives, or as scalars."""
     work = _Reduction(context, op, list(operands), layout)
-    found = directions(layout, op.axis)
+    found = directions(layout, op.axis).found
     work.in_registers([d for d in found if d.local])
     shuffled = [d for d in found if d.lane and not d.warp] if context.machine.chip.shuffles else []
     for direction in shuffled:
@@ -159,12 +179,11 @@ class _Reduction:
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
 
     def through_shared(self, found: Sequence[Direction]) -> None:
-        """Every part is written at (element, part), and each thread reads all parts of its elements.
-
-        The part is told by the directions' pivots: no other direction or copy has that bit (`f2.kernel`).
-        """
+        """Every part is written at (element, part), and each thread reads all parts of its elements."""
         shift = len(found)
-        part = {d.pivot: 1 << i for i, d in enumerate(found)}
+        whole = directions(self.layout, self.op.axis)
+        first_bit = whole.found.index(found[0])
+        part = {bit: led >> first_bit & ((1 << shift) - 1) for bit, led in whole.parts}
         parts = tuple(1 << i for i in range(shift))
         target, first = self.target, len(self.layout.register)
         shape = (*target.shape, 1 << shift)
