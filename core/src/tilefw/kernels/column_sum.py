@@ -30,7 +30,7 @@ def _computed(name: str) -> str:
     """The type of the sums: wide enough for floats, and 32 or 64 bits that wrap for integers."""
     if dtype(name).is_float:
         return "fp64" if name == "fp64" else "fp32"
-    return name if dtype(name).bits == 64 else "int32"
+    return "int64" if dtype(name).bits == 64 else "int32"
 
 
 _COMPUTE = {"fp64": tl.float64, "fp32": tl.float32, "int64": tl.int64, "int32": tl.int32}

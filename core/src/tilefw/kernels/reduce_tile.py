@@ -124,8 +124,9 @@ def _farthest(x: np.ndarray, axis: Any) -> np.ndarray:
     return np.take_along_axis(x, np.expand_dims(np.abs(x).argmax(axis=axis), axis), axis).squeeze(axis)
 
 
+# Of a number and a NaN the extrema are the number.
 _NUMPY: dict[str, Callable[..., np.ndarray]] = {
-    "sum": np.sum, "product": np.prod, "max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin,
+    "sum": np.sum, "product": np.prod, "max": np.fmax.reduce, "min": np.fmin.reduce, "argmax": np.argmax, "argmin": np.argmin,
     "xor": np.bitwise_xor.reduce, "or": np.bitwise_or.reduce, "and": np.bitwise_and.reduce, "farthest": _farthest,
 }
 
