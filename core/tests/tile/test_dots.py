@@ -1,0 +1,184 @@
+"""Dots in the reference interpreter: exact on integers, and else bounds that hold for every order and every way matrix units sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilefw.api.dtypes import DTYPES, DType
+from tilefw.tile import numbers
+from tilefw.tile.accuracy import compare
+from tilefw.tile.evaluate_dot import dot
+from tilefw.tile.value import Value
+
+SIZES = st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 4))
+F32 = DTYPES["fp32"]
+
+
+def value(x: np.ndarray, err: np.ndarray | None = None) -> Value:
+    return Value(x.astype(np.float64)[None], None if err is None else err[None])
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, int], dtype: str, spread: int = 0) -> np.ndarray:
+    """Normal numbers times random powers of two, rounded to the format, in f64."""
+    return numbers.round_to(rng.standard_normal(shape) * np.exp2(rng.integers(-spread, spread + 1, shape)), DTYPES[dtype])
+
+
+def in_some_order(products: np.ndarray, acc: np.ndarray, rng: np.random.Generator, steps: str) -> np.ndarray:
+    """Products [M, K, N] and the accumulator summed in f32: products rounded first, or each fused, or cut in blocks of 8."""
+    total = acc.astype(np.float32)
+    order = rng.permutation(products.shape[1])
+    with np.errstate(all="ignore"):
+        if steps == "blocks":
+            for start in range(0, len(order), 8):
+                total = _cut(products[:, order[start : start + 8]].sum(1) + total.astype(np.float64))
+            return total
+        for k in order:
+            term = products[:, k].astype(np.float32) if steps == "separate" else products[:, k]
+            total = (total.astype(np.float64) + term).astype(np.float32)
+    return total
+
+
+def _cut(x: np.ndarray) -> np.ndarray:
+    """Rounded toward zero, as matrix units do."""
+    return numbers.round_to(x, F32, "rtz").astype(np.float32)
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["fp16", "bf16", "fp8e4nv", "fp8e5", "fp32"]),
+       steps=st.sampled_from(["separate", "fused", "blocks"]), spread=st.integers(0, 6))
+def test_no_way_of_summing_leaves_the_bound(sizes, seed, dtype, steps, spread) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    a, b, acc = drawn(rng, (m, k), dtype, spread), drawn(rng, (k, n), dtype, spread), drawn(rng, (m, n), "fp32", spread)
+    expected = dot(value(a), value(b), value(acc), F32)
+    got = in_some_order(a[:, :, None] * b[None], acc, rng, steps)
+    assert compare(got, expected).wrong == 0
+
+
+def _to_tf32(x: np.ndarray, way: str) -> np.ndarray:
+    return numbers.round_to(x, _TF32, "rtz" if way == "cut" else "rtne")
+
+
+_TF32 = DType("tf32", "float", 19, "tf32", None, 8, 10, 127, "ieee")
+
+
+def _parts(x: np.ndarray, count: int, format, way: str) -> list[np.ndarray]:
+    found = []
+    for _ in range(count):
+        part = numbers.round_to(x, format, "rtz" if way == "cut" else "rtne")
+        found.append(part)
+        x = x - part
+    return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), precision=st.sampled_from(["tf32", "tf32x3", "bf16x3", "bf16x6"]),
+       way=st.sampled_from(["cut", "rounded"]), spread=st.integers(0, 40))
+def test_no_way_of_taking_factors_apart_leaves_the_bound(sizes, seed, precision, way, spread) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    a, b, acc = drawn(rng, (m, k), "fp32", spread), drawn(rng, (k, n), "fp32", spread), drawn(rng, (m, n), "fp32", spread)
+    format, count, most = {
+        "tf32": (_TF32, 1, 0), "tf32x3": (_TF32, 2, 1), "bf16x3": (DTYPES["bf16"], 2, 1), "bf16x6": (DTYPES["bf16"], 3, 2),
+    }[precision]
+    left, right = _parts(a, count, format, way), _parts(b, count, format, way)
+    terms = [left[i][:, :, None] * right[j][None] for i in range(count) for j in range(count) if i + j <= most]
+    expected = dot(value(a), value(b), value(acc), F32, precision=precision)
+    got = in_some_order(np.concatenate(terms, axis=1), acc, rng, "blocks")
+    assert compare(got, expected).wrong == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), precision=st.sampled_from(["ieee", "tf32"]), often=st.floats(0, 0.3))
+def test_infinities_and_nan_come_out_as_products_and_sums_make_them(sizes, seed, precision, often) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0])
+    a, b, acc = (np.where(rng.random(s) < often, rng.choice(special, s), drawn(rng, s, "fp16"))
+                 for s in ((m, k), (k, n), (m, n)))
+    expected = dot(value(a), value(b), value(acc), F32, precision=precision)
+    with np.errstate(all="ignore"):
+        products = a[:, :, None] * b[None]
+    got = in_some_order(products, acc, rng, "fused")
+    found = compare(got, expected)
+    assert found.wrong == 0
+    assert found.free_fraction == 0.0
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_integers_are_exact_and_wrap(unsigned: bool) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((3, 300), (300, 5)))
+    acc = rng.integers(-(2**31), 2**31, (3, 5)).astype(np.int32)
+    found = dot(Value(a[None]), Value(b[None]), Value(acc[None]), DTYPES["int32"], unsigned=unsigned)
+    wide = (a.view(np.uint8), b.view(np.uint8)) if unsigned else (a, b)
+    exact = wide[0].astype(np.int64) @ wide[1].astype(np.int64) + acc
+    assert found.free is None and (found.x[0] == exact.astype(np.int32)).all()
+
+
+def test_small_whole_numbers_are_exact() -> None:
+    """No order rounds them, whatever the precision: they fit tf32 and bf16."""
+    rng = np.random.default_rng(0)
+    a, b, acc = (rng.integers(-8, 9, shape).astype(np.float64) for shape in ((16, 32), (32, 16), (16, 16)))
+    for precision in ("ieee", "tf32", "bf16x3"):
+        found = dot(value(a), value(b), value(acc), F32, precision=precision)
+        assert found.free is None and (found.err is None or found.err.max() < 1e-300)  # but for the sign of a zero
+        assert (found.x[0] == a @ b + acc).all()
+
+
+def test_the_bound_is_tight_enough_to_miss_nothing() -> None:
+    """A column left out, or an accumulator of f16, is out of bounds; so are tf32 operands where ieee was asked for."""
+    rng = np.random.default_rng(0)
+    a, b = drawn(rng, (32, 256), "fp16"), drawn(rng, (256, 32), "fp16")
+    acc = np.zeros((32, 32))
+    found = dot(value(a), value(b), value(acc), F32)
+    assert compare((a[:, 1:] @ b[1:]).astype(np.float32), found).wrong > 1000
+    narrow = np.zeros((32, 32), np.float16)
+    for k in range(256):
+        narrow += a[:, k : k + 1].astype(np.float16) * b[k].astype(np.float16)
+    assert compare(narrow.astype(np.float32), found).wrong > 500
+    wide_a, wide_b = drawn(rng, (32, 256), "fp32"), drawn(rng, (256, 32), "fp32")
+    cut = (_to_tf32(wide_a, "cut") @ _to_tf32(wide_b, "cut")).astype(np.float32)
+    assert compare(cut, dot(value(wide_a), value(wide_b), value(acc), F32)).wrong > 500
+    assert compare(cut, dot(value(wide_a), value(wide_b), value(acc), F32, precision="tf32")).wrong == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), precision=st.sampled_from(["ieee", "tf32"]))
+def test_errors_of_the_operands_are_carried(sizes, seed, precision) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    shapes = ((m, k), (k, n), (m, n))
+    a, b, acc = (rng.standard_normal(shape) for shape in shapes)
+    ea, eb, ec = (np.where(rng.random(shape) < 0.5, rng.random(shape) * 1e-3, 0.0) for shape in shapes)
+    expected = dot(value(a, ea), value(b, eb), value(acc, ec), F32, precision=precision)
+    moved = [x + rng.choice((-1.0, 1.0), x.shape) * e for x, e in ((a, ea), (b, eb), (acc, ec))]
+    if precision == "tf32":
+        moved[:2] = [_to_tf32(x, "cut") for x in moved[:2]]
+    got = in_some_order(moved[0][:, :, None] * moved[1][None], moved[2], rng, "fused")
+    assert compare(got, expected).wrong == 0
+
+
+def test_an_unbounded_operand_leaves_its_row_or_column_open() -> None:
+    a, b = np.ones((3, 4)), np.ones((4, 2))
+    ea, eb = np.zeros((3, 4)), np.zeros((4, 2))
+    ea[1, 2], eb[0, 1] = np.inf, np.inf
+    found = dot(value(a, ea), value(b, eb), value(np.zeros((3, 2))), F32)
+    assert found.free is not None
+    assert found.free[0].tolist() == [[False, True], [True, True], [False, True]]
+
+
+def test_an_accumulator_that_some_order_overflows_is_open() -> None:
+    a, b = np.array([[300.0, 300.0, 1.0]]), np.array([[200.0], [-200.0], [3.0]])
+    assert dot(value(a), value(b), value(np.zeros((1, 1))), DTYPES["fp16"]).free is not None
+    assert dot(value(a), value(b), value(np.zeros((1, 1))), F32).free is None
+
+
+def test_batches_and_programs_are_independent() -> None:
+    rng = np.random.default_rng(0)
+    a, b, acc = (rng.standard_normal(shape) for shape in ((2, 3, 4, 8), (1, 3, 8, 5), (2, 3, 4, 5)))
+    found = dot(Value(a), Value(b), Value(acc), F32)
+    np.testing.assert_allclose(found.x, np.einsum("pbmk,qbkn->pbmn", a, b) + acc, rtol=1e-12)
