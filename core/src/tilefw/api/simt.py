@@ -93,7 +93,7 @@ class SimtBackend(Backend):
 
         chip = self.chip(options)
         return (
-            *lane_passes(Machine(chip.description, options.num_warps), options.num_stages),
+            *lane_passes(Machine(chip.description, options.num_warps), options.num_stages, "disjoint" in options.facts),
             LaneToMachine(chip, self.target.name),
             *self.machine_passes(options),
         )

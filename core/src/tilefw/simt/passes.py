@@ -6,13 +6,18 @@ from xdsl.passes import ModulePass
 
 from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.description import Machine
+from tilefw.simt.pipeline import PipelineLoops
 from tilefw.simt.place_shared import PlaceShared
 from tilefw.simt.tile_to_lane import TileToLane
 
 
-def lane_passes(machine: Machine, num_stages: int) -> tuple[ModulePass, ...]:
-    """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep."""
+def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:
+    """The passes for a kernel of `machine.warps` warps; loops that feed a dot run `num_stages` iterations deep.
+
+    `disjoint`: buffers of different arguments do not overlap.
+    """
     return (
+        PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
         InsertBarriers(),

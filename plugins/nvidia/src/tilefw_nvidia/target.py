@@ -37,6 +37,7 @@ SM80 = TargetInfo(
     aliases=("nvidia-a100",),
     capabilities=CAPABILITIES,
     limits=SM80_LIMITS,
+    wants=frozenset({"disjoint"}),  # loads of a pipeline move over stores to other buffers
 )
 
 TARGETS = (SM80,)
