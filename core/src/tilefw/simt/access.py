@@ -124,9 +124,9 @@ class Addressing:
 
     # Blocks.
 
-    def block(self, op: BlockAccess, layout: LinearLayout, width: int | None = None) -> Placed:
-        """The accesses of a block, each `width` elements (by default as many as it can take)."""
-        width = self.accesses.best_width(op, layout) if width is None else width
+    def block(self, op: BlockAccess, layout: LinearLayout) -> Placed:
+        """The accesses of a block."""
+        width = self.accesses.access_width(op, layout)
         indices = self._indices(op, layout, width)
         address, slots, immediates = self._registers(op, indices)
         return Placed(address, self._bounds(op, indices), width, slots, immediates)
@@ -246,23 +246,18 @@ class Addressing:
     # Addresses computed one by one.
 
     def computed(
-        self, op: PointerOp, layout: LinearLayout, pointer: SSAValue, offsets: SSAValue | None, mask: SSAValue | None,
-        width: int | None = None,
+        self, op: PointerOp, layout: LinearLayout, pointer: SSAValue, offsets: SSAValue | None, mask: SSAValue | None
     ) -> Placed:
-        """The accesses at a tile of pointers, or at offsets from one: of each wide access the first element's address."""
+        """The accesses at pointers, or at offsets from one, which come once an access, as the mask does."""
         b = self.builder
-        width = self.accesses.best_width(op, layout) if width is None else width
-        firsts = range(0, layout.registers, width)
-        n = len(firsts)
-        if offsets is None:
-            address = b.pick(pointer, firsts)
-        else:
+        width = self.accesses.access_width(op, layout)
+        n = layout.registers // width
+        address = pointer
+        if offsets is not None:
             size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
             # Element by element in loops: what a loop does not change (most often the offsets) is then scaled before it.
-            groups = [[f] for f in firsts] if b.in_loop and n <= _APART else [list(firsts)]
+            groups = [[k] for k in range(n)] if b.in_loop and n <= _APART else [list(range(n))]
             address = b.join(
                 [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
             )
-        if mask is not None and types.shape_of(mask.type)[0] > 1:
-            mask = b.pick(mask, firsts)
         return Placed(address, mask, width, range(n), [0] * n)

@@ -87,6 +87,33 @@ class Accesses:
                 best = max(best, min(run, self.width(op, d)))
         return best
 
+    def needs(self, op: AccessOp, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+        """The tiles that an access in `layout` needs, each with its layout: addresses and mask at each access's first element."""
+        firsts = layout
+        if not isinstance(op, BlockAccess):
+            firsts = first_elements(layout, self.access_width(op, layout))
+        once = (op.pointer, op.offsets, op.mask) if not isinstance(op, BlockAccess) else ()
+        tiles = [v for v in op.operands if types.is_tile(v.type)]
+        return [(v, firsts if any(v is o for o in once) else layout) for v in tiles]
+
+    def access_width(self, op: AccessOp, layout: LinearLayout) -> int:
+        """How many elements one access takes. Raises UnsupportedError (TFW0618) for a copy that the chip has none for."""
+        width = self.best_width(op, layout)
+        return width if not isinstance(op, CopyOp | CopyBlockOp) else self._copy_width(op, width)
+
+    def _copy_width(self, op: CopyOp | CopyBlockOp, width: int) -> int:
+        chip = self.machine.chip
+        size = types.dtype_of(accessed_type(op)).storage_bits // 8
+        while width * size not in chip.copy_bytes:
+            if width == 1:
+                sizes = ", ".join(map(str, chip.copy_bytes)) or "none"
+                raise UnsupportedError(
+                    f"no asynchronous copy of {chip.name} is as narrow as this access allows (bytes at once: {sizes})",
+                    code="TFW0618", place=place_of(op),
+                )
+            width //= 2
+        return width
+
     def cost(self, op: AccessOp, layout: LinearLayout) -> float:
         """Issue slots and sectors of all a thread's accesses in a layout."""
         width = self.best_width(op, layout)
@@ -139,6 +166,11 @@ def accessed_value(op: Operation) -> SSAValue | None:
 def accessed_type(op: AccessOp) -> Attribute:
     """The type of all accessed elements together."""
     return op.block_type if isinstance(op, BlockAccess) else op.value_type
+
+
+def first_elements(layout: LinearLayout, width: int) -> LinearLayout:
+    """Every `width`-th register: where the accesses of a layout begin. It does not cover the tile."""
+    return LinearLayout(layout.shape, layout.register[log2(width) :], layout.lane, layout.warp)
 
 
 def layout_run(layout: LinearLayout, dim: int) -> int:

@@ -5,8 +5,8 @@
 3. Demands run backward through the program. Effects make the first: a store wants its operands in the home of what it stores, or
    coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An asynchronous copy
    takes its coalesced layout; a store to shared memory the home of its value.
-4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from the home,
-   whichever is cheaper (`assign_costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for each
+4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
+   home, whichever is cheaper (`assign_costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for each
    layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and cheap
    slices (indices, masks, bounds, small loads) are repeated instead.
 5. Carried values and results of branches stand in their home only, converted where they are wanted otherwise; integers and
@@ -21,7 +21,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilefw.simt.accesses import Accesses
+from tilefw.simt.accesses import Accesses, AccessOp
 from tilefw.simt.assign_classes import Carried, Classes, carried
 from tilefw.simt.assign_costs import Costs, fixed
 from tilefw.simt.assign_homes import Homes
@@ -29,7 +29,6 @@ from tilefw.simt.atoms import DotLayouts
 from tilefw.simt.description import Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.transfer import operand_layouts
 from tilefw.tile import ops, types
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dot_op import DotOp
@@ -84,18 +83,19 @@ class Assignment:
             self._control(op)
         elif isinstance(op, ops.StoreOp | ops.StoreBlockOp):
             if types.is_tile(op.value.type):
-                self.layouts[op] = layout = self._store_layout(op)
-                for operand in op.operands:
-                    self._want(operand, layout)
+                self._access(op, self._store_layout(op))
         elif isinstance(op, CopyOp | CopyBlockOp):
-            self.layouts[op] = layout = self.accesses.coalesced(op)
-            for operand in op.operands:
-                self._want(operand, layout)
+            self._access(op, self.accesses.coalesced(op))
         elif isinstance(op, StoreSharedOp):
             self.layouts[op] = self.homes.of(op.value)
             self._want(op.value, self.layouts[op])
         elif op.results and not isinstance(op, YieldOp | ConditionOp):
             self._result(op)
+
+    def _access(self, op: AccessOp, layout: LinearLayout) -> None:
+        self.layouts[op] = layout
+        for operand, its in self.accesses.needs(op, layout):
+            self._want(operand, its)
 
     def _store_layout(self, op: ops.StoreOp | ops.StoreBlockOp) -> LinearLayout:
         home, own = self.homes.of(op.value), self.accesses.coalesced(op)
@@ -119,7 +119,7 @@ class Assignment:
             made = [self.homes.natural(op)] if fixed(op) else self._choose(op, tiles[0], wanted)
             self._settle(tiles, made, wanted)
             for layout in made:
-                for operand, its in operand_layouts(op, layout):
+                for operand, its in self.costs.needs(op, layout):
                     self._want(operand, its)
 
     def _reduction(self, op: ReduceOp) -> None:

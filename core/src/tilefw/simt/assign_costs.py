@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import convert
-from tilefw.simt.accesses import Accesses
+from tilefw.simt.accesses import ACCESSES, Accesses
 from tilefw.simt.assign_homes import Homes
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.transfer import operand_layouts
@@ -51,10 +51,14 @@ class Costs:
     def converted(self, value: SSAValue, source: LinearLayout, target: LinearLayout) -> float:
         return self.plan(value, source, target).cost
 
+    def needs(self, op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+        """The tiles that an op needs, each with its layout, to give its result in `layout`."""
+        return self.accesses.needs(op, layout) if isinstance(op, ACCESSES) else operand_layouts(op, layout)
+
     def slice(self, op: Operation, layout: LinearLayout, depth: int = 0) -> float:
         """The cost of computing an op's result in a layout, with what it needs."""
         cost = self._own(op, layout)
-        for operand, its in operand_layouts(op, layout):
+        for operand, its in self.needs(op, layout):
             cost += self.operand(operand, its, depth + 1)
         return cost
 

@@ -30,7 +30,7 @@ class _Use:
 
 
 def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -> dict[SSAValue, SharedLayout]:
-    """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` and `copy_width` do."""
+    """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` does."""
     uses: dict[SSAValue, _Use] = {}
     for op in function.walk():
         if isinstance(op, AllocSharedOp):
@@ -41,7 +41,7 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -
             uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
         elif isinstance(op, CopyOp | CopyBlockOp):
             layout = assignment.layouts[op]
-            uses[buffer_of(op.view, op)].copies.append((layout, copy_width(op, layout, assignment, machine)))
+            uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
     return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
 
 
@@ -60,18 +60,3 @@ def buffer_of(view: SSAValue, user: Operation) -> SSAValue:
         message = "a shared buffer comes from one allocation, not through branches or loops"
         raise UnsupportedError(message, code="TFW0614", place=place_of(user))
     return view
-
-
-def copy_width(op: CopyOp | CopyBlockOp, layout: LinearLayout, assignment: Assignment, machine: Machine) -> int:
-    """How many elements one asynchronous copy takes. Raises UnsupportedError (TFW0618) where the chip has none so narrow."""
-    size = types.dtype_of(op.view.type.element).storage_bits // 8  # type: ignore[attr-defined]
-    width = assignment.accesses.best_width(op, layout)
-    while width * size not in machine.chip.copy_bytes:
-        if width == 1:
-            sizes = ", ".join(map(str, machine.chip.copy_bytes)) or "none"
-            raise UnsupportedError(
-                f"no asynchronous copy of {machine.chip.name} is as narrow as this access allows (bytes at once: {sizes})",
-                code="TFW0618", place=place_of(op),
-            )
-        width //= 2
-    return width

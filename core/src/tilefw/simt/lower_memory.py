@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.access import Placed
+from tilefw.simt.accesses import PointerOp, first_elements
 from tilefw.simt.context import LoweringContext
 from tilefw.simt.layout import LinearLayout, log2
 from tilefw.tile import ops, types
@@ -20,12 +21,12 @@ _HINTS = ("cache", "eviction", "volatile")
 def load(context: LoweringContext, op: ops.LoadOp) -> None:
     """In each layout anew; a scalar load is one uniform read."""
     for layout in context.layouts(op.results[0]):
-        mask = None if op.mask is None else context.get(op.mask, layout)
-        other = None if op.other is None else context.get(op.other, layout)
         if layout is None:
+            mask = None if op.mask is None else context.scalars[op.mask]
             placed = Placed(_scalar_address(context, op), mask, 1, range(1), [0])
         else:
-            placed = _computed(context, op, layout, mask)
+            placed = computed(context, op, layout)
+        other = None if op.other is None else context.get(op.other, layout)
         context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.pointer))
 
 
@@ -42,8 +43,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
     """One of the threads that hold an element stores it."""
     if types.is_tile(op.value.type):
         layout = context.assignment.layouts[op]
-        mask = None if op.mask is None else context.get(op.mask, layout)
-        placed, value = _computed(context, op, layout, mask), context.get(op.value, layout)
+        placed, value = computed(context, op, layout), context.get(op.value, layout)
     else:
         builder, machine = context.builder, context.machine
         layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.warps))
@@ -64,10 +64,11 @@ def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
     context.builder.insert(lane.BarrierOp.create())
 
 
-def _computed(context: LoweringContext, op: ops.LoadOp | ops.StoreOp, layout: LinearLayout, mask: SSAValue | None) -> Placed:
-    pointer = context.get(op.pointer, layout)
-    offsets = None if op.offsets is None else context.get(op.offsets, layout)
-    return context.address.computed(op, layout, pointer, offsets, mask)
+def computed(context: LoweringContext, op: PointerOp, layout: LinearLayout) -> Placed:
+    """The accesses of a tile access with an address for each."""
+    firsts = first_elements(layout, context.assignment.accesses.access_width(op, layout))
+    offsets, mask = (None if v is None else context.get(v, firsts) for v in (op.offsets, op.mask))
+    return context.address.computed(op, layout, context.get(op.pointer, firsts), offsets, mask)
 
 
 def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> SSAValue:

@@ -9,10 +9,9 @@ from xdsl.ir import SSAValue
 
 from tilefw.simt import lane, shared_access
 from tilefw.simt.access import Placed
-from tilefw.simt.assign_shared import copy_width
 from tilefw.simt.context import LoweringContext, SharedView
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.lower_memory import argument_of, hints
+from tilefw.simt.lower_memory import argument_of, computed, hints
 from tilefw.simt.places import place_of
 from tilefw.simt.values import bits_of
 from tilefw.tile import types
@@ -66,18 +65,13 @@ def write(context: LoweringContext, op: StoreSharedOp) -> None:
 def copy_block(context: LoweringContext, op: CopyBlockOp) -> None:
     """A block, straight to its place in the buffer."""
     layout = context.assignment.layouts[op]
-    width = copy_width(op, layout, context.assignment, context.machine)
-    _copy(context, op, layout, context.address.block(op, layout, width), op.base)
+    _copy(context, op, layout, context.address.block(op, layout), op.base)
 
 
 def copy(context: LoweringContext, op: CopyOp) -> None:
     """Elements at computed addresses."""
     layout = context.assignment.layouts[op]
-    width = copy_width(op, layout, context.assignment, context.machine)
-    pointer = context.get(op.pointer, layout)
-    offsets = None if op.offsets is None else context.get(op.offsets, layout)
-    mask = None if op.mask is None else context.get(op.mask, layout)
-    _copy(context, op, layout, context.address.computed(op, layout, pointer, offsets, mask, width), op.pointer)
+    _copy(context, op, layout, computed(context, op, layout), op.pointer)
 
 
 def _copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
