@@ -20,12 +20,14 @@ _ACCUMULATORS = {"fp16": tl.float16, "fp32": tl.float32, "fp64": tl.float64}
 def activate(x, ACTIVATION: tl.constexpr):
     """One of `operands.ACTIVATIONS`."""
     if ACTIVATION == "relu":
-        return tl.maximum(x, 0.0)
-    if ACTIVATION == "gelu":
-        return 0.5 * x * (1.0 + tl.erf(x * SQRT_HALF))
-    if ACTIVATION == "silu":
-        return x * tl.sigmoid(x)
-    return x
+        result = tl.maximum(x, 0.0)
+    elif ACTIVATION == "gelu":
+        result = 0.5 * x * (1.0 + tl.erf(x * SQRT_HALF))
+    elif ACTIVATION == "silu":
+        result = x * tl.sigmoid(x)
+    else:
+        result = x
+    return result
 
 
 @tilefw.jit

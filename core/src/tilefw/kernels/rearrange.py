@@ -15,25 +15,27 @@ from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 @tilefw.jit
 def rearranged(x, y, OPERATION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     if OPERATION == "trans":
-        return tl.trans(x)
-    if OPERATION == "permute":
-        return tl.permute(tl.reshape(x, (2, ROWS // 2, COLUMNS)), (2, 0, 1))
-    if OPERATION == "reshape":
-        return tl.reshape(x, (COLUMNS, ROWS))
-    if OPERATION == "broadcast":
-        return tl.broadcast_to(tl.expand_dims(x, 1), (ROWS, 4, COLUMNS))
-    if OPERATION == "join":
-        return tl.join(x, y)
-    if OPERATION == "split":
+        result = tl.trans(x)
+    elif OPERATION == "permute":
+        result = tl.permute(tl.reshape(x, (2, ROWS // 2, COLUMNS)), (2, 0, 1))
+    elif OPERATION == "reshape":
+        result = tl.reshape(x, (COLUMNS, ROWS))
+    elif OPERATION == "broadcast":
+        result = tl.broadcast_to(tl.expand_dims(x, 1), (ROWS, 4, COLUMNS))
+    elif OPERATION == "join":
+        result = tl.join(x, y)
+    elif OPERATION == "split":
         even, odd = tl.split(tl.reshape(x, (ROWS, COLUMNS // 2, 2)))
-        return tl.join(odd, even)
-    if OPERATION == "interleave":
-        return tl.interleave(x, y)
-    if OPERATION == "cat":
-        return tl.cat(x, y)
-    if OPERATION == "flip_rows":
-        return tl.flip(x, 0)
-    return tl.flip(x, 1)
+        result = tl.join(odd, even)
+    elif OPERATION == "interleave":
+        result = tl.interleave(x, y)
+    elif OPERATION == "cat":
+        result = tl.cat(x, y)
+    elif OPERATION == "flip_rows":
+        result = tl.flip(x, 0)
+    else:
+        result = tl.flip(x, 1)
+    return result
 
 
 @tilefw.jit

@@ -38,25 +38,26 @@ def further(near, near_index, far, far_index):
 @tilefw.jit
 def reduced(x, index, OPERATION: tl.constexpr, AXIS: tl.constexpr, KEEP_DIMS: tl.constexpr):
     if OPERATION == "sum":
-        return tl.sum(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "max":
-        return tl.max(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "min":
-        return tl.min(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "argmax":
-        return tl.argmax(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "argmin":
-        return tl.argmin(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "xor":
-        return tl.xor_sum(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "or":
-        return tl.reduce_or(x, axis=AXIS, keep_dims=KEEP_DIMS)
-    if OPERATION == "and":
-        return tl.reduce(x, AXIS, both, keep_dims=KEEP_DIMS)
-    if OPERATION == "product":
-        return tl.reduce(x, AXIS, multiply, keep_dims=KEEP_DIMS)
-    value, _ = tl.reduce((x, index), AXIS, further, keep_dims=KEEP_DIMS)
-    return value
+        result = tl.sum(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "max":
+        result = tl.max(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "min":
+        result = tl.min(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "argmax":
+        result = tl.argmax(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "argmin":
+        result = tl.argmin(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "xor":
+        result = tl.xor_sum(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "or":
+        result = tl.reduce_or(x, axis=AXIS, keep_dims=KEEP_DIMS)
+    elif OPERATION == "and":
+        result = tl.reduce(x, AXIS, both, keep_dims=KEEP_DIMS)
+    elif OPERATION == "product":
+        result = tl.reduce(x, AXIS, multiply, keep_dims=KEEP_DIMS)
+    else:
+        result, _ = tl.reduce((x, index), AXIS, further, keep_dims=KEEP_DIMS)
+    return result
 
 
 @tilefw.jit
