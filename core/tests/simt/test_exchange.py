@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, PLAIN
 from random_layouts import pairs
@@ -18,7 +18,8 @@ from tilefw.simt import convert, exchange, lane
 from tilefw.simt.access import Addressing
 from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.layout import LinearLayout, blocked
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.shuffle import shuffle
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import types
 
@@ -53,7 +54,9 @@ class _Barriers(LaneBuilder):
         return op
 
 
-def converted(source: LinearLayout, target: LinearLayout, name: str, chip: ChipDescription, flip: int) -> np.ndarray:
+def converted(
+    source: LinearLayout, target: LinearLayout, name: str, chip: ChipDescription, flip: int, plan: convert.Plan
+) -> np.ndarray:
     """What the threads hold in the end, as (threads, registers)."""
     element, dtype = TYPES[name]
     machine = Machine(chip, 1 << len(source.warp))
@@ -62,8 +65,6 @@ def converted(source: LinearLayout, target: LinearLayout, name: str, chip: ChipD
     context = Context(builder, Addressing(builder, {}, None, types.i64, 16), machine)  # type: ignore[arg-type]
     index = context.address.index(source)
     value = _made(builder, index, name, element)
-    bits = 64 if name == "i64" else 8 if name == "i1" else int(name[1:])
-    plan = convert.plan(source, target, bits, chip, flip)
     result = exchange.emit(context, value, plan, source, target)
     _store(context, result, block.args[0], target.registers, np.dtype(dtype).itemsize)
     builder.insert(ReturnOp())
@@ -116,4 +117,15 @@ def test_any_layout_becomes_any_other(layouts, name, chip, data):
     source, target = layouts
     axis = data.draw(st.none() | st.integers(0, len(source.shape) - 1))
     flip = 0 if axis is None else source.flipped(axis)
-    assert (converted(source, target, name, CHIPS[chip], flip) == expected(target, name, flip)).all()
+    plan = convert.plan(source, target, int(name[1:]), CHIPS[chip], flip)
+    assert (converted(source, target, name, CHIPS[chip], flip, plan) == expected(target, name, flip)).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs(), st.sampled_from(sorted(TYPES)), st.data())
+def test_shuffles_are_right_where_they_are_not_the_cheapest_too(layouts, name, data):
+    source, target = layouts
+    flip = data.draw(st.sampled_from([0, *(source.flipped(d) for d in range(len(source.shape)))]))
+    plan = shuffle(source, target, max(8, int(name[1:])), flip)
+    assume(plan is not None)
+    assert (converted(source, target, name, CHIPS["shuffles"], flip, plan) == expected(target, name, flip)).all()

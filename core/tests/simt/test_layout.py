@@ -42,6 +42,39 @@ def test_an_inverse_undoes(order, additions):
     assert f2.compose(matrix, inverse) == tuple(1 << i for i in range(6))
 
 
+@given(columns, columns)
+def test_an_intersection_holds_what_both_spans_hold(a, b):
+    common = f2.intersection(a, b)
+    assert len(common) == f2.rank(common) == f2.rank(a) + f2.rank(b) - f2.rank((*a, *b))
+    assert all(v in f2.Span(a) and v in f2.Span(b) for v in common)
+
+
+@given(columns)
+def test_completion_spans_everything_with_plain_bits(matrix):
+    added = f2.complete(matrix, 8)
+    assert f2.rank((*matrix, *added)) == 8 == f2.rank(matrix) + len(added)
+    assert all(a.bit_count() == 1 for a in added)
+
+
+@given(columns, st.randoms())
+def test_the_echelon_form_is_that_of_the_span(matrix, random):
+    form = f2.echelon(matrix)
+    assert len(form) == f2.rank(matrix) == f2.rank((*form, *matrix))
+    mixed = list(matrix)
+    random.shuffle(mixed)
+    for i in range(1, len(mixed)):
+        mixed[i] ^= mixed[random.randrange(i)]
+    assert f2.echelon(mixed) == form
+
+
+@given(columns)
+def test_a_right_inverse_is_undone_by_the_matrix(matrix):
+    whole = (*matrix, *f2.complete(matrix, 8))
+    assert f2.compose(whole, f2.right_inverse(whole, 8)) == f2.identity(8)
+    assert f2.transpose(f2.transpose(whole, 8), len(whole)) == whole
+    assert f2.table(whole[:5]) == tuple(f2.apply(whole[:5], x) for x in range(32))
+
+
 shapes = st.lists(st.sampled_from([1, 2, 4, 16]), min_size=1, max_size=3).map(tuple)
 
 

@@ -56,7 +56,7 @@ def slots(side: Side, shared: SharedLayout) -> float:
 @settings(max_examples=300, deadline=None)
 @given(pairs(most_warps=2), st.sampled_from([8, 16, 32, 64]))
 def test_a_writer_and_a_reader_never_cost_more_than_their_common_vector_without_conflicts(layouts, bits):
-    """The theorem: two sides that both take their common vector need no conflicts. Others are chosen only where they are cheaper."""
+    """The theorem: two sides that both take their common vector need no conflicts. Others are chosen only where cheaper."""
     banks = banks_of(PLAIN)
     writer, reader = (side(layout, bits, banks) for layout in layouts)
     common = f2.intersection(layouts[0].register, layouts[1].register)[: log2(16 * 8 // bits)]

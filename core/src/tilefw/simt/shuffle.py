@@ -175,12 +175,11 @@ def _send(columns: list[_Place], lane_bits: int) -> list[int]:
     """The register that a thread gives in the round of ρ = 0, as a function of its own index: one column a thread bit."""
     # Warp bits stay what they are, so that columns are told apart by them too.
     places = [p.lane | (1 << i if i >= lane_bits else 0) for i, p in enumerate(columns)]
-    span = f2.Span(places)
-    send = []
-    for i in range(len(columns)):
-        used = span.solve(1 << i)
-        send.append(0 if used is None else f2.apply([p.register for p in columns], used))
-    return send
+    # Lanes that no thread asks may give anything.
+    span = f2.Span((*places, *f2.complete(places, len(columns))))
+    registers = [p.register for p in columns] + [0] * len(columns)
+    asked = [span.solve(1 << i) for i in range(len(columns))]
+    return [f2.apply(registers, used) for used in asked if used is not None]
 
 
 def _rounds(
