@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -185,11 +185,57 @@ def test_a_misspelt_argument_is_suggested() -> None:
     assert caught.value.help == "did you mean `BLOCK` instead of `BLOK`?"
 
 
-@pytest.mark.parametrize("value", [[1, 2], (1, 2), {}, object(), np.float32, 1j])
+@pytest.mark.parametrize("value", [[1, 2], {}, object(), np.float32, 1j])
 def test_arguments_of_other_types_are_launch_errors(value: Any) -> None:
     with pytest.raises(LaunchError, match=r"cannot take (a|the) .* as `n`") as caught:
         kernel[(1,)](X, value, 0.5, BLOCK=8)
     assert caught.value.code == "TFW0302"
+
+
+class View(NamedTuple):
+    """An array and how to walk it."""
+
+    ptr: Any
+    stride: Any
+    scale: Any = None
+
+
+@tilefw.jit
+def gather_views(source, into, pairs, N: tl.constexpr, rest=()):
+    index = tl.arange(0, N)
+    x = tl.load(source.ptr + index * source.stride)
+    for i in tl.static_range(len(pairs)):
+        ptr, factor = pairs[i]
+        x += tl.load(ptr + index) * factor
+    if source.scale is not None:
+        x *= source.scale
+    tl.static_assert(len(rest) == 0 and into[2] is None)
+    tl.store(into.ptr + index * into.stride, x)
+
+
+def test_tuples_are_passed_item_by_item() -> None:
+    x, ones, out = np.arange(32, dtype=np.float32), np.ones(16, np.float32), np.zeros(16, np.float32)
+    bound, _ = bind(gather_views, (View(x, 2, 0.5), View(out, 1), ((ones, 3), (ones, 16))), {"N": 16})
+    signature, constexprs, values = specialize(gather_views, bound)
+    assert signature == {
+        "source.ptr": "*fp32:16", "source.stride": "i32", "source.scale": "fp32", "into.ptr": "*fp32:16", "into.stride": "i32:1",
+        "pairs.0.0": "*fp32:16", "pairs.0.1": "i32", "pairs.1.0": "*fp32:16", "pairs.1.1": "i32:16",
+    }
+    assert constexprs == {
+        "source.*": ("ptr", "stride", "scale"), "into.*": ("ptr", "stride", "scale"), "into.scale": None, "N": 16, "rest": (),
+    }
+    assert list(values) == list(signature)
+    for scale, factor in ((0.5, 0.5), (None, 1.0)):
+        gather_views[(1,)](View(x, 2, scale), View(out, 1), ((ones, 3), (ones, 16)), N=16, target="reference")
+        assert np.array_equal(out, (x[::2] + 19) * factor)
+
+
+def test_a_tuple_is_as_fit_as_its_items() -> None:
+    with pytest.raises(LaunchError, match=r"cannot take a list as `n\.1`") as caught:
+        kernel[(1,)](X, (2, [1]), 0.5, BLOCK=8)
+    assert caught.value.code == "TFW0302"
+    with pytest.raises(LaunchError, match=r"argument `n.0.0` of kernel `kernel`: 18446744073709551616 does not fit 64 bits"):
+        kernel[(1,)](X, ((2**64,), 2), 0.5, BLOCK=8)
 
 
 def test_an_integer_beyond_64_bits_is_a_launch_error() -> None:

@@ -18,7 +18,8 @@ def build_module(
 
     `signature` gives every run-time parameter its type in Triton's spelling: `*fp32` or `*fp32:16` (pointer, to an address
     divisible by 16), `i32`, `i32:16`, `u8`, `fp32`; `i32:1` is the constant 1 and no parameter of the function. Pointers
-    carry no fact but the one written. Parameters absent from it are in `constexprs` (None arguments too) or have defaults.
+    carry no fact but the one written. Parameters absent from it are in `constexprs` (None arguments too) or have defaults. Items
+    of tuples stand under dotted names (`parameters.py`).
     Raises CompileError with the place in the user's source. `context` is accepted for callers that keep an xDSL context;
     building needs none.
     """

@@ -12,29 +12,27 @@ from xdsl.ir import Attribute, Block, Region
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.activation import Activation
 from tilefw.frontend.builder import Builder, name_value
+from tilefw.frontend.parameters import bound_parameters, is_runtime
 from tilefw.frontend.source import KernelSource
-from tilefw.frontend.specialize import Specialization, parse
+from tilefw.frontend.specialize import Specialization
 from tilefw.frontend.statements import Statements
-from tilefw.frontend.values import Value, lowered
-from tilefw.language.constants import unwrap
+from tilefw.frontend.values import Value, lowered, transform
 from tilefw.tile.base import integer_attr, string_attr
 
 
 def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleOp:
     """See `tilefw.frontend.build_module`."""
     _refuse_parameters(kernel.source)
-    values = _parameters(kernel, signature, constexprs)
-    runtime = {name: value for name, value in values.items() if isinstance(value, Specialization)}
+    structures, values = bound_parameters(kernel, signature, constexprs)
+    runtime = {name: value for name, value in values.items() if is_runtime(value)}
     block = Block(arg_types=[lowered(fact.type) for fact in runtime.values()])
     builder = Builder(block, bool(kernel.debug))
     frame = Activation(kernel, builder)
-    arguments = dict(zip(runtime, block.args, strict=True))
-    for name, value in values.items():
-        if isinstance(value, Specialization):
-            name_value(arguments[name], name)
-            frame.scope.locals[name] = Value(arguments[name], value.type)
-        else:
-            frame.scope.locals[name] = value
+    for argument, (name, fact) in zip(block.args, runtime.items(), strict=True):
+        name_value(argument, name.replace(".", "_"))
+        values[name] = Value(argument, fact.type)
+    for name, structure in structures.items():
+        frame.scope.locals[name] = transform(structure, values.__getitem__)
         frame.scope.lines[name] = frame.source.tree.lineno
     frame.at(frame.source.tree)
     try:
@@ -70,32 +68,6 @@ def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Spe
     )
     function.location = frame.location(frame.source.tree)  # type: ignore[assignment]
     return function
-
-
-def _parameters(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> dict[str, Any]:
-    """Every parameter in order: a Specialization for run-time ones, the plain value for the others."""
-    known = list(kernel.signature.parameters)
-    for name in (*signature, *constexprs):
-        if name not in known:
-            raise CompileError(
-                f"kernel `{kernel.__name__}` has no parameter `{name}`", "TFW0119", note=f"its parameters are {', '.join(known)}"
-            )
-    values: dict[str, Any] = {}
-    for name, parameter in kernel.signature.parameters.items():
-        if name in constexprs:
-            values[name] = unwrap(constexprs[name])
-        elif name in signature:
-            fact = parse(signature[name], name)
-            values[name] = fact if fact.constant is None else fact.constant
-        elif parameter.default is not parameter.empty:
-            values[name] = unwrap(parameter.default)
-        else:
-            raise CompileError(
-                f"parameter `{name}` of kernel `{kernel.__name__}` has neither a type in the signature nor a constexpr value",
-                "TFW0119",
-                note="every parameter without a default needs one",
-            )
-    return values
 
 
 def _refuse_parameters(source: KernelSource) -> None:

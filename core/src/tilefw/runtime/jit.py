@@ -5,15 +5,16 @@ Nothing here loads xDSL, and NumPy comes only with the user's arrays: a launch t
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, overload
 
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
-from tilefw.language.constants import constexpr, unwrap
+from tilefw.language.constants import unwrap
 from tilefw.language.dtypes import dtype, pointer_type
 from tilefw.runtime.autotune import Autotuner, Config, autotune
 
@@ -45,6 +46,14 @@ class KernelParameter:
     @property
     def has_default(self) -> bool:
         return self.default is not inspect.Parameter.empty
+
+    def item(self, name: str) -> KernelParameter:
+        """This parameter as that of one item of its tuple, which has a dotted name."""
+        if name == self.name:
+            return self
+        made = copy.copy(self)
+        made.name = name
+        return made
 
 
 def _annotation(annotation: Any) -> str:
@@ -256,25 +265,36 @@ def _missing(kernel: JITFunction, name: str, keywords: Mapping[str, Any]) -> Lau
 def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """A launch's signature, its compile-time values, and its run-time values; raises LaunchError TFW0302 or TFW0303.
 
-    None, element types, functions and strings are compile-time values wherever they stand, as are constexpr parameters.
+    None, element types, functions and strings are compile-time values wherever they stand, as are constexpr parameters. The
+    items of a tuple are told one by one, as `pair.0` and `pair.1`; those of a named one by its fields, which `pair.*` lists.
     """
     signature: dict[str, str] = {}
     constexprs: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for parameter in kernel.params:
-        name, value = parameter.name, bound[parameter.name]
-        if isinstance(value, constexpr):
-            value = value.value
-        if parameter.is_constexpr or value is None:
-            constexprs[name] = _plain(value)
+        if parameter.is_constexpr:
+            constexprs[parameter.name] = _plain(unwrap(bound[parameter.name]))
             continue
-        kind = argument_type(kernel, parameter, value)
-        if kind is None:
-            constexprs[name] = value
-        else:
-            signature[name] = kind
-            values[name] = value
+        for name, value in items_of(parameter.name, unwrap(bound[parameter.name])):
+            kind = None if value is None or isinstance(value, tuple) else argument_type(kernel, parameter.item(name), value)
+            if kind is None:
+                constexprs[name] = value
+            else:
+                signature[name] = kind
+                values[name] = value
     return signature, constexprs, values
+
+
+def items_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """An argument under its parameter's name; a tuple item by item, each under a dotted name of its own."""
+    if not isinstance(value, tuple) or not value:
+        yield name, value
+        return
+    fields = getattr(value, "_fields", None)
+    if fields is not None:
+        yield f"{name}.*", tuple(fields)
+    for field, item in zip(fields or range(len(value)), value, strict=True):
+        yield from items_of(f"{name}.{field}", unwrap(item))
 
 
 def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str | None:
@@ -287,8 +307,8 @@ def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -
         return parameter.annotation or "fp32"
     if isinstance(value, str | dtype | JITFunction | ConstexprFunction):
         return None
-    if isinstance(value, tuple | list | dict | set):
-        help = "make it a tl.constexpr parameter, or pass its items one by one"
+    if isinstance(value, list | dict | set):
+        help = "pass a tuple, or make it a tl.constexpr parameter"
         raise _unfit(kernel, parameter, f"a {type(value).__name__}", help)
     return _array_type(kernel, parameter, value)
 
