@@ -44,6 +44,11 @@ class Work:
         given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
         return (*specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params}), launch)
 
+    def arguments(self, launch: Launch) -> list[Any]:
+        """The run-time arguments of a launch, in the order of the entry's parameters."""
+        signature = self.bound[0]
+        return [typed(launch.arguments[name]) for name, kind in signature.items() if not kind.endswith(":1")]
+
     @property
     def shown(self) -> str:
         return ", ".join(f"{k}={v}" for k, v in self.parameters.items())

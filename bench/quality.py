@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from library import TARGET, Work, tilefw_artifact, triton_compiled
 
 GOAL = 1.1
@@ -74,34 +75,42 @@ def row(work: Work, mine: Figures, peer: Figures) -> str:
 
 
 def ours(work: Work) -> Figures:
-    artifact = tilefw_artifact(work).artifact
-    return figures(work, artifact.text, 0)
+    from tilefw.runtime.loader import find
+    from tilefw.runtime.module import Module
+
+    return figures(work, Module(tilefw_artifact(work).artifact, find(TARGET)), {}, 0)
 
 
 def theirs(work: Work) -> Figures:
-    compiled = triton_compiled(work)
-    return figures(work, compiled.asm["ptx"], HIDDEN_POINTERS, compiled.metadata.num_warps, compiled.metadata.shared)
-
-
-def figures(work: Work, ptx: str, hidden: int, warps: int | None = None, dynamic: int | None = None) -> Figures:
-    """Runs `ptx` on the work's launch with its accesses checked; raises CheckError for a finding."""
     import tilefw
-    from tilefw.api import CompileOptions
-    from tilefw.kernels.reference import typed
 
-    _, _, values, _ = work.bound
+    compiled = triton_compiled(work)
+    module = tilefw.load(compiled.asm["ptx"].encode(), TARGET, f"{work.name}.ptx")
+    names = {"block": (32 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
+    return figures(work, module, names, HIDDEN_POINTERS)
+
+
+def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int) -> Figures:
+    """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding."""
+    from tilefw.api import CompileOptions
+
     launch = work.launch()
-    module = tilefw.load(ptx.encode(), TARGET, f"{work.name}.ptx")
-    block = None if warps is None else (32 * warps, 1, 1)
-    arguments = [typed(launch.arguments[name]) for name in values if not work.bound[0][name].endswith(":1")]
-    result = module.only().launch(
-        launch.grid, [*arguments, *[None] * hidden], block=block, dynamic_shared=dynamic, checks=CHECKS, budget=BUDGET
-    )
+    kernel = module.only()
+    arguments = [*work.arguments(launch), *[None] * hidden]
+    passed = [_as(p.dtype, a) for p, a in zip(kernel.entry.parameters, arguments, strict=True)]
+    result = kernel.launch(launch.grid, passed, checks=CHECKS, budget=BUDGET, **names)
     counters: Mapping[str, int] = result.counters
     found = module.target.backend.assemble(module.artifact, CompileOptions()).resources
     if found.registers is None:
         raise SystemExit(f"the table needs ptxas: {found.unknown}")
     return Figures(
         counters["instructions"] / (launch.grid[0] * launch.grid[1] * launch.grid[2]), max(found.registers.values()),
-        found.spills or 0, counters.get("bank_conflicts", 0), (found.shared_bytes or 0) + (dynamic or 0),
+        found.spills or 0, counters.get("bank_conflicts", 0), (found.shared_bytes or 0) + (names.get("dynamic_shared") or 0),
     )
+
+
+def _as(kind: str, argument: Any) -> Any:
+    """Foreign PTX says of a float parameter only that it has 32 bits."""
+    if isinstance(argument, float) and kind == "uint32":
+        return int(np.float32(argument).view(np.uint32))
+    return argument
