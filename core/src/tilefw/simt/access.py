@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.errors import InternalError
-from tilefw.simt import lane
+from tilefw.simt import lane, thread_bits
 from tilefw.simt.accesses import Accesses, PointerOp
 from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.facts import Facts
@@ -66,31 +66,7 @@ class Addressing:
 
     def thread_part(self, bases: Sequence[int]) -> SSAValue | None:
         """XOR of the bases of the thread index's set bits, as `vector<1xi32>`; None when all are zero."""
-        b, terms = self.builder, []
-        vec1 = lane.vector(1, types.i32)
-        i = 0
-        while i < len(bases):
-            start = i
-            i += 1
-            if not bases[start]:
-                continue
-            while i < len(bases) and bases[i] == bases[i - 1] << 1 and bases[start].bit_count() == 1:
-                i += 1
-            term = b.op("shru", self.thread_id(), b.constant(start, vec1)) if start else self.thread_id()
-            if i < len(bases):
-                term = b.op("andi", term, b.constant((1 << (i - start)) - 1, vec1))
-            shift = bases[start].bit_length() - 1
-            if bases[start].bit_count() == 1:
-                terms.append(b.op("shl", term, b.constant(shift, vec1)) if shift else term)
-            else:
-                # A basis of several bits stands alone; of the last thread bit the shift left nothing above it.
-                terms.append(b.op("andi", b.op("subi", b.constant(0, vec1), term), b.constant(bases[start], vec1)))
-        if not terms:
-            return None
-        total = terms[0]
-        for term in terms[1:]:
-            total = b.op("xori", total, term)
-        return total
+        return thread_bits.linear(self.builder, self.thread_id(), bases)
 
     def index(self, layout: LinearLayout) -> SSAValue:
         """The flat index of every register's element: `vector<Nxi32>`."""
