@@ -92,20 +92,22 @@ def _parts(builder: LaneBuilder, value: SSAValue, layouts: DotLayouts, side: str
 
     Parts are cut toward zero, so that no part is larger than what it is taken from: rounding would send the largest f32 to
     infinity. Infinities and NaNs count in the product of parts 0 alone: elsewhere they would meet parts that are 0, and
-    infinity times 0 is NaN.
+    infinity times 0 is NaN. What they leave is NaN, by which they are known.
     """
     to = layouts.atom.a if side == "a" else layouts.atom.b
-    count = 1 + max(i for pair in layouts.recipe.products for i in pair)
-    if count == 1:
+    last = max(i for pair in layouts.recipe.products for i in pair)
+    if not last:
         return {(0, True): _cast(builder, value, to, layouts.types.unsigned)}
-    finite = builder.op("ltf", builder.op("absf", value), builder.constant(float("inf"), value.type))
-    rest = builder.op("select", finite, value, builder.constant(0.0, value.type))
-    parts: dict[tuple[int, bool], SSAValue] = {}
-    for i in range(count):
+    whole = _cut(builder, value, to)
+    first = _cast(builder, whole, "f32")
+    rest = builder.op("subf", value, first)
+    finite, zero = builder.op("eqf", rest, rest), builder.constant(0.0, value.type)
+    rest = builder.op("select", finite, rest, zero)
+    parts = {(0, True): whole, (0, False): _cast(builder, builder.op("select", finite, first, zero), to, rounding="rtz")}
+    for i in range(1, last):
         parts[i, False] = _cut(builder, rest, to)
-        rest = builder.op("subf", rest, _cast(builder, parts[i, False], "f32")) if i + 1 < count else rest
-    whole = builder.op("select", finite, parts[0, False], value) if to == "f32" else _cut(builder, value, to)
-    return {**parts, (0, True): whole}
+        rest = builder.op("subf", rest, _cast(builder, parts[i, False], "f32"))
+    return {**parts, (last, False): _cast(builder, rest, to, rounding="rtz")}
 
 
 def _cut(builder: LaneBuilder, value: SSAValue, to: str) -> SSAValue:
