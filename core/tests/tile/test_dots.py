@@ -1,4 +1,4 @@
-"""Dots in the reference interpreter: exact on integers, and else bounds that hold for every order and every way matrix units sum."""
+"""Dots in the reference interpreter: exact on integers, and else bounds that hold for every order and way of summing."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def within(got: np.ndarray, expected: Value) -> bool:
     return compare(got.reshape(-1), expected).wrong == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(x=FLOATS, axis=st.integers(0, 2), name=st.sampled_from(["maxf", "minf", "maxf_nan", "minf_nan"]))
 def test_the_largest_and_the_smallest_are_exact_with_nan_infinities_and_signed_zeros(x, axis, name) -> None:
     axis %= x.ndim
@@ -91,7 +91,7 @@ def test_booleans_reduce_as_integers_of_one_bit() -> None:
         assert (found.x.reshape(-1) == expected).all(), name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shape=SHAPES, seed=st.integers(0, 2**32 - 1), spread=st.integers(0, 30), name=st.sampled_from(["addf", "mulf"]))
 def test_no_order_of_a_sum_or_product_leaves_the_bound(shape, seed, spread, name) -> None:
     rng = np.random.default_rng(seed)
@@ -156,7 +156,7 @@ def test_the_place_of_the_largest_is_open_where_the_order_decides() -> None:
     assert value.free is not None and value.free.reshape(-1).tolist() == [False, False, True]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(shape=st.tuples(st.integers(1, 3), st.integers(1, 70)), seed=st.integers(0, 2**32 - 1), shift=st.floats(-100, 100))
 def test_no_order_of_a_running_mean_and_variance_leaves_the_bound(shape, seed, shift) -> None:
     rng = np.random.default_rng(seed)

@@ -1,10 +1,10 @@
 """Reductions in the reference interpreter: by one row in closed form, by any other function in several orders.
 
 Of a function that nobody knows, no bound over all orders can be had. It is evaluated on values that carry bounds and keep their
-roundings, in three orders as unlike as can be: a tree of halves, a tree of neighbours with the two sides exchanged, and a run of
-up to 32 steps as a thread takes over its registers. A result is within the widest of the three bounds and the distances between
-them; where integers differ it is free. A function that compares floats and never asks for NaN depends on the order where there is
-one, and its result is free there.
+roundings, in four orders as unlike as can be: a tree of halves, a tree of neighbours with the two sides exchanged, a backward run
+of up to 32 steps as a thread takes over its registers, and a tree of shuffled elements. A result is within twice the widest bound
+of the four, for the orders not taken, and the distances between them; where integers differ it is free. A function that compares
+floats and never asks for NaN depends on the order where there is one, and its result is free there.
 """
 
 from __future__ import annotations
@@ -38,16 +38,33 @@ def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[Value]:
     axis = op.axis + 1
     if shape[op.axis] == 1:
         return [_without(value, axis) for value in values]
-    row = op.row
-    if row is not None and shape[op.axis] > 2:
-        found = reduce_by_row(ROWS[row], values[0], axis, dtypes[0], launch.fusion)
-        if found is not None:
-            return [found]
-    exact_pair = row is not None and shape[op.axis] == 2 and ROWS[row].commutative
-    function = function_of(op.combine, launch.fusion, keep_rounding=not exact_pair)
-    results = reduce_by_function(function, values, axis)
+    if shape[op.axis] == 2 and op.row is not None and ROWS[op.row].commutative:  # one operation: no order to choose
+        left, right = _cut(values, axis, 0, 1), _cut(values, axis, 1, 2)
+        return [_without(value, axis) for value in function_of(op.combine, launch.fusion, keep_rounding=False)(left, right)]
+    parts = [
+        None if row is None else reduce_by_row(ROWS[row], value, axis, dtype, launch.fusion)
+        for row, value, dtype in zip(component_rows(op.combine), values, dtypes, strict=True)
+    ]
+    if None not in parts:
+        return parts  # type: ignore[return-value]
+    results = reduce_by_function(function_of(op.combine, launch.fusion, keep_rounding=True), values, axis)
     blind = _blind_to_nan(op.combine, values, dtypes, axis)
-    return results if blind is None else [_freed(value, blind) for value in results]
+    if blind is not None:
+        results = [_freed(value, blind) for value in results]
+    return [result if part is None else part for part, result in zip(parts, results, strict=True)]
+
+
+def component_rows(block: Block) -> list[str | None]:
+    """For each result, the row that combines its own two arguments and nothing else: sums in a tuple are sums all the same."""
+    last, count = block.last_op, len(block.args) // 2
+    assert last is not None
+    found: list[str | None] = []
+    for index, result in enumerate(last.operands):
+        op = result.owner
+        pair = (block.args[index], block.args[count + index])
+        own = isinstance(op, ElementwiseOp) and (op._operands == pair or (op.row.commutative and op._operands == pair[::-1]))
+        found.append(op.row.name if own else None)  # type: ignore[union-attr]
+    return found
 
 
 def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
@@ -74,9 +91,8 @@ def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
 
 
 def reduce_by_function(function: Function, values: Sequence[Value], axis: int) -> list[Value]:
-    """`values` combined along NumPy's `axis` in three orders, and what can be said of all of them."""
-    orders = (_halves, _mirrored_neighbours) if values[0].x.shape[axis] == 2 else (_halves, _mirrored_neighbours, _run)
-    outcomes = [order(function, list(values), axis) for order in orders]
+    """`values` combined along NumPy's `axis` in four orders, and what can be said of all of them."""
+    outcomes = [order(function, list(values), axis) for order in (_halves, _mirrored_neighbours, _backward_run, _shuffled)]
     return [_agreed([_without(outcome[i], axis) for outcome in outcomes]) for i in range(len(values))]
 
 
@@ -118,16 +134,22 @@ def _mirrored_neighbours(function: Function, values: list[Value], axis: int) -> 
     return values
 
 
-def _run(function: Function, values: list[Value], axis: int) -> list[Value]:
-    """Up to _RUN pieces one after the other, then their elements as a tree."""
+def _backward_run(function: Function, values: list[Value], axis: int) -> list[Value]:
+    """Up to _RUN pieces one after the other from the last one on, then their elements as a tree."""
     length = values[0].x.shape[axis]
     width = -(-length // _RUN)
-    total = _cut(values, axis, 0, width)
-    for start in range(width, length - width + 1, width):
-        total = function(total, _cut(values, axis, start, start + width))
+    total = _cut(values, axis, length - width, None)
+    for end in range(length - width, width - 1, -width):
+        total = function(total, _cut(values, axis, end - width, end))
     total = _halves(function, total, axis)
     rest = length % width
-    return function(total, _halves(function, _cut(values, axis, length - rest, None), axis)) if rest else total
+    return function(total, _halves(function, _cut(values, axis, 0, rest), axis)) if rest else total
+
+
+def _shuffled(function: Function, values: list[Value], axis: int) -> list[Value]:
+    """A tree of halves of the elements in an order of no pattern."""
+    order = np.random.default_rng(0).permutation(values[0].x.shape[axis])
+    return _halves(function, [value.apply(lambda part: np.take(part, order, axis)) for value in values], axis)
 
 
 # Agreement -------------------------------------------------------------------------------------------------------------
@@ -135,7 +157,7 @@ def _run(function: Function, values: list[Value], axis: int) -> list[Value]:
 
 def _agreed(found: Sequence[Value]) -> Value:
     """One value that admits the results of all orders."""
-    first, x = found[0], found[0].x
+    x = found[0].x
     free = wrapped = None
     for value in found:
         free, wrapped = either(free, value.free), either(wrapped, value.wrapped)
@@ -145,12 +167,18 @@ def _agreed(found: Sequence[Value]) -> Value:
         return Value(x, free=free, wrapped=wrapped)
     err = np.zeros(x.shape)
     for value in found:
-        same = (value.x == x) | (np.isnan(value.x) & np.isnan(x))
-        distance = np.where(same, 0.0, np.abs(value.x - x))
-        distance = np.where(np.isnan(distance), np.inf, distance)
-        distance = np.where(same & (x == 0) & (np.signbit(x) != np.signbit(value.x)), _LEAST, distance)
-        err = np.maximum(err, distance if value.err is None else distance + value.err)
-    return settle(Value(first.x, err), free)
+        distance = _distance(value.x, x)
+        err = np.maximum(err, distance if value.err is None else distance + 2 * value.err)
+    return settle(Value(x, err), free)
+
+
+def _distance(found: Array, x: Array) -> Array:
+    """How far apart two results are; zeros of different sign a little, a NaN and a number without bound."""
+    with np.errstate(invalid="ignore"):
+        same = (found == x) | (np.isnan(found) & np.isnan(x))
+        distance = np.where(same, 0.0, np.abs(found - x))
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    return np.where(same & (x == 0) & (np.signbit(x) != np.signbit(found)), _LEAST, distance)
 
 
 _NAN_TESTS = frozenset({"isnan"})
