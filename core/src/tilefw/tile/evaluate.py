@@ -121,7 +121,7 @@ def _float(row: Row, operands: Sequence[Value], dtype: DType, fusion: bool, keep
     else:
         value = Value(exact, spread, None if spread is None or not row.error.jumps else spread > 0)
     if fusion:
-        _contract(row, operands, exact, value, dtype)
+        _contract(row, operands, exact, value, spread, dtype)
     return settle(value, free)
 
 
@@ -222,7 +222,7 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     return Value(x, np.where(decided, 0.0, err))
 
 
-def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, dtype: DType) -> None:
+def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, spread: Array | None, dtype: DType) -> None:
     """Products that stay unrounded in a following add: the bound admits the fused and the separate result."""
     if row.name == "mulf":
         value.product = exact if dtype.bits == 64 or not np.array_equal(exact, value.x, equal_nan=True) else None
@@ -231,20 +231,26 @@ def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, d
     elif row.name in ("addf", "subf"):
         for index, operand in enumerate(operands):
             if operand.product is not None:
-                _admit_fused(row, operands, index, value, dtype)
+                _admit_fused(row, operands, index, value, spread, dtype)
 
 
-def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, dtype: DType) -> None:
+def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, spread: Array | None, dtype: DType) -> None:
+    """Widen the bound to what the sum is with the operand's product unrounded, anywhere in the operands' interval."""
     terms = [o.product if i == index else o.x for i, o in enumerate(operands)]
     x, y = terms[0], terms[1]
     assert x is not None and y is not None
+    err = np.zeros(value.x.shape) if value.err is None else value.err
     if dtype.bits == 64:
-        deviation = numbers.ulp(terms[index], dtype) + numbers.ulp(value.x, dtype)  # type: ignore[arg-type]
+        deviation = err + numbers.ulp(terms[index], dtype) + numbers.ulp(value.x, dtype)  # type: ignore[arg-type]
     else:
-        fused = numbers.round_to(m.add_odd(x, -y if row.name == "subf" else y), dtype)
-        deviation = np.where((fused == value.x) | (np.isnan(fused) & np.isnan(value.x)), 0.0, np.abs(fused - value.x))
-    deviation = np.where(np.isnan(deviation), np.inf, deviation)
-    value.err = deviation if value.err is None else value.err + deviation
+        fused = m.add_odd(x, -y if row.name == "subf" else y)
+        ends = (fused,) if spread is None else (fused - spread, fused + spread)
+        deviation = err
+        for end in ends:
+            rounded = numbers.round_to(end, dtype)
+            same = (rounded == value.x) | (np.isnan(rounded) & np.isnan(value.x))
+            deviation = np.maximum(deviation, np.where(same, 0.0, np.abs(rounded - value.x)))
+    value.err = np.where(np.isnan(deviation), np.inf, deviation)
 
 
 def _compare(row: Row, operands: Sequence[Value]) -> Value:
