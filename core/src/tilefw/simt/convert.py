@@ -85,10 +85,10 @@ def register_map(source: LinearLayout, target: LinearLayout, flip: int = 0) -> t
     if source.thread != target.thread:
         return None
     span = f2.Span(source.register)
-    start, columns = span.solve(flip), [span.solve(e) for e in target.register]
-    if start is None or None in columns:
+    start, columns = span.solve(flip), span.solve_all(target.register)
+    if start is None or columns is None:
         return None
-    return tuple(r ^ start for r in f2.table(columns))  # type: ignore[arg-type]
+    return tuple(r ^ start for r in f2.table(columns))
 
 
 def _renaming(indices: tuple[int, ...], bits: int) -> float:

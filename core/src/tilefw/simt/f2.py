@@ -86,11 +86,15 @@ class Span:
         rest, used = self.reduce(target)
         return None if rest else used
 
-    def copy(self) -> Span:
-        other = Span()
-        other._pivots = dict(self._pivots)
-        other.count = self.count
-        return other
+    def solve_all(self, targets: Iterable[int]) -> tuple[int, ...] | None:
+        """X with columns · X = targets; None when one of them lies outside."""
+        found = []
+        for target in targets:
+            rest, used = self.reduce(target)
+            if rest:
+                return None
+            found.append(used)
+        return tuple(found)
 
 
 def rank(columns: Columns) -> int:
@@ -119,11 +123,10 @@ def right_inverse(columns: Columns, rows: int) -> tuple[int, ...]:
 
     Raises ValueError when the matrix does not reach all of its `rows` dimensions.
     """
-    span = Span(columns)
-    found = [span.solve(1 << i) for i in range(rows)]
-    if any(x is None for x in found):
+    found = Span(columns).solve_all(identity(rows))
+    if found is None:
         raise ValueError("the matrix does not reach every row")
-    return tuple(found)  # type: ignore[arg-type]
+    return found
 
 
 def invert(columns: Columns) -> tuple[int, ...]:

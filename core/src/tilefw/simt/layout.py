@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from tilefw.simt import f2
+from tilefw.simt.shape_maps import Shape, bit_starts, embedding, grown, log2, permuted, shrunk, without
 
-Shape = tuple[int, ...]
+__all__ = ["LinearLayout", "blocked", "log2"]
+
 Registers = tuple[int, ...]
-
-
-def log2(size: int) -> int:
-    """The logarithm of a power of two."""
-    return size.bit_length() - 1
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class LinearLayout:
     def times(self, rest: LinearLayout) -> LinearLayout:
         """This layout as the tile that `rest` repeats: its bits lowest, in every dim and in registers, lanes and warps."""
         shape = tuple(a * b for a, b in zip(self.shape, rest.shape, strict=True))
-        inner, outer = _embedding(self.shape, shape, self.shape)
+        inner, outer = embedding(self.shape, shape, self.shape)
         parts = ((getattr(self, p), getattr(rest, p)) for p in ("register", "lane", "warp"))
         return LinearLayout(shape, *(f2.compose(inner, a) + f2.compose(outer, b) for a, b in parts))
 
@@ -150,7 +147,7 @@ class LinearLayout:
         """The quotient: the layout with `tile.times(quotient) == self`; None when `tile` is not what the low bits hold."""
         if len(tile.shape) != len(self.shape) or any(s % t for s, t in zip(self.shape, tile.shape, strict=True)):
             return None
-        inner, outer = _embedding(tile.shape, self.shape, tile.shape)
+        inner, outer = embedding(tile.shape, self.shape, tile.shape)
         inside = sum(inner)
         back = {basis: i for i, basis in enumerate(outer)}
         parts: list[tuple[int, ...]] = []
@@ -185,7 +182,7 @@ class LinearLayout:
 
         Threads that differ only along the axis hold copies.
         """
-        return self._project(self.shape[:axis] + self.shape[axis + 1 :], _without(self.shape, axis))
+        return self._project(self.shape[:axis] + self.shape[axis + 1 :], without(self.shape, axis))
 
     def before_expand_dims(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What the operand of `expand_dims(axis)` has when its result has this layout; of each register the operand's."""
@@ -193,7 +190,7 @@ class LinearLayout:
 
     def before_broadcast(self, shape: Shape) -> tuple[LinearLayout, Registers]:
         """What the operand of `shape`, with dims of size 1, has when the broadcast result has this layout."""
-        return self._project(shape, _shrunk(self.shape, shape))
+        return self._project(shape, shrunk(self.shape, shape))
 
     def before_trans(self, order: Sequence[int]) -> tuple[LinearLayout, Registers]:
         """What the operand of `trans(order)` has; result dim i is operand dim order[i]."""
@@ -212,7 +209,7 @@ class LinearLayout:
         """
         if any(b & 1 for b in self.thread):
             return None
-        layout, source = self._project(self.shape[:-1], _without(self.shape, len(self.shape) - 1))
+        layout, source = self._project(self.shape[:-1], without(self.shape, len(self.shape) - 1))
         return layout, tuple(s + (e & 1) * layout.registers for s, e in zip(source, self.elements, strict=True))
 
     def before_split(self) -> tuple[LinearLayout, tuple[Registers, Registers]]:
@@ -230,7 +227,7 @@ class LinearLayout:
 
         Register r of the result holds the operand's register r modulo the operand's registers.
         """
-        kept, new = _grown(self.shape, shape)
+        kept, new = grown(self.shape, shape)
         fresh = iter(new)
         lane = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.lane)
         warp = tuple(f2.apply(kept, b) if b else next(fresh, 0) for b in self.warp)
@@ -238,7 +235,7 @@ class LinearLayout:
 
     def after_trans(self, order: Sequence[int]) -> LinearLayout:
         """What `trans(order)` gives, register by register; result dim i is operand dim order[i]."""
-        matrix = _permuted(self.shape, tuple(order))
+        matrix = permuted(self.shape, tuple(order))
         shape = tuple(self.shape[d] for d in order)
         return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.warp)))
 
@@ -259,7 +256,7 @@ class LinearLayout:
         """
         if any(b & 1 for b in self.thread) or f2.solve(self.register, 1) is None:
             return None
-        layout, source = self._project(self.shape[:-1], _without(self.shape, len(self.shape) - 1))
+        layout, source = self._project(self.shape[:-1], without(self.shape, len(self.shape) - 1))
         found: tuple[list[int], list[int]] = ([0] * layout.registers, [0] * layout.registers)
         for r, (s, e) in enumerate(zip(source, self.elements, strict=True)):
             found[e & 1][s] = r
@@ -277,74 +274,12 @@ class LinearLayout:
         return tuple(range(0, 2 * count, 2)), tuple(range(1, 2 * count, 2))
 
 
-# Maps between the flat indices of shapes, as the images of the bits of the first.
-
-
-def _strides(shape: Shape) -> list[int]:
-    """The bit of the flat index at which each dim's index begins."""
-    starts, at = [], 0
-    for size in reversed(shape):
-        starts.append(at)
-        at += log2(size)
-    return starts[::-1]
-
-
-@lru_cache(maxsize=1024)
-def _without(shape: Shape, axis: int) -> tuple[int, ...]:
-    """To the shape without `axis`."""
-    low = _strides(shape)[axis]
-    dropped = log2(shape[axis])
-    total = sum(log2(s) for s in shape)
-    return tuple(1 << i if i < low else 0 if i < low + dropped else 1 << (i - dropped) for i in range(total))
-
-
-@lru_cache(maxsize=1024)
-def _shrunk(shape: Shape, small: Shape) -> tuple[int, ...]:
-    """To `small`, which has 1 where a dim of `shape` is not kept."""
-    matrix: list[int] = []
-    starts = _strides(small)
-    for d in reversed(range(len(shape))):
-        matrix += [0 if small[d] == 1 else 1 << (starts[d] + k) for k in range(log2(shape[d]))]
-    return tuple(matrix)
-
-
-@lru_cache(maxsize=1024)
-def _grown(small: Shape, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """From `small` to `shape`, of which it has 1 in some dims; and the bases of the dims it lacks, fastest dim first."""
-    kept: list[int] = []
-    new: list[int] = []
-    starts = _strides(shape)
-    for d in reversed(range(len(shape))):
-        (kept if small[d] == shape[d] else new).extend(1 << (starts[d] + k) for k in range(log2(shape[d])))
-    return tuple(kept), tuple(new)
-
-
-@lru_cache(maxsize=1024)
-def _permuted(shape: Shape, order: tuple[int, ...]) -> tuple[int, ...]:
-    """To the shape whose dim i is dim order[i]."""
-    starts = _strides(tuple(shape[d] for d in order))
-    where = {d: starts[i] for i, d in enumerate(order)}
-    return tuple(1 << (where[d] + k) for d in reversed(range(len(shape))) for k in range(log2(shape[d])))
-
-
-@lru_cache(maxsize=1024)
-def _embedding(tile: Shape, shape: Shape, low: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """From `tile` to `shape` where it stands at the origin; and from shape/low to `shape` where each index counts tiles."""
-    starts = _strides(shape)
-    inner: list[int] = []
-    outer: list[int] = []
-    for d in reversed(range(len(shape))):
-        inner += [1 << (starts[d] + k) for k in range(log2(tile[d]))]
-        outer += [1 << (starts[d] + k) for k in range(log2(low[d]), log2(shape[d]))]
-    return tuple(inner), tuple(outer)
-
-
 def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, warps: int) -> LinearLayout:
     """The coalesced layout: along `order` (fastest dim first), `width` elements a lane, then lanes, warps, registers.
 
     Threads that are left over hold copies.
     """
-    starts = _strides(shape)
+    starts = bit_starts(shape)
     bits = [1 << (starts[d] + k) for d in order for k in range(log2(shape[d]))]
     take = iter(bits)
     inner = [next(take) for _ in range(min(log2(width), len(bits)))]

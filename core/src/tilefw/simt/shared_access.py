@@ -60,9 +60,8 @@ def plan(shared: SharedLayout, layout: LinearLayout, bits: int, banks: Banks, fl
 def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int) -> Accesses:
     low = (1 << width) - 1
     registers, thread = shared.offsets(layout.register), shared.offsets(layout.thread)
-    span = f2.Span(registers)
-    inside = [span.solve(1 << i) for i in range(width)]
-    assert None not in inside, "the width is what the registers hold together"
+    inside = f2.Span(registers).solve_all(f2.identity(width))
+    assert inside is not None, "the width is what the registers hold together"
     # Bits that move whole accesses: each other register bit, less its part within an access.
     outside = [bit ^ f2.apply(inside, f2.apply(registers, bit) & low) for bit in f2.complete(inside, len(registers))]
     start = shared.offset(flip)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from xdsl.ir import SSAValue
 
@@ -31,7 +31,7 @@ class Context(Protocol):
     def builder(self) -> LaneBuilder: ...
 
     @property
-    def address(self) -> Any: ...  # an Addressing
+    def address(self) -> Addressing: ...
 
     @property
     def machine(self) -> Machine: ...
@@ -70,10 +70,8 @@ def addresses(
 def odd(context: Context, mask: int) -> SSAValue:
     """Whether the thread index has an odd number of the bits of `mask`: `vector<1xi1>`."""
     b = context.builder
-    if mask.bit_count() == 1:
-        bits = b.op("andi", context.address.thread_id(), b.constant(mask, lane.vector(1, types.i32)))
-    else:
-        bits = context.address.thread_part([mask >> i & 1 for i in range(log2(context.machine.threads))])
+    bits = context.address.thread_part([mask >> i & 1 for i in range(log2(context.machine.threads))])
+    assert bits is not None, "a mask of some bits"
     return b.op("nei", bits, b.constant(0, bits.type))
 
 

@@ -9,6 +9,7 @@ with the same lanes go in one vector, which packs small elements.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilefw.simt import f2
@@ -89,6 +90,11 @@ class _Source:
         used = self._all.solve(element)
         return None if used is None else self._place(used)
 
+    def find_all(self, elements: Iterable[int]) -> list[_Place] | None:
+        """Places of all of them; None when the warp lacks one."""
+        found = self._all.solve_all(elements)
+        return None if found is None else [self._place(used) for used in found]
+
     def near(self, element: int, bit: int) -> _Place | None:
         """The place in the lane `bit` itself."""
         used = self._registers.solve(element ^ self._lane[bit])
@@ -98,19 +104,18 @@ class _Source:
 def shuffle(source: LinearLayout, target: LinearLayout, bits: int, flip: int) -> Shuffle | None:
     """The rounds that bring a tile from `source` to `target`; None when elements leave their warp, or a round cannot be had."""
     places = _Source(source)
-    registers = [places.find(e) for e in target.register]
-    warps = [places.find(a ^ b) for a, b in zip(target.warp, source.warp, strict=True)]
-    start = places.find(flip)
-    if start is None or None in registers or None in warps:
+    start = places.find_all([flip])
+    registers = places.find_all(target.register)
+    warps = places.find_all(a ^ b for a, b in zip(target.warp, source.warp, strict=True))
+    if start is None or registers is None or warps is None:
         return None
-    threads = _threads(places, target, [p for p in registers if p is not None])
+    threads = _threads(places, target, registers)
     if threads is None:
         return None
     receive, lanes = threads
-    columns = [*lanes, *(p for p in warps if p is not None)]
+    columns = [*lanes, *warps]
     receive += [0] * len(warps)
-    send = _send(columns, len(lanes))
-    return _rounds(send, columns, receive, [p for p in registers if p is not None], start, len(lanes), bits)
+    return _rounds(_send(columns, len(lanes)), columns, receive, registers, start[0], len(lanes), bits)
 
 
 def _threads(places: _Source, target: LinearLayout, registers: list[_Place]) -> tuple[list[int], list[_Place]] | None:
@@ -178,8 +183,9 @@ def _send(columns: list[_Place], lane_bits: int) -> list[int]:
     # Lanes that no thread asks may give anything.
     span = f2.Span((*places, *f2.complete(places, len(columns))))
     registers = [p.register for p in columns] + [0] * len(columns)
-    asked = [span.solve(1 << i) for i in range(len(columns))]
-    return [f2.apply(registers, used) for used in asked if used is not None]
+    asked = span.solve_all(f2.identity(len(columns)))
+    assert asked is not None, "columns that are completed span everything"
+    return list(f2.compose(registers, asked))
 
 
 def _rounds(
