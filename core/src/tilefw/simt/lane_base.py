@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Self
 
 from xdsl.dialects.builtin import VectorType
@@ -19,6 +20,7 @@ def vector(n: int, element: Attribute) -> Attribute:
     return types.with_element(_shape(n), element)
 
 
+@cache
 def _shape(n: int) -> VectorType[Any]:
     return VectorType(types.i1, [n])
 
