@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipelined import COPYING, PLAIN, execute, pipeline, random_loop
+from pipelined import COPYING, PLAIN, TIGHT, execute, pipeline, random_loop
 
+from tilefw.simt.description import Machine
 from tilefw.tile.text import parse
+
+MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN])
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), stages=st.integers(1, 5), copies=st.booleans(), disjoint=st.booleans())
-def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, copies: bool, disjoint: bool) -> None:
+@given(seed=st.integers(0, 2**32 - 1), stages=st.integers(1, 5), machine=MACHINES, disjoint=st.booleans())
+def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, machine: Machine, disjoint: bool) -> None:
     loop = random_loop(seed)
     programs = 1 if loop.stores_to else 2
     text = loop.text().replace("STAGES", str(stages))
-    module = pipeline(text, 1, COPYING if copies else PLAIN, disjoint)
+    module = pipeline(text, 1, machine, disjoint)
     before, expected = execute(loop, parse(text), programs)
     after, found = execute(loop, module, programs)
     assert {f.check for f in after.findings} == {f.check for f in before.findings}, (after.findings, text, str(module))
@@ -25,3 +31,75 @@ def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, copies: bool
         for part in ("err", "free"):
             a, b = getattr(value, part), getattr(found[name], part)
             assert np.array_equal(0 if a is None else a, 0 if b is None else b), (name, part, str(module))
+
+
+KERNEL = """
+func.func @k(%x: !tile.ptr<f16> {{tile.divisible = 16 : i64}}, %o: !tile.ptr<f16> {{tile.divisible = 16 : i64}}, %n: i32, %s: i32{hint}) {{
+  %c0 = tile.constant 0 : i32
+  %c1 = tile.constant 1 : i32
+  %c16 = tile.constant 16 : i32
+  %zero = tile.constant 0.0 : tensor<64x64xf32>
+  %fill = tile.constant {other} : tensor<64x64xf16>
+  %sum = scf.for %i = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {{
+    %a = tile.load_block %x at (%i, %c0 : i32, i32) strides (%s, %c1 : i32, i32) shape (%n : i32) checks [upper, none] other %fill{words} : !tile.ptr<f16>, tensor<64x64xf16>
+    {inside}
+    %p = tile.dot %a, %a, %acc : tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>
+    scf.yield %p : tensor<64x64xf32>
+  }}{attribute}
+  %r = tile.castf %sum : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store_block %o, %r at (%c0, %c0 : i32, i32) strides (%c16, %c1 : i32, i32) : !tile.ptr<f16>, tensor<64x64xf16>
+  func.return
+}}
+"""  # noqa: E501
+ALIGNED = " {tile.divisible = 16 : i64}"
+STORE = "tile.store_block %{}, %a at (%c0, %c0 : i32, i32) strides (%c16, %c1 : i32, i32) : !tile.ptr<f16>, tensor<64x64xf16>"
+
+
+def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **changes: str) -> tuple[int, int, int]:
+    """Of the kernel with changes: the slots of the ring (0 for none), tiles carried in registers, copies in the steady loop."""
+    filled = {"hint": ALIGNED, "other": "0.0", "words": "", "inside": "", "attribute": "", **changes}
+    text = str(pipeline(KERNEL.format(**filled), stages, machine, disjoint))
+    ring = re.search(r"tile.alloc_shared : !tile.shared<(\d+) x", text)
+    steady = text[text.index("scf.for") :]
+    return (int(ring[1]) if ring else 0), len(re.findall(r"%a_ahead\w* =", steady)), steady.count("tile.copy")
+
+
+@pytest.mark.parametrize(
+    ("expected", "given"),
+    [
+        ((3, 0, 1), {}),
+        ((0, 0, 0), {"stages": 1}),
+        ((5, 0, 1), {"stages": 5}),
+        ((2, 0, 1), {"stages": 5, "attribute": " {tile.num_stages = 2 : i32}"}),  # the author's wish comes first
+        ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
+        ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
+        ((0, 2, 0), {"machine": PLAIN}),  # no copies: registers
+        ((0, 2, 0), {"other": "1.0"}),  # copies fill with zeros
+        ((0, 2, 0), {"other": "-0.0"}),
+        ((0, 2, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
+        ((0, 0, 0), {"words": " volatile"}),
+        ((0, 0, 0), {"words": ' cache ".cv"'}),
+        ((0, 0, 0), {"inside": "tile.barrier"}),
+        ((0, 0, 0), {"inside": STORE.format("x")}),
+        ((0, 0, 0), {"inside": STORE.format("x"), "disjoint": True}),
+        ((0, 0, 0), {"inside": STORE.format("o")}),  # another argument may be the same buffer
+        ((3, 0, 1), {"inside": STORE.format("o"), "disjoint": True}),
+    ],
+)
+def test_each_load_goes_the_way_that_is_open_to_it(expected: tuple[int, int, int], given: dict) -> None:
+    assert ways(**given) == expected
+
+
+def test_a_loop_around_a_loop_is_left_alone() -> None:
+    inner = "scf.for %j = %c0 to %n step %c1 : i32 {\n" + STORE.format("o") + "\n}"
+    assert ways(inside=inner, attribute=" {tile.num_stages = 3 : i32}", disjoint=True) == (0, 0, 0)
+
+
+def test_the_steady_loop_waits_once_and_copies_right_after() -> None:
+    """The one barrier of an iteration is to stand at the wait: copies follow it, and reads of the landed slot."""
+    text = str(pipeline(KERNEL.format(hint=ALIGNED, other="0.0", words="", inside="", attribute=""), 4))
+    steady = text[text.index("scf.for") :]
+    order = re.findall(r"tile\.(wait \d|copy_block|commit|load_shared|dot)", steady)
+    assert order == ["wait 2", "copy_block", "commit", "load_shared", "dot"]
+    prologue = re.findall(r"tile\.(wait \d|copy_block|commit|load_shared|dot)", text[: text.index("scf.for")])
+    assert prologue == ["copy_block", "commit"] * 3

@@ -7,7 +7,8 @@ With S stages the copies of iteration i + S - 1 are issued in iteration i, into 
                       copies of iteration i+S-1, when there is one; commit
                       the body, which reads slot i mod S
 
-Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end.
+Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end. Carried values that
+addresses need run ahead too, as values of their own; what else they were good for dies.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ class PipelineLoops(ModulePass):
     def from_pass_spec(cls, spec: ArgSpec) -> PipelineLoops:
         """The pass of a textual pipeline, `pipeline-loops{num_stages=3 copies=1 disjoint=0}`, for a plain chip."""
         given = {name.replace("-", "_"): values for name, values in spec.parameters.items()}
-        numbers = {"num_stages": 3, "copies": 1, "disjoint": 0}
+        numbers = {"num_stages": 3, "copies": 1, "disjoint": 0, "shared_bytes": 1 << 16}
         for name, values in given.items():
             if name not in numbers or len(values) != 1 or not isinstance(values[0], int):
                 raise ValueError(f"pipeline-loops has the whole numbers {', '.join(numbers)} as options, got {name}")
             numbers[name] = values[0]
-        chip = ChipDescription("plain", 32, 64, 16, copy_bytes=(4, 8, 16) if numbers["copies"] else ())
+        copies = (4, 8, 16) if numbers["copies"] else ()
+        chip = ChipDescription("plain", 32, 64, 16, shared_bytes=numbers["shared_bytes"], copy_bytes=copies)
         return cls(Machine(chip, 4), numbers["num_stages"], bool(numbers["disjoint"]))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -85,6 +87,7 @@ class Pipeline:
         body = loop.body.block
         assert body.first_op is not None and body.last_op is not None
         self.top = Emitter(body.first_op, self.outside)
+        self.end = Emitter(body.last_op, self.outside)
         self.rings: dict[Load, SSAValue] = {}
         self.initial: list[SSAValue] = []  # of what the loop carries in addition, in order
         self.following: list[SSAValue] = []
@@ -99,7 +102,7 @@ class Pipeline:
     def _allocate(self) -> None:
         for load in self.plan.ringed:
             type = load.result.type
-            ring = shared(self.plan.distance + 1, types.shape_of(type), types.element_of(type))
+            ring = shared(self.plan.slots, types.shape_of(type), types.element_of(type))
             self.rings[load] = self.outside.insert(AllocSharedOp(ring), load.location).results[0]
             self.rings[load].name_hint = _named(load, "ring")
 
@@ -175,15 +178,18 @@ class Pipeline:
         self._hand_on(held, following)
 
     def _slots(self) -> tuple[SSAValue, SSAValue]:
-        """The slot to read and the one to fill, which is the one that the last iteration read; shared by all rings."""
-        top, count = self.outside, self.plan.distance + 1
-        read = self._carry(top.constant(0, types.i32), "read_slot")
-        write = self._carry(top.constant(count - 1, types.i32), "write_slot")
-        end = Emitter(self.loop.body.block.last_op, top)  # type: ignore[arg-type]
-        more = end.row("addi", read, top.constant(1, types.i32))
-        wraps = end.row("eqi", more, top.constant(count, types.i32))
-        self.following += [end.row("select", wraps, top.constant(0, types.i32), more), read]
-        return read, write
+        """The slot to read and the one to fill, which is the one that was read last; shared by all rings."""
+        zero, count = self.outside.constant(0, types.i32), self.plan.slots
+        if count == 1:
+            return zero, zero
+        read = self._carry(zero, "read_slot")
+        more = self.end.row("addi", read, self.end.constant(1, types.i32))
+        wraps = self.end.row("eqi", more, self.end.constant(count, types.i32))
+        self.following.append(self.end.row("select", wraps, zero, more))
+        if self.plan.compact:
+            return read, read
+        self.following.append(read)
+        return read, self._carry(self.outside.constant(count - 1, types.i32), "write_slot")
 
     def _carry(self, initial: SSAValue, name: str | None) -> SSAValue:
         """One more value that the loop carries."""
@@ -196,14 +202,15 @@ class Pipeline:
     def _issue_ahead(
         self, carried: list[dict[int, SSAValue]], inner: list[dict[Load, SSAValue]], write: SSAValue | None
     ) -> list[tuple[dict[int, SSAValue], dict[Load, SSAValue]]]:
-        """What the steady loop issues, all levels at its top."""
+        """What the steady loop issues: at its top, but copies into slots that are being read at its end."""
         induction = self.loop.body.block.args[0]
         following = []
         for depth, level in enumerate(self.plan.levels):
-            at = self.top.ahead(induction, self.loop.step, level.distance)
-            when = self.top.row("lts", induction, self.outside.before(self.loop.ub, self.loop.step, level.distance))
+            emitter = self.end if self.plan.compact and not depth else self.top
+            at = emitter.ahead(induction, self.loop.step, level.distance)
+            when = emitter.row("lts", induction, self.outside.before(self.loop.ub, self.loop.step, level.distance))
             values = inner[depth] if depth < len(inner) else {}
-            following.append(self._issue(level, self.top, at, when, carried[depth], values, write, level.distance))
+            following.append(self._issue(level, emitter, at, when, carried[depth], values, write, level.distance))
         return following
 
     def _use(self, load: Load, read: SSAValue | None, current: dict[Load, SSAValue]) -> None:

@@ -73,7 +73,7 @@ class Emitter:
         return self.row("subi", bound, self._times(step, count))
 
     def _times(self, step: SSAValue, count: int) -> SSAValue:
-        return self.outer.row("muli", step, self.constant(count, step.type))
+        return step if count == 1 else self.outer.row("muli", step, self.constant(count, step.type))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """The conjunction of two conditions, of which either may be absent; a scalar is spread over a tile."""

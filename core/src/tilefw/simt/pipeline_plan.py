@@ -37,15 +37,25 @@ class Level:
 
 @dataclass(frozen=True)
 class Plan:
-    """The levels of one loop, and for each load of level 0 its way."""
+    """The levels of one loop, for each load of level 0 its way, and the slots of each ring.
+
+    A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
+    is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: copies then follow the reads.
+    """
 
     levels: tuple[Level, ...]
     ways: dict[Load, Way]
+    compact: bool
 
     @property
     def distance(self) -> int:
         """How many iterations early the loop's own loads are issued."""
         return self.levels[0].distance
+
+    @property
+    def slots(self) -> int:
+        """The slots of each ring."""
+        return self.distance if self.compact else self.distance + 1
 
     @property
     def ringed(self) -> list[Load]:
@@ -106,7 +116,11 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan |
         assert found is not None
         levels.append(Level(stages - 1 + len(levels), loads, found))
         loads = found.loads
-    return Plan(tuple(levels), {load: _way(load, accesses) for load in levels[0].loads}) if levels else None
+    if not levels:
+        return None
+    ways = {load: _way(load, accesses) for load in levels[0].loads}
+    slot = sum(accesses.bytes(load.result.type) for load, way in ways.items() if way == "ring")
+    return Plan(tuple(levels), ways, compact=slot * stages > accesses.machine.chip.shared_bytes)
 
 
 def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...]) -> bool:
