@@ -115,6 +115,9 @@ class Assignment:
                 self._dot(op)
         elif isinstance(op, ops.ConstantOp | ops.SplatOp):
             self._settle(tiles, wanted, wanted)
+        elif isinstance(op, ops.ReshapeOp) and not tiles:  # the one element of a tile, as a scalar
+            self.layouts[op] = self.homes.of(op.source)
+            self._want(op.source, self.layouts[op])
         elif wanted or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile and tiles):
             made = [self.homes.natural(op)] if fixed(op) else self._choose(op, tiles[0], wanted)
             self._settle(tiles, made, wanted)

@@ -21,7 +21,7 @@ def shape(context: LoweringContext, op: Operation) -> None:
         if pulled is not None:
             lowered = context.builder.pick(context.tiles[source, pulled[0]], pulled[1])
         elif layout is None:
-            lowered = context.scalars[source]
+            lowered = context.builder.uniform(context.tiles[source, context.assignment.layouts[op]])
         else:
             lowered = context.builder.splat(context.scalars[source], layout.registers)
         context.put(result, layout, lowered)

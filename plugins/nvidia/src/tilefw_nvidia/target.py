@@ -12,8 +12,9 @@ POINTER_BITS = 64
 _ARITHMETIC = ("int1", "int4", "int8", "int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64")
 
 CAPABILITIES = frozenset(
-    {"control.*", "memory.*", "cast.*", "select.*"}
+    {"control.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
     | {f"{group}.*.{name}" for group in ("int", "float", "math") for name in _ARITHMETIC}
+    | {f"reduce.{name}" for name in _ARITHMETIC}
 )
 
 # Compute capability 8.0.
