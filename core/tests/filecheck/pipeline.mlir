@@ -45,8 +45,8 @@ func.func @product(%x: !tile.ptr<f16> {tile.divisible = 16 : i64}, %y: !tile.ptr
 
 // A row number that is itself loaded: it is loaded one iteration earlier than the row, and carried.
 // CHECK-LABEL: func.func @paged
-// CHECK:      %[[SOON:.*]] = tile.load %{{.*}} mask %{{.*}} : !tile.ptr<i32>
-// CHECK-NEXT: scf.for %i = {{.*}} iter_args(%acc = %zero, %read_slot = {{.*}}, %write_slot = {{.*}}, %row_ahead = %[[SOON]])
+// CHECK:      %row_2 = tile.load %{{.*}} mask %{{.*}} : !tile.ptr<i32>
+// CHECK:      scf.for %i = {{.*}} iter_args(%acc = %zero, %read_slot = {{.*}}, %write_slot = {{.*}}, %row_ahead = %row_2)
 // CHECK:        tile.copy_block %x to %a_next_2 at (%row_ahead, %c0 : i32, i32)
 // CHECK:        %[[LATER:.*]] = tile.load %{{.*}} mask %{{.*}} : !tile.ptr<i32>
 // CHECK:        scf.yield %p, %{{.*}}, %read_slot, %[[LATER]] :

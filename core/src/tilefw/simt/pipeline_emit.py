@@ -33,8 +33,9 @@ class Emitter:
             return folded
         if folded is not None and not isinstance(op, ops.ConstantOp):
             type = op.results[0].type
+            same = [o for o in op.operands if o.type == type and isinstance(folded, int) and constant_of(o) == folded]
             op.erase()
-            return self.constant(folded, type)
+            return same[0] if same else self.constant(folded, type)
         result = self.insert(op, op.location).results[0]
         result.name_hint = name or result.name_hint
         return result
