@@ -6,9 +6,9 @@
    coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An asynchronous copy
    takes its coalesced layout; a store to shared memory the home of its value.
 4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
-   home, whichever is cheaper (`assign_costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for each
-   layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and cheap
-   slices (indices, masks, bounds, small loads) are repeated instead.
+   home, whichever is cheaper (`assign_costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for
+   each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and
+   cheap slices (indices, masks, bounds, small loads) are repeated instead.
 5. Carried values and results of branches stand in their home only, converted where they are wanted otherwise; integers and
    pointers that cost next to nothing to carry twice stand in every layout that is wanted of them.
 """

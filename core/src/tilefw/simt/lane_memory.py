@@ -222,8 +222,8 @@ class CopyAsyncOp(AccessOp):
     """`bytes` an access from global to shared memory, without registers, landing at the `lane.wait` that covers them.
 
     Operands: address (shared), source (global), mask?, when?. A masked-off access writes zeros; the mask has one i1 an access or
-    one for all. Without `when`, a single i1, nothing is copied at all. `argument` is the kernel argument that is read, -1 for
-    unknown. Each thread's copies since its last `lane.commit` are one group.
+    one for all. Where `when`, one i1 a thread, is false, the thread copies nothing at all. `argument` is the kernel argument that
+    is read, -1 for unknown. Each thread's copies since its last `lane.commit` are one group.
     """
 
     name = "lane.copy_async"

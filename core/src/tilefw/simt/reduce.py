@@ -99,7 +99,7 @@ def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: Line
         work.between_lanes(direction)
     rest = [d for d in found if not d.local and d not in shuffled]
     for first in range(0, len(rest), _ROUND):
-        work.through_shared(rest[first : first + _ROUND])
+        work.through_shared(rest[first : first + _ROUND], len(rest[first + _ROUND :]))
     return work.results()
 
 
@@ -178,22 +178,26 @@ class _Reduction:
         wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
 
-    def through_shared(self, found: Sequence[Direction]) -> None:
-        """Every part is written at (element, part), and each thread reads all parts of its elements."""
-        shift = len(found)
+    def through_shared(self, found: Sequence[Direction], later: int) -> None:
+        """Every part is written at (element, part), and each thread reads all parts of its elements.
+
+        Places that differ along one of the `later` directions, which another trip combines, keep parts of their own.
+        """
+        shift, width = len(found), len(found) + later
         whole = directions(self.layout, self.op.axis)
         first_bit = whole.found.index(found[0])
-        part = {bit: led >> first_bit & ((1 << shift) - 1) for bit, led in whole.parts}
+        part = {bit: led >> first_bit & ((1 << width) - 1) for bit, led in whole.parts}
         parts = tuple(1 << i for i in range(shift))
         target, first = self.target, len(self.layout.register)
-        shape = (*target.shape, 1 << shift)
-        register, lanes, warps = (tuple(b << shift for b in bases) for bases in (target.register, target.lane, target.warp))
+        shape = (*target.shape, 1 << width)
+        register, lanes, warps = (tuple(b << width for b in bases) for bases in (target.register, target.lane, target.warp))
 
-        def told(bases: Sequence[int], start: int) -> tuple[int, ...]:
-            return tuple(b | part.get(start + i, 0) for i, b in enumerate(bases))
+        def told(bases: Sequence[int], start: int, kept: int) -> tuple[int, ...]:
+            return tuple(b | part.get(start + i, 0) & kept for i, b in enumerate(bases))
 
-        written = LinearLayout(shape, register, told(lanes, first), told(warps, first + len(lanes)))
-        read = LinearLayout(shape, parts + register, lanes, warps)
+        threads = ((lanes, first), (warps, first + len(lanes)))
+        written = LinearLayout(shape, register, *(told(bases, start, -1) for bases, start in threads))
+        read = LinearLayout(shape, parts + register, *(told(bases, start, -1 << shift) for bases, start in threads))
         gathered = [self._exchanged(value, written, read) for value in self.values]
         chunks = [[self.builder.pick(g, range(p, read.registers, 1 << shift)) for g in gathered] for p in range(1 << shift)]
         self.values = chunks[0]

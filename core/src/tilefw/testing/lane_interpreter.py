@@ -184,17 +184,18 @@ class _Workgroup:
     def copy_async(self, op: lane.CopyAsyncOp) -> None:
         target, source, when = op.part("address"), op.part("source"), op.part("when")
         assert target is not None and source is not None
-        if when is not None and not self.uniform(self.values[when]):
+        here = np.ones(self.machine.threads, np.bool_) if when is None else self.threads(self.values[when])[:, 0].astype(np.bool_)
+        if not here.any():
             return
         places = zip(op.slots, op.immediates, op.source_slots, op.source_immediates, strict=True)
         for k, (slot, immediate, source_slot, source_immediate) in enumerate(places):
-            active = self.mask(op, k)
+            active = self.mask(op, k) & here
             data = np.zeros((self.machine.threads, op.bytes), np.uint8)
             if active.any():
                 data[active] = self.memory.read(self.place(source, source_slot, source_immediate)[active], op.bytes)
-            at = self.place(target, slot, immediate)
-            self.shared.begin_copy(at, op.bytes, self.waves)
-            self.groups[-1].append(_Copy(at, data, self.waves))
+            at, waves = self.place(target, slot, immediate)[here], self.waves[here]
+            self.shared.begin_copy(at, op.bytes, waves)
+            self.groups[-1].append(_Copy(at, data[here], waves))
 
     def commit(self, op: lane.CommitOp) -> None:
         self.groups.append([])
