@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import io
 import random
 import warnings
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import tilefw.language as tl
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module
 
@@ -91,4 +93,74 @@ def test_mutated_kernels_compile_or_get_an_error_of_ours(seed: int, goldens: Any
                 continue
             built += 1
             module.verify()
+    assert built > 10 and refused > 100
+
+
+FUNCTIONS = {name: getattr(tl, name) for name in tl.__all__ if hasattr(getattr(tl, name), "__tilefw_builtin__")}
+VALUES = [
+    "x", "y", "m", "m.to(tl.int32)", "m > 0", "m.T", "m.to(tl.float16)", "m.to(tl.uint8)", "m.to(tl.float8e5)", "m[None, :, :]",
+    "x_ptr + m.to(tl.int32)", "n", "x_ptr", "1", "2.5", "True", "None", "(x, y)", "(m, m)", "()", "n > 1", "'tf32'", "tl.float32",
+]
+# What parameters of these names usually get, right and wrong.
+USUAL = {
+    **dict.fromkeys(("axis", "dim", "dims"), ("0", "1", "-1", "None", "2", "-3", "n", "1.0", "(1, 0)", "'0'")),
+    **dict.fromkeys(("keep_dims", "return_indices", "tie_break_left", "can_reorder"), ("True", "False", "n > 1", "None", "1")),
+    **dict.fromkeys(("dtype", "out_dtype"), ("tl.float32", "tl.float16", "tl.bfloat16", "tl.int64", "None", "n", "tl.int1")),
+    "shape": ("(2, 8)", "16", "(16, 16)", "(256,)", "(3, 4)", "n", "(n,)", "(4, -1)", "()", "x.shape"),
+    "acc": ("None", "m", "tl.zeros((16, 16), tl.float16)", "0", "tl.zeros((4, 4), tl.float32)"),
+    "input_precision": ("'tf32'", "'ieee'", "'x'", "None", "n"),
+    "combine_fn": ("add", "pair", "text", "tiles", "tl.maximum", "3", "len", "kernel"),
+}
+HELPERS = """
+@tilefw.jit
+def add(a, b):
+    return a + b
+
+@tilefw.jit
+def pair(a, b, c, d):
+    return (a, b) if a > c else (c, d)
+
+@tilefw.jit
+def text(a, b):
+    return "x"
+
+@tilefw.jit
+def tiles(a, b):
+    return a + tl.arange(0, 4)
+
+@tilefw.jit
+def kernel(x_ptr, n):
+    x = tl.arange(0, 16)
+    y = x.to(tl.float32)
+    m = tl.zeros((16, 16), tl.float32)
+"""
+USES = ["z = {}", "tl.store(x_ptr, {})", "a, c = {}", "z = {} + x", "z = tl.sum({})", "if {}:\n        x += 1"]
+
+
+def odd_call(rng: random.Random, name: str) -> str:
+    given = []
+    for parameter in inspect.signature(FUNCTIONS[name]).parameters.values():
+        value = rng.choice(USUAL.get(parameter.name, VALUES) if rng.random() < 0.95 else VALUES)
+        if parameter.default is parameter.empty:
+            given.append(value)
+        elif rng.random() < 0.4:
+            given.append(f"{parameter.name}={value}")
+    return f"tl.{name}({', '.join(given)})"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_odd_arguments_of_every_function_compile_or_get_an_error_of_ours(seed: int, load: Callable[..., dict[str, Any]]) -> None:
+    rng, built, refused = random.Random(seed), 0, 0
+    for name in sorted(FUNCTIONS) * 3:
+        text = HELPERS + "    " + rng.choice(USES).format(odd_call(rng, name)) + "\n"
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            try:
+                module = build_module(load(text)["kernel"], {"x_ptr": "*fp32", "n": "i32"}, {})
+            except KernelError as error:
+                refused += 1
+                assert error.place is not None and str(error).startswith(f"error[{error.code}]: "), text
+                continue
+        built += 1
+        module.verify()
     assert built > 10 and refused > 100

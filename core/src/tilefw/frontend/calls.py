@@ -230,4 +230,4 @@ def _is_named_tuple(function: Any) -> bool:
 def _print(bound: dict[str, Any]) -> None:
     values = [str(value) if isinstance(value, Value | tuple) else value for value in bound["values"]]
     options: dict[str, Callable[..., Any] | Any] = {name: bound[name] for name in ("sep", "end", "file", "flush")}
-    print(*values, **options)
+    evaluate(print, *values, **options)

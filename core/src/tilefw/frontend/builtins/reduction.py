@@ -13,14 +13,14 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import math
 from tilefw.frontend.builtins.registry import MEANINGS, meaning
 from tilefw.frontend.casts import cast
-from tilefw.frontend.combine import Combine, combine_block, not_a_combine_function
+from tilefw.frontend.combine import Combine, UserCombine, combine_block, not_a_combine_function
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import Value, named
 
 
 @meaning("reduce")
 def reduce(b: Builder, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
-    if not callable(combine_fn) or hasattr(combine_fn, "__tilefw_builtin__"):
+    if not isinstance(combine_fn, UserCombine):
         raise not_a_combine_function(combine_fn)
     inputs = input if isinstance(input, tuple) else (input,)
     if not inputs:

@@ -110,6 +110,8 @@ def trans(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
 @meaning("permute")
 def permute(b: Builder, input: Any, dims: tuple[Any, ...]) -> Value:
     value, order = to_value(b, input), _one_tuple(dims)
+    if not value.is_tile:
+        raise CompileError(f"there are no axes to permute in {named(value)}", "TFW0202")
     for axis in order:
         if isinstance(axis, Value):
             raise not_constexpr("an axis")
