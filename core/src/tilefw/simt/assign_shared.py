@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.func import FuncOp
@@ -14,6 +15,7 @@ from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.places import place_of
 from tilefw.simt.shared_layout import SharedLayout
+from tilefw.simt.stepwise import dot_of, steps_of
 from tilefw.simt.values import bits_of
 from tilefw.tile import types
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
@@ -36,13 +38,19 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -
         if isinstance(op, AllocSharedOp):
             uses[op.results[0]] = _Use()
         elif isinstance(op, LoadSharedOp):
-            uses[buffer_of(op.view, op)].readers += assignment.made.get(op.results[0], ())
+            uses[buffer_of(op.view, op)].readers += _readers(op, assignment)
         elif isinstance(op, StoreSharedOp):
             uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
         elif isinstance(op, CopyOp | CopyBlockOp):
             layout = assignment.layouts[op]
             uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
     return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
+
+
+def _readers(op: LoadSharedOp, assignment: Assignment) -> Sequence[LinearLayout]:
+    dot = dot_of(op)
+    made = assignment.made.get(op.results[0], ())
+    return made if dot is None or not made else [steps_of(op, dot, assignment.dots[dot]).layout]
 
 
 def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:

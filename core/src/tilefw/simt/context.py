@@ -1,11 +1,12 @@
 """LoweringContext: what the lowering of one function to lanes knows; handlers and the kit's other parts receive it.
 
 `builder` makes lane IR, `address` indices and addresses; `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile
-and a layout. `views` has each shared buffer or slot by its tile-level value.
+and a layout; `steps` reads an operand of a dot k step by k step. `views` has each shared buffer or slot by its tile-level value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
@@ -46,6 +47,7 @@ class LoweringContext:
         self.shared = shared_layouts(function, self.assignment, machine)
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
         self.views: dict[SSAValue, SharedView] = {}
         self.builder = LaneBuilder(Block(), function.location)
         self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)

@@ -24,8 +24,8 @@ def product(context: LoweringContext, op: DotOp) -> None:
     if not context.layouts(op.result):
         return
     layouts = context.assignment.dots[op]
-    a, b, acc = (context.tiles[v, l] for v, l in ((op.a, layouts.a), (op.b, layouts.b), (op.acc, layouts.d)))
-    context.put(op.result, layouts.d, dot.lower(context, a, b, acc, layouts))
+    a, b = (context.steps.get(v) or context.tiles[v, l] for v, l in ((op.a, layouts.a), (op.b, layouts.b)))
+    context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts))
 
 
 HANDLERS = {ReduceOp: reduction, DotOp: product}

@@ -13,6 +13,7 @@ from tilefw.simt.context import LoweringContext, SharedView
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower_memory import argument_of, computed, hints
 from tilefw.simt.places import place_of
+from tilefw.simt.stepwise import dot_of, steps_of
 from tilefw.simt.values import bits_of
 from tilefw.tile import types
 from tilefw.tile.base import dense_i64, integer_attr, string_attr
@@ -42,15 +43,26 @@ def slot(context: LoweringContext, op: SlotOp) -> None:
 
 
 def read(context: LoweringContext, op: LoadSharedOp) -> None:
-    """In each layout that is wanted."""
-    view = context.views[op.view]
+    """In each layout that is wanted; what a dot can read for itself, step by step, is left to it."""
+    dot = dot_of(op)
+    if dot is not None:
+        steps = steps_of(op, dot, context.assignment.dots[dot])
+        context.steps[op.results[0]] = lambda step: _read(context, op, steps.layout, steps.offsets[step])
+        return
     for layout in context.layouts(op.results[0]):
         assert layout is not None
-        value = shared_access.read(
-            context, view.address, view.layout, layout, context.element(op.results[0].type),
-            buffer=view.buffer, phase=view.phase, ring=view.slots,
-        )
-        context.put(op.results[0], layout, value)
+        context.put(op.results[0], layout, _read(context, op, layout))
+
+
+def _read(context: LoweringContext, op: LoadSharedOp, layout: LinearLayout, flip: int = 0) -> SSAValue:
+    view, here = context.views[op.view], context.builder.location
+    context.builder.location = op.location
+    value = shared_access.read(
+        context, view.address, view.layout, layout, context.element(op.results[0].type),
+        buffer=view.buffer, phase=view.phase, ring=view.slots, flip=flip,
+    )
+    context.builder.location = here
+    return value
 
 
 def write(context: LoweringContext, op: StoreSharedOp) -> None:
