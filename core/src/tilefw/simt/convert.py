@@ -14,7 +14,7 @@ from tilefw.api.errors import InternalError
 from tilefw.simt import f2, swizzle
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.shared_layout import SharedLayout
-from tilefw.simt.shared_pattern import Banks, banks_of, side
+from tilefw.simt.shared_pattern import CYCLE_SLOTS, Banks, banks_of, side
 from tilefw.simt.shuffle import Shuffle, shuffle
 
 if TYPE_CHECKING:
@@ -72,12 +72,19 @@ def _plan(source: LinearLayout, target: LinearLayout, bits: int, flip: int, shuf
     if f2.rank(source.bases) < f2.rank((*source.bases, *target.bases, flip)):
         raise InternalError(f"{target} holds elements that {source} does not")
     within = shuffle(source, target, bits, flip) if shuffles else None
-    through = _through(source, target, bits, flip, banks)
-    if within is None or within.cost > through.cost:
-        return through
+    if within is None or within.cost > _least(source, target, bits, banks):
+        through = _through(source, target, bits, flip, banks)
+        if within is None or within.cost > through.cost:
+            return through
     count = within.instructions(bits)
     how = f"by {count} shuffles" if count else "by selects"
     return replace(within, reason=f"{moved(source, target, flip)}; {how}")
+
+
+def _least(source: LinearLayout, target: LinearLayout, bits: int, banks: Banks) -> float:
+    """What no way through shared memory is cheaper than: every register takes its cycles."""
+    words = sum(max(1, layout.registers * bits // 32) for layout in (source, target))
+    return BARRIER_SLOTS + CYCLE_SLOTS * words * max(1, (4 << len(source.lane)) // banks.row)
 
 
 def register_map(source: LinearLayout, target: LinearLayout, flip: int = 0) -> tuple[int, ...] | None:

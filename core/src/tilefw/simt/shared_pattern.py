@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from tilefw.simt import f2
@@ -114,7 +114,8 @@ class Side:
 
     def pattern(self, vector: Sequence[int], banks: Banks) -> Pattern:
         """The best pattern where the low offset bits hold the elements `vector`, if there are no bank conflicts."""
-        return min(self.patterns(vector, banks), key=Pattern.slots)
+        plain = self._plain(vector, self._widest(vector, banks), banks)
+        return min([*self._fragments(vector, banks), plain], key=Pattern.slots) if self.rows else plain
 
     def best(self, shared: SharedLayout, banks: Banks) -> tuple[float, Pattern, int]:
         """Of the patterns that the buffer allows the one that takes the fewest issue slots: slots, pattern, conflicts.
@@ -133,10 +134,14 @@ class Side:
     def _widest(self, vector: Sequence[int], banks: Banks) -> int:
         if self.fixed:
             return self.fixed if tuple(vector[: self.fixed]) == self.layout.register[: self.fixed] else 0
-        registers, width = f2.Span(self.layout.register), 0
-        while width < len(vector) and self.bits // 8 << width < banks.access and vector[width] in registers:
+        width = 0
+        while width < len(vector) and self.bits // 8 << width < banks.access and vector[width] in self._registers:
             width += 1
         return width
+
+    @cached_property
+    def _registers(self) -> f2.Span:
+        return f2.Span(self.layout.register)
 
     def _plain(self, vector: Sequence[int], width: int, banks: Banks) -> Pattern:
         layout, size = self.layout, self.bits // 8

@@ -78,7 +78,7 @@ def _vectors(sides: Sequence[Side], most: int) -> Iterator[tuple[int, ...]]:
     common = spans[0] if spans else ()
     for span in spans[1:]:
         common = f2.intersection(common, span)
-    found = [common, *(f2.intersection(a, b) for a, b in combinations(spans, 2)), *spans]
+    found = [common, *(f2.intersection(a, b) for a, b in combinations(spans, 2) if len(spans) > 2), *spans]
     found += [rows.vector for s in sides for rows in s.rows]
     seen = set()
     for vector in found:
