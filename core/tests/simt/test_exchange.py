@@ -10,15 +10,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, PLAIN
 from random_layouts import pairs
-from xdsl.dialects.builtin import FunctionType, StringAttr, UnknownLoc
+from xdsl.context import Context as XContext
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, UnknownLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilefw.simt import convert, exchange, lane
 from tilefw.simt.access import Addressing
+from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.place_shared import PlaceShared
+from tilefw.simt.shared_pattern import banks_of
 from tilefw.simt.shuffle import shuffle
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import types
@@ -44,16 +48,6 @@ def numbers_of(indices: np.ndarray, name: str) -> np.ndarray:
     return (mixed >> 3 & 1 if name == "i1" else mixed).astype(TYPES[name][1])
 
 
-class _Barriers(LaneBuilder):
-    """A builder that puts a barrier behind every store to shared memory, so that no pass is needed."""
-
-    def insert(self, op: Any) -> Any:
-        super().insert(op)
-        if isinstance(op, lane.StoreOp) and op.shared:
-            super().insert(lane.BarrierOp.create())
-        return op
-
-
 def converted(
     source: LinearLayout, target: LinearLayout, name: str, chip: ChipDescription, flip: int, plan: convert.Plan
 ) -> np.ndarray:
@@ -61,7 +55,7 @@ def converted(
     element, dtype = TYPES[name]
     machine = Machine(chip, 1 << len(source.warp))
     block = Block(arg_types=[types.i64])
-    builder = _Barriers(block, UnknownLoc())
+    builder = LaneBuilder(block, UnknownLoc())
     context = Context(builder, Addressing(builder, {}, None, types.i64, 16), machine)  # type: ignore[arg-type]
     index = context.address.index(source)
     value = _made(builder, index, name, element)
@@ -71,7 +65,10 @@ def converted(
     function = FuncOp.create(
         properties={"sym_name": StringAttr("k"), "function_type": FunctionType.from_lists([types.i64], [])}, regions=[Region(block)]
     )
-    function.verify()
+    module = ModuleOp([function])
+    for step in (PlaceShared(chip.shared_bytes), InsertBarriers()):
+        step.apply(XContext(), module)
+    module.verify()
     out = np.zeros(machine.threads * target.registers, dtype)
     run(function, [out], (1,), machine)
     return out.reshape(machine.threads, target.registers)
@@ -111,7 +108,7 @@ CHIPS = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(pairs(), st.sampled_from(sorted(TYPES)), st.sampled_from(sorted(CHIPS)), st.data())
 def test_any_layout_becomes_any_other(layouts, name, chip, data):
     source, target = layouts
@@ -121,7 +118,7 @@ def test_any_layout_becomes_any_other(layouts, name, chip, data):
     assert (converted(source, target, name, CHIPS[chip], flip, plan) == expected(target, name, flip)).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(pairs(), st.sampled_from(sorted(TYPES)), st.data())
 def test_shuffles_are_right_where_they_are_not_the_cheapest_too(layouts, name, data):
     source, target = layouts
@@ -129,3 +126,14 @@ def test_shuffles_are_right_where_they_are_not_the_cheapest_too(layouts, name, d
     plan = shuffle(source, target, max(8, int(name[1:])), flip)
     assume(plan is not None)
     assert (converted(source, target, name, CHIPS["shuffles"], flip, plan) == expected(target, name, flip)).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(pairs(), st.sampled_from(["i8", "i32"]), st.sampled_from(["shuffles", "fragment loads"]), st.data())
+def test_a_tile_goes_through_shared_memory_in_parts(layouts, name, chip, data):
+    source, target = layouts
+    flip = data.draw(st.sampled_from([0, *(source.flipped(d) for d in range(len(source.shape)))]))
+    plan = convert.through_shared(source, target, int(name[1:]), flip, banks_of(CHIPS[chip]), 16)
+    assume(len(plan.parts.registers) > 1)
+    assert plan.bytes * len(plan.parts.registers) == int(name[1:]) // 8 << source.bits
+    assert (converted(source, target, name, CHIPS[chip], flip, plan) == expected(target, name, flip)).all()

@@ -40,7 +40,7 @@ def walked(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDesc
     return cycles(addresses, how.width * size, chip) - groups * len(addresses)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(pairs(most_warps=2), st.sampled_from([8, 16, 32, 64]), st.sampled_from(sorted(CHIPS)), st.data())
 def test_the_formula_counts_what_a_walk_counts(layouts, bits, name, data):
     layout, chip = layouts[0], CHIPS[name]
@@ -53,7 +53,7 @@ def slots(side: Side, shared: SharedLayout) -> float:
     return side.best(shared, banks_of(PLAIN))[0]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(pairs(most_warps=2), st.sampled_from([8, 16, 32, 64]))
 def test_a_writer_and_a_reader_never_cost_more_than_their_common_vector_without_conflicts(layouts, bits):
     """The theorem: two sides that both take their common vector need no conflicts. Others are chosen only where cheaper."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from tilefw.api.errors import InternalError
 from tilefw.simt import f2, swizzle
-from tilefw.simt.layout import LinearLayout
+from tilefw.simt.exchange_parts import Parts, split
+from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.shared_layout import SharedLayout
 from tilefw.simt.shared_pattern import CYCLE_SLOTS, Banks, banks_of, side
 from tilefw.simt.shuffle import Shuffle, shuffle
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Issue slots: a wave waits at two barriers (before others may read, before the space may be used again).
 BARRIER_SLOTS = 30
+# A larger tile goes in parts where it can: a workgroup that takes more shared memory leaves less for others beside it.
+PART_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class RegisterMove:
 
 @dataclass(frozen=True)
 class ThroughShared:
-    """All threads write to a buffer of layout `shared` and read what they want; `flip` is XORed to elements read."""
+    """All threads write to a buffer of layout `shared` and read what they want, one of `parts` after the other."""
 
     shared: SharedLayout
     bits: int
-    flip: int
+    parts: Parts
     cost: float
     reason: str
 
@@ -73,7 +76,7 @@ def _plan(source: LinearLayout, target: LinearLayout, bits: int, flip: int, shuf
         raise InternalError(f"{target} holds elements that {source} does not")
     within = shuffle(source, target, bits, flip) if shuffles else None
     if within is None or within.cost > _least(source, target, bits, banks):
-        through = _through(source, target, bits, flip, banks)
+        through = through_shared(source, target, bits, flip, banks)
         if within is None or within.cost > through.cost:
             return through
     count = within.instructions(bits)
@@ -107,13 +110,20 @@ def _renaming(indices: tuple[int, ...], bits: int) -> float:
     return 0.0 if whole else -(-len(indices) // per)
 
 
-def _through(source: LinearLayout, target: LinearLayout, bits: int, flip: int, banks: Banks) -> ThroughShared:
-    shared = swizzle.choose_for(source.shape, bits, (source,), (target,), banks)
-    cost = BARRIER_SLOTS + sum(
-        side(layout, bits, banks, reads).best(shared, banks)[0] for layout, reads in ((source, False), (target, True))
+def through_shared(
+    source: LinearLayout, target: LinearLayout, bits: int, flip: int, banks: Banks, part_bytes: int = PART_BYTES
+) -> ThroughShared:
+    """The way through shared memory, in parts of at most `part_bytes` (a power of two) if the layouts allow."""
+    size = bits // 8 << source.bits
+    parts = split(source, target, flip, log2(max(1, size // part_bytes)))
+    shared = swizzle.choose_for(parts.source.shape, bits, (parts.source,), (parts.target,), banks)
+    accesses = sum(
+        side(layout, bits, banks, reads).best(shared, banks)[0] for layout, reads in ((parts.source, False), (parts.target, True))
     )
-    size = shared.size * bits // 8
-    return ThroughShared(shared, bits, flip, cost, f"{moved(source, target, flip)}; through {size} bytes of shared memory")
+    cost = len(parts.registers) * (BARRIER_SLOTS + accesses)
+    size //= len(parts.registers)
+    times = f", {len(parts.registers)} times" if len(parts.registers) > 1 else ""
+    return ThroughShared(shared, bits, parts, cost, f"{moved(source, target, flip)}; through {size} bytes of shared memory{times}")
 
 
 _DIMS = {1: ("elements",), 2: ("rows", "columns")}

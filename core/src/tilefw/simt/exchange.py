@@ -17,19 +17,24 @@ def emit(context: Context, value: SSAValue, plan: Plan, source: LinearLayout, ta
     if isinstance(plan, RegisterMove):
         return context.builder.pick(value, plan.indices)
     if isinstance(plan, ThroughShared):
-        return _through_shared(context, value, plan, source, target)
+        return _through_shared(context, value, plan, source)
     return _shuffled(context, value, plan)
 
 
-def _through_shared(
-    context: Context, value: SSAValue, plan: ThroughShared, source: LinearLayout, target: LinearLayout
-) -> SSAValue:
-    element = types.element_of(value.type)
+def _through_shared(context: Context, value: SSAValue, plan: ThroughShared, source: LinearLayout) -> SSAValue:
+    b, element, parts = context.builder, types.element_of(value.type), plan.parts
     shape = "x".join(map(str, source.shape))
-    buffer = context.builder.alloc(plan.bytes, 16, f"conversion of a tile of {shape}x{element}")
+    buffer = b.alloc(plan.bytes, 16, f"conversion of a tile of {shape}x{element}")
     address = buffer.results[0]
-    shared_access.write(context, address, plan.shared, source, value, buffer=buffer.id)
-    return shared_access.read(context, address, plan.shared, target, element, buffer=buffer.id, flip=plan.flip)
+    found: list[SSAValue] = []
+    order: list[int] = []
+    for given, taken in parts.registers:
+        shared_access.write(context, address, plan.shared, parts.source, b.pick(value, given), buffer=buffer.id)
+        found.append(
+            shared_access.read(context, address, plan.shared, parts.target, element, buffer=buffer.id, flip=parts.flip)
+        )
+        order += taken
+    return b.pick(b.join(found), sorted(range(len(order)), key=order.__getitem__))
 
 
 def _shuffled(context: Context, value: SSAValue, plan: Shuffle) -> SSAValue:
