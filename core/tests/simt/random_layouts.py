@@ -38,9 +38,10 @@ def layouts(draw: Any, shape: tuple[int, ...], lanes: int, warps: int) -> Linear
 
 
 @st.composite
-def pairs(draw: Any, lanes: int = 32, most_warps: int = 4) -> tuple[LinearLayout, LinearLayout]:
+def pairs(draw: Any, widths: tuple[int, ...] = (32,), most_warps: int = 4) -> tuple[LinearLayout, LinearLayout]:
     """Two layouts of one tile on one machine; the second often differs in part only, so that conversions stay within warps."""
     shape = draw(shapes)
+    lanes = draw(st.sampled_from(widths))
     warps = draw(st.sampled_from([w for w in (1, 2, 4, 8) if w <= most_warps]))
     first = draw(layouts(shape, lanes, warps))
     if draw(st.booleans()):

@@ -86,7 +86,7 @@ def rows_of(layout: LinearLayout, bits: int, loads: tuple[FragmentLoad, ...]) ->
     found: list[Rows] = []
     for load in loads:
         across, down = log2(load.row_bytes) - 2, log2(load.rows)
-        if bits > 32 or len(layout.lane) < across + down or layout.registers * bits < 32:
+        if bits > 32 or len(layout.lane) != across + down or layout.registers * bits < 32:
             continue
         packed, lanes = layout.register[: log2(32 // bits)], layout.lane
         shapes = [Rows(load, False, (*packed, *lanes[:across]), lanes[across : across + down])]
