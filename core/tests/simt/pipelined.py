@@ -43,6 +43,7 @@ class Loop:
     body: list[str] = field(default_factory=list)
     carried: list[tuple[str, str, str, str]] = field(default_factory=list)  # argument, initial, next, type
     stores_to: str | None = None
+    outer: bool = False  # whether the loop stands in another one, which runs it twice
 
     def source(self, name: str, dtype: type) -> tuple[str, str]:
         """One more array of blocks, the last ending where the loop ends: its pointer's name and element type."""
@@ -58,12 +59,15 @@ class Loop:
         arguments = ", ".join(f"%{a} = {i}" for a, i, _, _ in self.carried)
         kinds = ", ".join(t for *_, t in self.carried)
         results = ", ".join(f"%end{i}" for i in range(len(self.carried)))
+        around = "%total = scf.for %round = %c0 to %c2 step %c1 iter_args(%start = %zero) -> (tensor<16x16xf32>) : i32 {"
         lines = [
-            f"func.func @k({', '.join(parameters)}) {{", *self.before,
+            f"func.func @k({', '.join(parameters)}) {{", *self.before, *([around] if self.outer else []),
             f"{results} = scf.for %i = %lower to %end step %step iter_args({arguments}) -> ({kinds}) : i32 {{", *self.body,
             f"scf.yield {', '.join(n for _, _, n, _ in self.carried)} : {kinds}", "} {tile.num_stages = STAGES : i32}",
+            *(["scf.yield %end0 : tensor<16x16xf32>", "}"] if self.outer else []),
             "%last = tile.muli %pid, %size : i32", "%outp = tile.addptr %out, %last : !tile.ptr<f32>, i32",
-            "tile.store %outp[%offsets], %end0 : !tile.ptr<f32>[tensor<16x16xi32>]", "func.return", "}",
+            f"tile.store %outp[%offsets], {'%total' if self.outer else '%end0'} : !tile.ptr<f32>[tensor<16x16xi32>]",
+            "func.return", "}",
         ]
         return "\n".join(lines)
 
@@ -72,9 +76,10 @@ def random_loop(seed: int) -> Loop:
     """A loop with up to three loads of random kinds, a dot or a sum, and perhaps a store."""
     rng = random.Random(seed)
     loop = Loop(rng, scalars={"lower": rng.choice([0, 0, 1, 3]), "upper": rng.randrange(ROUNDS), "step": rng.choice([1, 1, 2, 3])})
+    loop.outer = rng.random() < 0.3
     loop.arrays["out"] = np.zeros(2 * TILE, np.float32)
     loop.before += _PREAMBLE
-    loop.carried.append(("acc", "%zero", "%sum", "tensor<16x16xf32>"))
+    loop.carried.append(("acc", "%start" if loop.outer else "%zero", "%sum", "tensor<16x16xf32>"))
     tiles = [_loaded(loop, f"x{n}") for n in range(rng.randint(1, 3))]
     total = "%acc"
     if rng.random() < 0.6:
@@ -90,7 +95,8 @@ def random_loop(seed: int) -> Loop:
 
 
 _PREAMBLE = [
-    "%pid = tile.program_id 0", "%c0 = tile.constant 0 : i32", "%c1 = tile.constant 1 : i32", "%c16 = tile.constant 16 : i32",
+    "%pid = tile.program_id 0", "%c0 = tile.constant 0 : i32", "%c1 = tile.constant 1 : i32", "%c2 = tile.constant 2 : i32",
+    "%c16 = tile.constant 16 : i32",
     "%size = tile.constant 256 : i32",
     "%zero = tile.constant 0.0 : tensor<16x16xf32>", "%half = tile.constant 0.5 : tensor<16x16xf32>",
     "%end = tile.subi %upper, %pid : i32",  # the second program makes one round less
