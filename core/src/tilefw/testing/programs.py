@@ -3,7 +3,8 @@
     python -m tilefw.testing.programs --target NAME --count 2000 --seed 1 --out DIR
 
 The campaign's program number I is drawn from (seed, I) alone, so that `--only I` makes it again. It reports how often each
-operation of the table really occurred (after dead code is gone), and writes down each failing program, narrowed to one output.
+operation of the table and of the tile dialect really occurred (after dead code is gone), and writes down each failing program,
+narrowed to one output.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
 from tilefw.runtime.launch import execute
 from tilefw.runtime.loader import Target, find
-from tilefw.testing.random_program import Program, fresh, generate
+from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
 from tilefw.tile.accuracy import Comparison
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 LEAST_OCCURRENCES = 20
 BUDGET = 200_000_000
+# What is counted: the rows of the table, and the dialect's own ops that compute, move or reach memory.
+COUNTED: tuple[str, ...] = (
+    *ROWS, "reduce", "dot", "trans", "reshape", "expand_dims", "broadcast", "join", "split", "flip", "splat", "iota",
+    "load", "store", "load_block", "store_block",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +70,15 @@ def programs() -> SearchStrategy[Program]:
     """A hypothesis strategy; examples shrink through the random source from which the program is written."""
     from hypothesis import strategies as st
 
-    sizes, firsts = st.integers(1, 12), st.sampled_from([None, *ROWS])
+    sizes, firsts = st.integers(1, 12), st.sampled_from([None, *OPERATIONS])
     return st.builds(generate, st.randoms(use_true_random=False), sizes, firsts)
 
 
 def operations(program: Program) -> frozenset[str]:
-    """The rows of the elementwise table that the program executes: what is left once dead code is gone."""
+    """Which of COUNTED the program executes: what is left once dead code is gone."""
     module = parse(program.text)
     DcePass().apply(_context(), module)
-    return frozenset(op.name.removeprefix("tile.") for op in module.walk()) & ROWS.keys()
+    return frozenset(op.name.removeprefix("tile.") for op in module.walk()) & frozenset(COUNTED)
 
 
 def run(program: Program, target: str, **execution: Any) -> Outcome:
@@ -100,17 +106,21 @@ def _launch(program: Program, target: Target, resolved: config.Resolved, values:
     execute(target, resolved, compiled, entry, program.grid, bind(entry, list(values.values())), "random_program")
 
 
-def numbered(seed: int, index: int) -> Program:
-    """Program `index` of the campaign `seed`; the table's rows take turns at being the one that surely occurs."""
+def numbered(seed: int, index: int, *, tiles: bool = True) -> Program:
+    """Program `index` of the campaign `seed`; all operations take turns at being the one that surely occurs.
+
+    Without `tiles` only elementwise ones are drawn.
+    """
     rng = random.Random(f"{seed}:{index}")
-    return generate(rng, rng.randint(1, 12), tuple(ROWS)[index % len(ROWS)])
+    turns = OPERATIONS if tiles else tuple(ROWS)
+    return generate(rng, rng.randint(1, 12), turns[index % len(turns)], tiles=tiles)
 
 
 def narrowed(program: Program, output: str) -> str:
     """The program's text with the stores to one output alone and what they need: a smaller program to look at."""
     module = parse(program.text)
     kept = f"%{output}"
-    for op in [op for op in module.walk() if op.name == "tile.store"]:
+    for op in [op for op in module.walk() if op.name in ("tile.store", "tile.store_block")]:
         if _stored_to(op.operands[0]) != kept:
             op.detach()
             op.erase()
@@ -164,8 +174,8 @@ class Campaign:
         compared = max(1, self.outcomes["pass"] + self.outcomes["differs"])
         return {
             "schema": "tilefw.programs/1", "target": self.target, "seed": self.seed, "programs": self.outcomes.total(),
-            "outcomes": dict(self.outcomes), "occurrences": {name: self.occurrences[name] for name in ROWS},
-            "rare": [name for name in ROWS if self.occurrences[name] < LEAST_OCCURRENCES],
+            "outcomes": dict(self.outcomes), "occurrences": {name: self.occurrences[name] for name in COUNTED},
+            "rare": [name for name in COUNTED if self.occurrences[name] < LEAST_OCCURRENCES],
             "free_fraction": self.free / compared, "seconds": round(self.seconds, 1), "failures": self.failures,
         }
 
