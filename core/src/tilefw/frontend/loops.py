@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntAttr, IntegerAttr, UnitAttr, i32
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
@@ -28,6 +28,8 @@ from tilefw.frontend.values import Value, describe, flatten, leaves, lowered, na
 from tilefw.language.constants import unwrap
 
 UNROLL_LIMIT = 65536
+# The wishes of tl.range that are numbers; the others are flags.
+_COUNTS = ("num_stages", "loop_unroll_factor")
 
 
 class Carried:
@@ -99,12 +101,9 @@ class Loops(Calls):
             b.insert(scf.YieldOp(*[final[i] for i in kept]))
         op = scf.ForOp(start.ssa, end.ssa, step.ssa, [carried.initial[i].ssa for i in kept], Region(block))
         for wish, value in head.wishes.items():
-            if isinstance(value, Value):
-                raise not_constexpr(f"{wish} of a loop")
-            if not isinstance(value, int | None):
-                raise CompileError(f"{wish} of a loop is an int or a bool, not {describe(value)}", "TFW0212")
-            if value:
-                op.attributes[f"tile.{wish}"] = UnitAttr() if value is True else IntegerAttr(IntAttr(int(value)), i32)
+            attribute = _wish(wish, value)
+            if attribute is not None:
+                op.attributes[f"tile.{wish}"] = attribute
         b.insert(op)
         scope.restore(before)
         self._after(node, carried, kept, list(op.results), {**assigned_names(node.body), name: node.lineno})
@@ -237,6 +236,17 @@ class Loops(Calls):
             scope.lines[name] = line
             if name not in carried.before:
                 scope.gone[name] = f"it is assigned only by the loop in line {node.lineno}, which may run zero times"  # type: ignore[attr-defined]
+
+
+def _wish(name: str, value: Any) -> Attribute | None:
+    """A wish of tl.range as an attribute of the loop; None when nothing is wished."""
+    if isinstance(value, Value):
+        raise not_constexpr(f"{name} of a loop")
+    if name not in _COUNTS:
+        return UnitAttr() if value else None
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise CompileError(f"{name} of a loop is a number of 0 or more, not {describe(value)}", "TFW0212")
+    return IntegerAttr(IntAttr(value), i32) if value else None
 
 
 def _prune(carried: Carried, arguments: list[Sequence[SSAValue]], final: list[SSAValue]) -> list[int]:
