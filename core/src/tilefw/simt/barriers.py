@@ -11,7 +11,8 @@ one iteration later. Accesses of a ring without a phase (before its loop), and a
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
-Branches join. Control flow in lane IR is uniform, so that all threads meet at every barrier.
+Branches join. At last every barrier is asked whether those found after it, as those of a loop's next iteration are, do without it.
+Control flow in lane IR is uniform, so that all threads meet at every barrier.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def insert_barriers(function: FuncOp) -> int:
     if not analysis.buffers:
         return 0
     analysis.block(function.body.block, _State())
+    analysis.prune(function)
     for op in analysis.before:
         barrier = lane.BarrierOp.create()
         barrier.location = op.location
@@ -123,6 +125,21 @@ class _Barriers:
                 for region in op.regions:
                     for inside in region.blocks:
                         self._collect(inside, inner)
+
+    def prune(self, function: FuncOp) -> None:
+        """Drop barriers, the first that were found first, without which nothing is missing."""
+        for op in list(self.before):
+            del self.before[op]
+            if self.lacking(lambda: self.block(function.body.block, _State())):
+                self.before[op] = None
+
+    def lacking(self, analyse: Callable[[], _State]) -> bool:
+        """Whether an analysis finds a barrier missing; none is added."""
+        outer, self.probing, self.missing = (self.probing, self.missing), True, False
+        analyse()
+        found = self.missing
+        self.probing, self.missing = outer
+        return found
 
     # -- straight code
 
@@ -204,20 +221,12 @@ class _Barriers:
             fresh = state.copy()
             fresh.barrier()
             settled = self.settle(op, fresh)
-            if not self.lacks(op, state):
+            if not self.lacking(lambda: self.settle(op, state.copy())):
                 return self.settle(op, state)
             self.need(op, state)
             return settled
         state.barrier()
         return self.settle(op, state)
-
-    def lacks(self, op: ForOp | WhileOp, state: _State) -> bool:
-        """Whether a loop that is at peace with itself needs a barrier for what came before it."""
-        outer, self.probing, self.missing = (self.probing, self.missing), True, False
-        self.settle(op, state.copy())
-        found = self.missing
-        self.probing, self.missing = outer
-        return found
 
     def settle(self, op: ForOp | WhileOp, entry: _State) -> _State:
         """The state after a loop that is entered in `entry`, when going round again changes nothing."""
