@@ -13,7 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.scf import ForOp, IfOp, WhileOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
@@ -81,6 +81,7 @@ class Selector:
         self.memory = MemorySelection(self.values)
         self.matrix = MatrixSelection(self.memory)
         self.control = ControlSelection(self.values, self.op)
+        self._reads: list[Operation] = []  # of shared memory, not made yet
 
     def function(self, function: FuncOp) -> None:
         for i, argument in enumerate(function.body.block.args):
@@ -92,13 +93,52 @@ class Selector:
 
     def op(self, op: Operation) -> None:
         handler = _ORDERED.get(type(op))
-        if handler is not None:
-            self.code.place = place_of(op)
-            handler(self, op)
-        elif isinstance(op, _POSTPONED):
+        if handler is None:
+            if not isinstance(op, _POSTPONED):
+                raise InternalError(f"no selection for {op.name}")
             self.values.postpone(op)
+        elif isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared):
+            self._reads.append(op)
         else:
-            raise InternalError(f"no selection for {op.name}")
+            if isinstance(op, lane.AtomOp):
+                self._before_reads(op)
+            self._make_reads()
+            self._ordered(op)
+        if op.next_op is not None and op.next_op.next_op is None:  # the terminator asks for values
+            self._make_reads()
+
+    def _ordered(self, op: Operation) -> None:
+        self.code.place = place_of(op)
+        _ORDERED[type(op)](self, op)
+
+    def _make_reads(self) -> None:
+        """Reads of shared memory are put off to the next op that keeps order: pure ops are selected late, and what an atom reads
+        for itself would hold registers meanwhile."""
+        reads, self._reads = self._reads, []
+        for read in reads:
+            self._ordered(read)
+
+    def _before_reads(self, atom: lane.AtomOp) -> None:
+        """What the atom needs besides what is still to be read for it: work that ends before the reads begin."""
+        if self._reads:
+            for operand in atom.operands:
+                if not self._is_read(operand):
+                    self.values.force(operand)
+
+    def _is_read(self, value: SSAValue) -> bool:
+        """Whether a value depends on a read that is put off."""
+        reads = {read.results[0] for read in self._reads}
+        seen: set[SSAValue] = set()
+        todo = [value]
+        while todo:
+            value = todo.pop()
+            if value in reads:
+                return True
+            vector = self.values.vectors[value]
+            if value not in seen and vector.op is not None and None in vector.pieces:
+                seen.add(value)
+                todo += vector.op.operands
+        return False
 
 
 _POSTPONED = (
