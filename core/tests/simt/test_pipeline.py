@@ -99,7 +99,7 @@ def test_the_steady_loop_waits_once_and_copies_right_after() -> None:
     """The one barrier of an iteration is to stand at the wait: copies follow it, and reads of the landed slot."""
     text = str(pipeline(KERNEL.format(hint=ALIGNED, other="0.0", words="", inside="", attribute=""), 4))
     steady = text[text.index("scf.for") :]
-    order = re.findall(r"tile\.(wait \d|copy_block|commit|load_shared|dot)", steady)
-    assert order == ["wait 2", "copy_block", "commit", "load_shared", "dot"]
+    order = re.findall(r"(?:tile|scf)\.(wait \d|copy_block|commit|load_shared|dot|yield)", steady)
+    assert order == ["wait 2", "copy_block", "commit", "load_shared", "dot", "yield", "wait 0"]
     prologue = re.findall(r"tile\.(wait \d|copy_block|commit|load_shared|dot)", text[: text.index("scf.for")])
     assert prologue == ["copy_block", "commit"] * 3

@@ -244,6 +244,8 @@ class Pipeline:
         new.attributes = {name: value for name, value in loop.attributes.items() if name != STAGES}
         new.location = loop.location
         self.outside.insert(new, loop.location)
+        if self.rings:  # all groups that are left are empty; now their buffers are known to be free
+            self.outside.insert(WaitOp(0), loop.location)
         for old, result in zip(loop.results, new.results, strict=False):
             result.name_hint = old.name_hint
             old.replace_all_uses_with(result)
