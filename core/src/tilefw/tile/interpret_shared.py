@@ -70,10 +70,10 @@ class Buffer:
         x = self.x[rows, slots]
         err = None if self.err is None else self.err[rows, slots]
         free = None if self.free is None else some(self.free[rows, slots])
-        bare = ~self.filled[rows, slots]
+        bare = np.broadcast_to(~self.filled[rows, slots].reshape(-1, *(1,) * (x.ndim - 1)), x.shape)
         if bare.any():
-            free = either(free, np.broadcast_to(bare.reshape(-1, *(1,) * (x.ndim - 1)), x.shape))
-            err = np.where(free, np.inf, 0.0 if err is None else err) if self.is_float else None
+            free = either(free, bare)
+            err = np.where(bare, np.inf, 0.0 if err is None else err) if self.is_float else None
         return Value(x, err, free)
 
 
