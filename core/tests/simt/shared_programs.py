@@ -62,7 +62,7 @@ def programs() -> st.SearchStrategy[tuple[Any, ...]]:
     leaves = st.builds(Access, st.integers(0, BUFFERS - 1), st.booleans()) | st.just(Scratch())
     bodies = st.lists(leaves, min_size=1, max_size=2).map(tuple)
     branches = st.builds(Branch, bodies, bodies | st.just(()))
-    inner = st.builds(Loop, st.lists(leaves | branches, min_size=1, max_size=3).map(tuple))
+    inner = st.builds(Loop, bodies)
     loops = st.builds(Loop, st.lists(leaves | branches | inner, min_size=1, max_size=3).map(tuple))
     return st.lists(leaves | branches | loops, min_size=1, max_size=3).map(tuple)
 
@@ -155,14 +155,26 @@ class _Builder:
         self.b.insert(IfOp(taken, [], *regions))
 
 
+def _used(statements: tuple[Any, ...]) -> list[int]:
+    found: list[int] = []
+    for statement in statements:
+        if isinstance(statement, Access):
+            found.append(statement.buffer)
+        elif isinstance(statement, Loop):
+            found += _used(statement.body)
+        elif isinstance(statement, Branch):
+            found += _used(statement.then) + _used(statement.other)
+    return found
+
+
 def build(statements: tuple[Any, ...]) -> FuncOp | None:
-    """The function: every buffer is written once, then the statements run. Arguments: trips of the loops, ways at the branches.
+    """The function: every buffer that is used is written once, then the statements run. Arguments: trips of the loops, ways at the branches.
 
     None for more than ACCESSES accesses, of which some would meet in the same waves.
     """
     builder = _Builder()
-    for buffer in builder.buffers:
-        builder.access(buffer, True)
+    for buffer in sorted(set(_used(statements))):
+        builder.access(builder.buffers[buffer], True)
     builder.statements(statements)
     if builder.accesses > ACCESSES:
         return None
