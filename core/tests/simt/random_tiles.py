@@ -287,6 +287,84 @@ def copies(p: Tiles) -> None:
     p.add(shape, f"@ = tile.load_shared {view} : !tile.shared<{dims}i32>")
 
 
+def narrowed(p: Tiles) -> None:
+    """Another width, moved about, and back: conversions of bytes, halves, pairs of words and predicates."""
+    found = p.any()
+    if found is None:
+        return
+    name, shape = found
+    element = p.rng.choice(["i8", "i16", "i64", "i1"])
+    there, zero = p.name(), p.name()
+    if element == "i1":
+        p.lines += [f"{zero} = tile.constant 0 : {tile(shape)}", f"{there} = tile.gts {name}, {zero} : {tile(shape)}"]
+    else:
+        row = "exts" if element == "i64" else "trunci"
+        p.lines.append(f"{there} = tile.{row} {name} : {tile(shape)} to {tile(shape, element)}")
+    axis = p.rng.randrange(len(shape))
+    if p.rng.random() < 0.5:
+        moved = p.name()
+        p.lines.append(f"{moved} = tile.flip {there} axis {axis} : {tile(shape, element)}")
+        there = moved
+    if len(shape) > 1:
+        order = list(range(len(shape)))
+        p.rng.shuffle(order)
+        moved = p.name()
+        p.lines.append(f"{moved} = tile.trans {there} {order} : {tile(shape, element)}")
+        there, shape = moved, tuple(shape[d] for d in order)
+    if element != "i1" and p.rng.random() < 0.5:
+        kind, buffer, moved = f"!tile.shared<{''.join(f'{s}x' for s in shape)}{element}>", p.name(), p.name()
+        p.lines += [
+            f"{buffer} = tile.alloc_shared : {kind}", f"tile.store_shared {buffer}, {there} : {kind}",
+            f"{moved} = tile.load_shared {buffer} : {kind}",
+        ]
+        there = moved
+    row = "trunci" if element == "i64" else "extu"
+    p.add(shape, f"@ = tile.{row} {there} : {tile(shape, element)} to {tile(shape)}")
+
+
+def pointers(p: Tiles) -> None:
+    """A tile of pointers, moved about and loaded from, with a mask of its own."""
+    found = p.any(lambda shape: len(shape) == 2)
+    if found is None:
+        return
+    source, shape = found
+    array = f"in{len(p.arrays)}"
+    p.arrays[array] = np.random.default_rng(2).integers(-100, 100, 128).astype(np.int32)
+    limit, at, base, there, turned, back = (p.name() for _ in range(6))
+    turned_shape = shape[::-1]
+    kind, turned_kind = tile(shape, "!tile.ptr<i32>"), tile(turned_shape, "!tile.ptr<i32>")
+    p.lines += [
+        f"{limit} = tile.constant 127 : {tile(shape)}", f"{at} = tile.andi {source}, {limit} : {tile(shape)}",
+        f"{base} = tile.splat %{array} : !tile.ptr<i32> to {kind}",
+        f"{there} = tile.addptr {base}, {at} : {kind}, {tile(shape)}",
+        f"{turned} = tile.trans {there} [1, 0] : {kind}",
+        f"{back} = tile.load {turned} : {turned_kind}",
+    ]
+    p.open[-1].append((back, turned_shape))
+
+
+def while_loop(p: Tiles) -> None:
+    """A few rounds that carry a tile and a counter."""
+    found = p.any()
+    if found is None or len(p.open) > 2:
+        return
+    start, shape = found
+    zero, one, limit = p.number(0), p.number(1), p.number(p.rng.choice([0, 1, 3]))
+    i, x, go, j, y, k, end, last = (p.name() for _ in range(8))
+    kind = tile(shape)
+    p.lines += [
+        f"{end}, {last} = scf.while ({i} = {zero}, {x} = {start}) : (i32, {kind}) -> (i32, {kind}) {{",
+        f"{go} = tile.lts {i}, {limit} : i32", f"scf.condition({go}) {i}, {x} : i32, {kind}", "} do {",
+        f"^bb0({j} : i32, {y} : {kind}):", f"{k} = tile.addi {j}, {one} : i32",
+    ]
+    p.open.append([(y, shape)])
+    write(p, p.rng.randint(1, 3))
+    following = p.any(lambda s: s == shape)[0]
+    p.open.pop()
+    p.lines += [f"scf.yield {k}, {following} : i32, {kind}", "}"]
+    p.open[-1].append((last, shape))
+
+
 def loop(p: Tiles) -> None:
     """Two or three rounds that carry tiles."""
     carried = [t for t in {p.any(), p.any()} if t is not None]
@@ -300,7 +378,7 @@ def loop(p: Tiles) -> None:
     ends = ", ".join(r for r, _ in results)
     p.lines.append(f"{ends} = scf.for {i} = {low} to {high} step {step} iter_args({starts}) -> ({kinds}) : i32 {{")
     p.open.append(list(arguments))
-    write(p, p.rng.randint(1, 4), True)
+    write(p, p.rng.randint(1, 4))
     next_ones = [p.any(lambda s, shape=shape: s == shape)[0] for _, shape in carried]
     p.open.pop()
     p.lines.append(f"scf.yield {', '.join(next_ones)} : {kinds}\n}}")
@@ -317,19 +395,19 @@ def branch(p: Tiles) -> None:
     p.lines += [f"{condition} = tile.nei {number}, {zero} : i32", f"{result} = scf.if {condition} -> ({tile(shape)}) {{"]
     for between in ("} else {", "}"):
         p.open.append([])
-        write(p, p.rng.randint(0, 3), True)
+        write(p, p.rng.randint(0, 3))
         p.lines.append(f"scf.yield {p.any(lambda s: s == shape)[0]} : {tile(shape)}\n{between}")
         p.open.pop()
     p.open[-1].append((result, shape))
 
 
 KINDS = (
-    load, load, gather, index, elementwise, elementwise, trans, reshape, broadcast, join, split, flip, reduce, total, largest, dot,
-    shared, copies, loop, branch,
+    load, load, gather, index, elementwise, elementwise, trans, reshape, broadcast, join, split, flip, reduce, total, largest,
+    dot, dot, shared, copies, loop, branch, while_loop, narrowed, narrowed, pointers,
 )
 
 
-def write(p: Tiles, count: int, inner: bool = False) -> None:
+def write(p: Tiles, count: int) -> None:
     for _ in range(count):
         p.rng.choice(KINDS)(p)
 

@@ -22,6 +22,7 @@ from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.shared_layout import SharedLayout
 from tilefw.tile import types
+from tilefw.tile.base import string_attr
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,11 @@ class LoweringContext:
         """Bring a tile that was just computed to the layouts that it is converted to."""
         for source, target in self.assignment.conversions.get(value, ()):
             plan = self.assignment.costs.plan(value, source, target)
-            self.put(value, target, exchange.emit(self, self.tiles[value, source], plan, source, target))
+            found = self.tiles[value, source]
+            lowered = exchange.emit(self, found, plan, source, target)
+            if lowered is not found and isinstance(lowered.owner, Operation):
+                lowered.owner.attributes.setdefault("reason", string_attr(plan.reason))
+            self.put(value, target, lowered)
 
     def numbered(self, cls: type[Operation], *details: int) -> SSAValue:
         """A pure lane op without operands, made once."""
