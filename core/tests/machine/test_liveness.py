@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilefw.machine.coalesce import coalesce
-from tilefw.machine.liveness import analyse, eliminate_dead
+from tilefw.machine.dead import eliminate_dead
+from tilefw.machine.liveness import analyse
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, print_function
 

@@ -168,7 +168,8 @@ def _used(statements: tuple[Any, ...]) -> list[int]:
 
 
 def build(statements: tuple[Any, ...]) -> FuncOp | None:
-    """The function: every buffer that is used is written once, then the statements run. Arguments: trips of the loops, ways at the branches.
+    """The function: every buffer that is used is written once, then the statements run. Its arguments are the trips of the loops
+    and the ways at the branches.
 
     None for more than ACCESSES accesses, of which some would meet in the same waves.
     """

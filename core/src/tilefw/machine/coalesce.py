@@ -3,39 +3,48 @@
 Loop arguments and the results of branches are registers that several blocks write (there are no phis); the moves that
 fill them mostly vanish here, and what stays is a real copy. Interference is Chaitin's: a definition interferes with all that is
 live after it, but for the source of a move (G. Chaitin, "Register Allocation & Spilling via Graph Coloring", 1982).
+
+No graph is built: it would have n² edges for the n accumulators of a loop. The registers of moves have their definitions and, in
+order, the spans of instructions after which they are live; two of them are asked about when a move wants to merge them. Merged ones
+are a class, which answers for its members. Copies of inner loops go first.
 """
 
 from __future__ import annotations
 
-from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.liveness import Unit, analyse, step_back
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
+
+_NOWHERE = -1
 
 
 def coalesce(function: Function, table: InstructionTable) -> int:
     """Merge the registers of whole-register moves that do not interfere, and drop the moves; how many were dropped."""
-    moves = [inst for inst in function.insts() if _is_copy(inst, table)]
-    if not moves:
+    found = [(block, inst) for block in function.blocks for inst in block.insts if _is_copy(inst, table)]
+    if not found:
         return 0
-    interference = _interference(function, table, {r for m in moves for r in (m.defs[0].reg, m.uses[0].reg)})  # type: ignore[union-attr]
-    parent: dict[Reg, Reg] = {}
-    for move in moves:
-        a, b = _find(parent, move.defs[0].reg), _find(parent, move.uses[0].reg)  # type: ignore[union-attr]
-        if a is b or a in interference.get(b, ()):
-            continue
-        parent[b] = a
-        merged = interference.pop(b, set())
-        interference.setdefault(a, set()).update(merged)
-        for other in merged:
-            interference[other].discard(b)
-            interference[other].add(a)
-    if parent:
-        _rename(function, parent)
-    return _drop_identities(function, table)
+    copies = {id(inst) for _, inst in found}
+    following = successors(function, table)
+    lives = _Lives(function, [inst for _, inst in found], copies, following)
+    depth = dict(zip(function.blocks, _depths(following), strict=True))
+    merged = False
+    for _, move in sorted(found, key=lambda pair: -depth[pair[0]]):
+        merged |= lives.merge(move.defs[0].reg, move.uses[0].reg)  # type: ignore[union-attr]
+    if merged:
+        _rename(function, lives)
+    dropped = 0
+    for block in function.blocks:
+        kept = [i for i in block.insts if not (id(i) in copies and i.defs[0].reg is i.uses[0].reg)]  # type: ignore[union-attr]
+        dropped += len(block.insts) - len(kept)
+        block.insts = kept
+    return dropped
 
 
 def _is_copy(inst: Inst, table: InstructionTable) -> bool:
-    if inst.predicate is not None or len(inst.defs) != 1 or len(inst.uses) != 1 or not table.traits(inst.opcode).move:
+    if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None or not table.traits(inst.opcode).move:
         return False
     source, dest = inst.uses[0], inst.defs[0]
     if not isinstance(source, Slice) or source is not source.reg.whole or dest is not dest.reg.whole:
@@ -44,52 +53,152 @@ def _is_copy(inst: Inst, table: InstructionTable) -> bool:
     return not (a.physical or b.physical) and (a.cls, a.width, a.align) == (b.cls, b.width, b.align)
 
 
-def _interference(function: Function, table: InstructionTable, wanted: set[Reg]) -> dict[Reg, set[Reg]]:
-    """Which of the `wanted` registers may not share; registers outside are of no interest."""
-    graph: dict[Reg, set[Reg]] = {}
-    live = analyse(function, table)
-    for i, block in enumerate(function.blocks):
-        now = set(live.live_out[i])
-        for inst in reversed(block.insts):
-            skip = inst.uses[0].reg if _is_copy(inst, table) else None  # type: ignore[union-attr]
-            for piece in inst.writes():
-                if piece.reg in wanted:
-                    _interfere(graph, piece.reg, now, wanted, skip)
-            step_back(now, inst)
-    return graph
+def _depths(following: list[list[int]]) -> list[int]:
+    """How many loops are around each block: those from the target of a branch backward, in layout order, to the branch."""
+    depths = [0] * len(following)
+    for end, targets in enumerate(following):
+        for start in (t for t in targets if t <= end):
+            for i in range(start, end + 1):
+                depths[i] += 1
+    return depths
 
 
-def _interfere(graph: dict[Reg, set[Reg]], reg: Reg, live: set[Unit], wanted: set[Reg], skip: Reg | None) -> None:
-    for other, _ in live:
-        if other is not reg and other is not skip and other in wanted:
-            graph.setdefault(reg, set()).add(other)
-            graph.setdefault(other, set()).add(reg)
+class _Register:
+    """A register of moves: where it is written, with the source where a move writes it, and where it is live.
+
+    It is live after position p when `starts[i]` <= p < `ends[i]` for some i. Where it stands for a class, `members` are the
+    registers merged into it, itself among them.
+    """
+
+    __slots__ = ("bit", "definitions", "ends", "members", "parent", "starts")
+
+    def __init__(self, bit: int) -> None:
+        self.bit = bit
+        self.definitions: list[tuple[int, _Register | None]] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.members = [self]
+        self.parent: _Register | None = None
+
+    def live_after(self, position: int) -> bool:
+        i = bisect_right(self.starts, position) - 1
+        return i >= 0 and position < self.ends[i]
+
+    def root(self) -> _Register:
+        found = self
+        while found.parent is not None:
+            found = found.parent
+        return found
 
 
-def _find(parent: dict[Reg, Reg], reg: Reg) -> Reg:
-    while reg in parent:
-        reg = parent[reg]
-    return reg
+class _Lives:
+    """Definitions and live spans of the registers that moves name. A block's entry has a position, as each instruction has."""
+
+    def __init__(self, function: Function, moves: list[Inst], copies: set[int], following: list[list[int]]) -> None:
+        named = dict.fromkeys(r for m in moves for r in (m.defs[0].reg, m.uses[0].reg))  # type: ignore[union-attr]
+        self.registers = {reg: _Register(1 << i) for i, reg in enumerate(named)}
+        self.copies = copies
+        live_out = self._live_out(function, following)
+        position = 0
+        for block, live in zip(function.blocks, live_out, strict=True):
+            self._spans(block, live, position)
+            position += len(block.insts) + 1
+
+    def merge(self, a: Reg, b: Reg) -> bool:
+        """Make two registers one, if they may be."""
+        x, y = self.registers[a].root(), self.registers[b].root()
+        if x is y or self._clash(x, y) or self._clash(y, x):
+            return False
+        y.parent = x
+        x.members += y.members
+        return True
+
+    def _clash(self, a: _Register, b: _Register) -> bool:
+        """Whether a register of class `b` is live after a definition in class `a` that does not just copy it."""
+        for one in a.members:
+            for position, source in one.definitions:
+                if any(other is not source and other.live_after(position) for other in b.members):
+                    return True
+        return False
+
+    def _touched(self, pieces: Iterator[Slice]) -> Iterator[_Register]:
+        for piece in pieces:
+            found = self.registers.get(piece.reg)
+            if found is not None:
+                yield found
+
+    def _kills(self, inst: Inst) -> bool:
+        return inst.predicate is None and all(d.count == d.reg.width for d in inst.defs)
+
+    def _live_out(self, function: Function, following: list[list[int]]) -> list[int]:
+        """The registers live at each block's end, as bits: the textbook analysis of `liveness`, on these registers alone."""
+        uses, defs = [], []
+        for block in function.blocks:
+            used = defined = 0
+            for inst in block.insts:
+                for register in self._touched(inst.reads()):
+                    used |= register.bit & ~defined
+                if self._kills(inst):
+                    for register in self._touched(inst.writes()):
+                        defined |= register.bit
+            uses.append(used)
+            defs.append(defined)
+        before = predecessors(following)
+        live_in, live_out = [0] * len(uses), [0] * len(uses)
+        work = list(range(len(uses)))
+        while work:
+            i = work.pop()
+            out = 0
+            for j in following[i]:
+                out |= live_in[j]
+            live_out[i] = out
+            into = uses[i] | (out & ~defs[i])
+            if into != live_in[i]:
+                live_in[i] = into
+                work.extend(before[i])
+        return live_out
+
+    def _spans(self, block: Block, live: int, entry: int) -> None:
+        """Add one block's definitions and spans, found from its end backward."""
+        open_until: dict[_Register, int] = {}
+        last = entry + len(block.insts)
+        for register in self.registers.values():
+            if register.bit & live:
+                open_until[register] = last + 1
+        found: list[tuple[_Register, int, int]] = []
+        definitions: list[tuple[_Register, int, _Register | None]] = []
+        for position, inst in zip(range(last, entry, -1), reversed(block.insts), strict=True):
+            copied = self.registers[inst.uses[0].reg] if id(inst) in self.copies else None  # type: ignore[union-attr]
+            for register in self._touched(inst.writes()):
+                definitions.append((register, position, copied))
+                if self._kills(inst):
+                    until = open_until.pop(register, _NOWHERE)
+                    if until > position:
+                        found.append((register, position, until))
+            for register in self._touched(inst.reads()):
+                open_until.setdefault(register, position)
+        found += [(register, entry, until) for register, until in open_until.items()]
+        for register, position, copied in reversed(definitions):
+            register.definitions.append((position, copied))
+        for register, start, until in sorted(found, key=lambda span: span[1]):
+            register.starts.append(start)
+            register.ends.append(until)
 
 
-def _rename(function: Function, parent: dict[Reg, Reg]) -> None:
+def _rename(function: Function, lives: _Lives) -> None:
+    """Write each class by its root's register."""
+    owners = {register: reg for reg, register in lives.registers.items()}
+    new = {reg: owners[register.root()] for reg, register in lives.registers.items() if register.parent is not None}
+
     def piece(s: Slice) -> Slice:
-        reg = _find(parent, s.reg)
-        return s if reg is s.reg else reg.whole if s is s.reg.whole else Slice(reg, s.first, s.count)
+        reg = new.get(s.reg)
+        return s if reg is None else reg.whole if s is s.reg.whole else Slice(reg, s.first, s.count)
 
     for inst in function.insts():
-        inst.defs = tuple(piece(d) for d in inst.defs)
+        inst.defs = tuple(map(piece, inst.defs))
         inst.uses = tuple(piece(u) if isinstance(u, Slice) else u for u in inst.uses)
-        inst.implicit_defs = tuple(piece(d) for d in inst.implicit_defs)
-        inst.implicit_uses = tuple(piece(u) for u in inst.implicit_uses)
+        if inst.implicit_defs or inst.implicit_uses:
+            inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
+            inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
         if inst.predicate is not None:
             inst.predicate = piece(inst.predicate)
-
-
-def _drop_identities(function: Function, table: InstructionTable) -> int:
-    dropped = 0
-    for block in function.blocks:
-        kept = [inst for inst in block.insts if not (_is_copy(inst, table) and inst.defs[0].reg is inst.uses[0].reg)]  # type: ignore[union-attr]
-        dropped += len(block.insts) - len(kept)
-        block.insts = kept
-    return dropped

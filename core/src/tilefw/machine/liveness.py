@@ -87,33 +87,3 @@ def _summaries(function: Function) -> tuple[list[set[Unit]], list[set[Unit]]]:
         uses.append(read)
         defs.append(written)
     return uses, defs
-
-
-def eliminate_dead(function: Function, table: InstructionTable) -> int:
-    """Remove instructions whose definitions nobody reads and that have no effect; how many went away."""
-    removed = 0
-    while True:
-        now = _sweep(function, table)
-        removed += now
-        # A dead instruction of a loop may have kept one in another block alive; one more round finds it.
-        if now == 0 or len(function.blocks) == 1:
-            return removed
-
-
-def _sweep(function: Function, table: InstructionTable) -> int:
-    live = analyse(function, table)
-    removed = 0
-    for i, block in enumerate(function.blocks):
-        now = set(live.live_out[i])
-        kept: list[Inst] = []
-        for inst in reversed(block.insts):
-            traits = table.traits(inst.opcode)
-            needed = traits.effects or inst.targets or any(u in now for piece in inst.writes() for u in units(piece))
-            if not needed:
-                removed += 1
-                continue
-            step_back(now, inst)
-            kept.append(inst)
-        kept.reverse()
-        block.insts = kept
-    return removed

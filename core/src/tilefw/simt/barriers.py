@@ -62,6 +62,12 @@ def insert_barriers(function: FuncOp) -> int:
 _Touched = tuple[int, int | None]  # a buffer and the phase, None where it may be any
 
 
+# The ops that matter, by class: xDSL's classes have a slow isinstance.
+_EVENTS = frozenset({
+    lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
+})
+
+
 @dataclass(slots=True)
 class _State:
     """What may have happened on the way here.
@@ -108,23 +114,24 @@ class _Barriers:
         """The ops of a block that matter here, and where rings are used."""
         events = self.events[block] = []
         for op in block.ops:
-            if isinstance(op, lane.AllocOp):
-                self.buffers[op.id] = op
-            elif isinstance(op, AccessOp):
-                if isinstance(op, lane.MemoryOp) and not op.shared:
-                    continue
-                events.append(op)
-                if op.ring:
-                    self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).meet(loops)
-            elif isinstance(op, lane.WaitOp | lane.CommitOp | lane.BarrierOp):
-                self.pending = max(self.pending, op.pending if isinstance(op, lane.WaitOp) else 0)
-                events.append(op)
-            elif op.regions:
+            if op.regions:
                 events.append(op)
                 inner = (*loops, op) if isinstance(op, ForOp) else loops
                 for region in op.regions:
                     for inside in region.blocks:
                         self._collect(inside, inner)
+            elif type(op) in _EVENTS:
+                if isinstance(op, lane.AllocOp):
+                    self.buffers[op.id] = op
+                elif not isinstance(op, lane.MemoryOp) or op.shared:
+                    events.append(op)
+                    self._note(op, loops)
+
+    def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
+        if isinstance(op, AccessOp) and op.ring:
+            self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).meet(loops)
+        elif isinstance(op, lane.WaitOp):
+            self.pending = max(self.pending, op.pending)
 
     def prune(self, function: FuncOp) -> None:
         """Drop barriers, the first that were found first, without which nothing is missing."""

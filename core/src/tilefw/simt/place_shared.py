@@ -93,6 +93,10 @@ def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:
     return offset
 
 
+# The ops that matter, by class: xDSL's classes have a slow isinstance.
+_EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp})
+
+
 class _Lives:
     """One walk over a function in program order, a step an op."""
 
@@ -112,14 +116,16 @@ class _Lives:
     def block(self, block: Block) -> None:
         for op in block.ops:
             self.step += 1
-            if isinstance(op, lane.AllocOp):
+            if op.regions:
+                self.regions(op)
+            elif type(op) not in _EVENTS:
+                continue
+            elif isinstance(op, lane.AllocOp):
                 self.buffers[op.id] = _Buffer(op, tuple(self.loops))
             elif isinstance(op, AccessOp):
                 self.access(op)
             elif isinstance(op, lane.WaitOp):
                 self.wait(op)
-            elif op.regions:
-                self.regions(op)
 
     def access(self, op: AccessOp) -> None:
         if isinstance(op, lane.MemoryOp) and not op.shared:

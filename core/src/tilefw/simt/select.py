@@ -18,9 +18,9 @@ from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.coalesce import coalesce
+from tilefw.machine.dead import eliminate_dead
 from tilefw.machine.function_op import FuncOp as MachineFuncOp
 from tilefw.machine.inst import Function
-from tilefw.machine.liveness import eliminate_dead
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.code import Code
@@ -35,7 +35,6 @@ from tilefw.simt.select_memory import MemorySelection
 from tilefw.simt.select_values import Values
 from tilefw.simt.values import Piece, Vector, type_name
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Selector:
     def op(self, op: Operation) -> None:
         handler = _ORDERED.get(type(op))
         if handler is None:
-            if not isinstance(op, _POSTPONED):
+            if type(op) not in _POSTPONED:
                 raise InternalError(f"no selection for {op.name}")
             self.values.postpone(op)
         elif isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared):
@@ -141,10 +140,11 @@ class Selector:
         return False
 
 
-_POSTPONED = (
-    ElementwiseOp, lane.ConstantOp, lane.ConstantsOp, lane.SplatOp, lane.PickOp, lane.JoinOp, lane.ShuffleOp, lane.UniformOp,
-    lane.AllocOp,
-)
+# Looked up by class, as xDSL's classes have a slow isinstance.
+_POSTPONED = frozenset({
+    *lane.ELEMENTWISE.values(), lane.ConstantOp, lane.ConstantsOp, lane.SplatOp, lane.PickOp, lane.JoinOp, lane.ShuffleOp,
+    lane.UniformOp, lane.AllocOp,
+})
 _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.LoadOp: lambda s, op: s.memory.load(op),
     lane.StoreOp: lambda s, op: s.memory.store(op),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, Operand, RegisterClass, Slice
@@ -27,6 +28,7 @@ _EFFECTS = {"st", "bar", "atom", "red", "membar", "fence", "cp"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
 
+@cache
 def traits(opcode: str) -> InstructionTraits:
     """What passes must know of an opcode. Loads are removable: nobody sees one whose result is unused, unless volatile."""
     base = opcode.partition(".")[0]
@@ -46,6 +48,7 @@ DESCRIPTION = ChipDescription(
     name="PTX", lanes=WARP, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES, threads=SM80_LIMITS["threads_per_workgroup"],
     shared_bytes=SM80_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES, banks=32, bank_bytes=4, shuffles=True,
     copy_bytes=(4, 8, 16), atoms=ATOMS, fragment_loads=FRAGMENT_LOADS,
+    registers=SM80_LIMITS["registers_per_thread"],
 )
 # The name by which emit declares the workgroup's shared memory.
 SHARED = "tilefw_shared"

@@ -1,0 +1,37 @@
+"""Removes instructions that nothing needs: a register is needed when a needed instruction reads it, wherever that stands.
+
+What has effects or branches is needed, and then whatever may have written the registers that it reads. No order is looked at:
+one pass over each instruction suffices, and what only feeds itself around a loop goes too. Of a register with several writers all
+stay.
+"""
+
+from __future__ import annotations
+
+from tilefw.machine.inst import Function, Inst, Reg
+from tilefw.machine.table import InstructionTable
+
+
+def eliminate_dead(function: Function, table: InstructionTable) -> int:
+    """Remove them; how many went away."""
+    traits = table.traits
+    writers: dict[Reg, list[Inst]] = {}
+    work: list[Inst] = []
+    for inst in function.insts():
+        if traits(inst.opcode).effects or inst.targets:
+            work.append(inst)
+            continue
+        for piece in (*inst.defs, *inst.implicit_defs):
+            writers.setdefault(piece.reg, []).append(inst)
+    needed = set(work)
+    while work:
+        for piece in work.pop().reads():
+            for writer in writers.pop(piece.reg, ()):
+                if writer not in needed:
+                    needed.add(writer)
+                    work.append(writer)
+    removed = 0
+    for block in function.blocks:
+        kept = [inst for inst in block.insts if inst in needed]
+        removed += len(block.insts) - len(kept)
+        block.insts = kept
+    return removed
