@@ -1,0 +1,65 @@
+"""Conversions between layouts, through PTX on the strict simulator: shuffles by XOR and by index, selects, wide shared accesses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from isa.machine import launch
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from tilefw.simt import convert, f2
+from tilefw.simt.barriers import InsertBarriers
+from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.place_shared import PlaceShared
+from tilefw.simt.select import select
+from tilefw.simt.shuffle import Shuffle, shuffle
+from tilefw.testing.conversion_kernel import conversion_kernel, converted
+from tilefw_nvidia.chip import DESCRIPTION, PtxChip
+from tilefw_nvidia.emit import emit
+
+ROWS, COLUMNS = (1 << 5, 1 << 6, 1 << 7), (1, 2, 4, 8, 16)  # bits of a tile of 8x32
+ROW_WISE = LinearLayout((8, 32), ROWS, COLUMNS, (0, 0))
+LAYOUTS = {
+    "rows": ROW_WISE,
+    "lanes turned": LinearLayout((8, 32), ROWS, (*COLUMNS[1:], COLUMNS[0]), (0, 0)),
+    "row against column": LinearLayout((8, 32), (COLUMNS[0], *ROWS[1:]), (ROWS[0], *COLUMNS[1:]), (0, 0)),
+    "pairs": LinearLayout((8, 32), (COLUMNS[0], ROWS[0], ROWS[1]), (*COLUMNS[1:], ROWS[2]), (0, 0)),
+    "skewed": LinearLayout((8, 32), (ROWS[0] ^ 3, ROWS[1], ROWS[2] ^ 16), (1, 2 ^ ROWS[1], 4, 8, 16 ^ 7), (0, 0)),
+    "copies": LinearLayout((8, 32), (*ROWS, 1, 2), (0, 4, 8, 16, 4), (0, 0)),
+    "warps": LinearLayout((8, 32), (1,), (2, 4, 8, 16, ROWS[0]), ROWS[1:]),
+    "warps along columns": LinearLayout((8, 32), (ROWS[2],), (*ROWS[:2], 1, 2, 4), (8, 16)),
+}
+
+
+def check(source: LinearLayout, target: LinearLayout, element: str, plan: convert.Plan, flip: int) -> str:
+    function = conversion_kernel(plan, source, target, element, Machine(DESCRIPTION, 4))
+    module = ModuleOp([function])
+    for step in (PlaceShared(DESCRIPTION.shared_bytes), InsertBarriers()):
+        step.apply(Context(), module)
+    text = emit([select(function, PtxChip(True), "nvidia-sm80")], "sm_80", None)
+    wanted = converted(target, element, flip)
+    buffers, findings = launch(text, [np.zeros_like(wanted)], 1, 128)
+    assert findings == ()
+    assert (np.frombuffer(buffers[0], wanted.dtype).reshape(wanted.shape) == wanted).all()
+    return text
+
+
+@pytest.mark.parametrize("element", ["i1", "i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("target", sorted(LAYOUTS))
+def test_rows_become_any_layout_and_come_back(target, element):
+    layout = LAYOUTS[target]
+    assert f2.rank(layout.bases) == 8
+    for pair in ((ROW_WISE, layout), (layout, ROW_WISE)):
+        for flip in (0, layout.flipped(1)):
+            check(*pair, element, convert.plan(*pair, int(element[1:]), DESCRIPTION, flip), flip)
+
+
+@pytest.mark.parametrize("element", ["i1", "i8", "i16", "i32", "i64"])
+@pytest.mark.parametrize("target", ["lanes turned", "row against column", "pairs", "skewed", "copies"])
+def test_shuffles_alone_do_what_stays_within_warps(target, element):
+    plan = shuffle(ROW_WISE, LAYOUTS[target], max(8, int(element[1:])), 0)
+    assert isinstance(plan, Shuffle)
+    text = check(ROW_WISE, LAYOUTS[target], element, plan, 0)
+    assert text.count("shfl.sync") == plan.instructions(max(8, int(element[1:])))
