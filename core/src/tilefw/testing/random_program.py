@@ -17,6 +17,7 @@ from tilefw.kernels.spec import Buffer
 from tilefw.testing.program_control import CONTROL
 from tilefw.testing.program_rows import any_row, write_row
 from tilefw.testing.program_sums import SUMS
+from tilefw.testing.program_text import Value
 from tilefw.testing.program_tiles import MOVES
 from tilefw.testing.program_values import MOST_TRIPS, ProgramValues
 from tilefw.tile.elementwise import ROWS
@@ -45,8 +46,10 @@ def generate(rng: random.Random, statements: int = 10, first: str | None = None,
     """
     program = ProgramValues(rng)
     program.argument("trips", rng.choice(range(MOST_TRIPS)), "int32")
+    before = len(program.scope.values)
     if first is not None:
         _write(program, first)
+    asked = program.scope.values[before:]
     # Every row weighs the same, so that rare ones come up as often as additions.
     chances: Sequence[tuple[Callable[[ProgramValues], None], int]] = (
         (any_row, 9), (_any_tile if tiles else any_row, 4), *((_nested(name, tiles), 1) for name in CONTROL),
@@ -54,7 +57,7 @@ def generate(rng: random.Random, statements: int = 10, first: str | None = None,
     kinds = [kind for kind, weight in chances for _ in range(weight)]
     for _ in range(statements):
         rng.choice(kinds)(program)
-    _store_leftovers(program)
+    _store_leftovers(program, asked)
     return Program(
         program.module(), program.arguments, program.scalar_types, tuple(program.outputs), (program.programs, 1, 1),
         rng.choice((1, 2, 4, 8)),
@@ -81,10 +84,12 @@ def _nested(name: str, tiles: bool) -> Callable[[ProgramValues], None]:
     return lambda program: CONTROL[name](program, inner)
 
 
-def _store_leftovers(program: ProgramValues) -> None:
-    """Store what nothing uses; where that is too much, the first ones, which the most operations lead to, go last."""
+def _store_leftovers(program: ProgramValues, asked: Sequence[Value]) -> None:
+    """Store what nothing uses, the results that were asked for first; of too much the last, which the most operations lead to."""
     unused = [value for value in program.scope.values if not value.used]
-    for value in unused[-OUTPUTS_LIMIT:]:
+    first = [value for value in asked if not value.used]
+    rest = [value for value in unused if all(value is not kept for kept in first)]
+    for value in (first + rest[::-1])[:OUTPUTS_LIMIT]:
         program.store(value)
 
 
