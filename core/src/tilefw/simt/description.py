@@ -62,7 +62,8 @@ class ChipDescription:
 
     `access_bytes` the widest access of a lane to global memory, `shared_access_bytes` to shared memory. `shared_bytes` what a
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
-    asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup.
+    asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
+    bits are what a lane can have, 0 where nobody minds.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ChipDescription:
     copy_bytes: tuple[int, ...] = ()
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
+    registers: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.description import Machine
+from tilefw.simt.park import ParkOperands
 from tilefw.simt.pipeline import PipelineLoops
 from tilefw.simt.place_shared import PlaceShared
 from tilefw.simt.tile_to_lane import TileToLane
@@ -18,6 +19,7 @@ def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tu
     """
     return (
         PipelineLoops(machine, num_stages, disjoint),  # while loads, their addresses and loops are all still tile ops
+        ParkOperands(machine),
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
         InsertBarriers(),

@@ -25,12 +25,13 @@ class ControlSelection:
         self.code = values.code
         self.chip = values.chip
 
-    def capture(self, op: Operation) -> None:
-        """Select what the regions of `op` use from outside, so that it stands before them."""
+    def capture(self, op: Operation) -> dict[SSAValue, None]:
+        """Select what the regions of `op` use from outside, so that it stands before them; these values."""
         vectors = self.values.vectors
         wanted = dict.fromkeys(v for inner in op.walk() if inner is not op for v in inner.operands if v in vectors)
         for value in wanted:
             self.values.force(value)
+        return wanted
 
     # -- values that several places write
 
@@ -95,7 +96,7 @@ class ControlSelection:
         return register
 
     def for_loop(self, op: ForOp) -> None:
-        self.capture(op)
+        captured = self.capture(op)
         code, body = self.code, op.body.block
         name = type_name(op.lb.type)
         upper, step = self.values.element(op.ub), self.values.element(op.step)
@@ -112,6 +113,7 @@ class ControlSelection:
         self.close()
         self._test(name, variables[0], upper, head, False)
         code.start(end)
+        self.values.forget_predicates(captured)
         for result, argument in zip(op.results, body.args[1:], strict=True):
             self.values.vectors[result] = self.values.vectors[argument]
 

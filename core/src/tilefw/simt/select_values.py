@@ -7,18 +7,20 @@ vectors (a gelu over 64 elements: 72 registers instead of 192). What nothing ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import InternalError
+from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.code import Code, Const, Element
 from tilefw.simt.literals import float_bits
 from tilefw.simt.places import place_of
 from tilefw.simt.values import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name
+from tilefw.tile import types
 from tilefw.tile.elementwise import ElementwiseOp
 
 Needs = list[tuple[SSAValue, int]]
@@ -117,6 +119,23 @@ class Values:
         """Select all of a value here."""
         for chunk in range(len(self.vectors[value].pieces)):
             self.piece(value, chunk)
+
+    def forget_predicates(self, kept: Container[SSAValue]) -> None:
+        """Compare again where masks of indices are asked for next, but for those that are `kept`.
+
+        After a loop: few chips have the predicates to hold them all through it, and indices are there anyway or small.
+        """
+        for value, vector in self.vectors.items():
+            if vector.type != "i1" or value in kept:
+                continue
+            row = vector.op if isinstance(vector.op, ElementwiseOp) else None
+            if vector.origins or (row is not None and not any(types.is_float(operand.type) for operand in row.operands)):
+                vector.pieces = [None] * len(vector.pieces)
+        cls = self.chip.forms["i1"][0]
+        scope = self.code.scopes[-1]
+        for key, made in list(scope.items()):
+            if any(isinstance(m, Slice) and m.reg.cls == cls for m in (made if isinstance(made, tuple) else (made,))):
+                del scope[key]
 
     # -- how a chunk is made
 
