@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,6 +75,10 @@ def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **
         ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
         ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
         ((0, 2, 0), {"machine": PLAIN}),  # no copies: registers
+        ((0, 3, 0), {"machine": PLAIN, "stages": 5}),  # as far as there is room beside the accumulators
+        ((0, 4, 0), {"machine": replace(PLAIN, warps=8), "stages": 5}),
+        ((0, 1, 0), {"machine": replace(PLAIN, warps=2)}),
+        ((0, 0, 0), {"machine": replace(PLAIN, warps=1)}),
         ((0, 2, 0), {"other": "1.0"}),  # copies fill with zeros
         ((0, 2, 0), {"other": "-0.0"}),
         ((0, 2, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes

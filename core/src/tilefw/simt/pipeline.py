@@ -19,7 +19,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
@@ -27,12 +26,10 @@ from tilefw.passes.dce import erase_dead
 from tilefw.simt.accesses import Accesses
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
-from tilefw.simt.pipeline_emit import Emitter, always
-from tilefw.simt.pipeline_issue import copy, guarded
-from tilefw.simt.pipeline_plan import STAGES, Level, Plan, candidates, plan, stages_of
-from tilefw.simt.pipeline_slice import Load
-from tilefw.tile import types
-from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, WaitOp, shared
+from tilefw.simt.pipeline_ahead import Registers, Rings
+from tilefw.simt.pipeline_frame import LoopFrame
+from tilefw.simt.pipeline_plan import STAGES, Plan, candidates, plan, stages_of
+from tilefw.tile.shared_ops import WaitOp
 
 
 @dataclass(frozen=True)
@@ -71,188 +68,19 @@ class PipelineLoops(ModulePass):
         accesses = Accesses(self.machine, Facts(function))
         plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
-            if found is not None:
-                Pipeline(loop, found).run()
+            if found:
+                _rewrite(loop, found)
         while erase_dead(function):
             pass
 
 
-class Pipeline:
-    """The rewrite of one loop."""
-
-    def __init__(self, loop: ForOp, plan: Plan) -> None:
-        self.loop = loop
-        self.plan = plan
-        self.outside = Emitter(loop)
-        body = loop.body.block
-        assert body.first_op is not None and body.last_op is not None
-        self.top = Emitter(body.first_op, self.outside)
-        self.end = Emitter(body.last_op, self.outside)
-        self.rings: dict[Load, SSAValue] = {}
-        self.initial: list[SSAValue] = []  # of what the loop carries in addition, in order
-        self.following: list[SSAValue] = []
-
-    def run(self) -> None:
-        """Prologue, steady loop, and the loop op that carries what they hand on."""
-        self._allocate()
-        states, loaded, waiting = self._prologue()
-        self._steady(states, loaded, waiting)
-        self._replace_loop()
-
-    def _allocate(self) -> None:
-        for load in self.plan.ringed:
-            type = load.result.type
-            ring = shared(self.plan.slots, types.shape_of(type), types.element_of(type))
-            self.rings[load] = self.outside.insert(AllocSharedOp(ring), load.location).results[0]
-            self.rings[load].name_hint = _named(load, "ring")
-
-    # Each level has a state: the carried values that its slice needs, by index, at the iteration that it issues next.
-
-    def _prologue(self) -> tuple[list[dict[int, SSAValue]], list[dict[Load, SSAValue]], list[list[SSAValue]]]:
-        """Issue the first iterations. Gives each level's state and last loaded values, and the tiles that wait in registers."""
-        loop, levels, emitter = self.loop, self.plan.levels, self.outside
-        states = [{index: loop.iter_args[index] for index in level.slice.carried} for level in levels]
-        loaded: list[dict[Load, SSAValue]] = [{} for _ in levels]
-        waiting: list[list[SSAValue]] = []
-        for iteration in range(levels[-1].distance):
-            induction = emitter.ahead(loop.lb, loop.step, iteration)
-            when = emitter.row("lts", loop.lb, emitter.before(loop.ub, loop.step, iteration))
-            for depth in reversed(range(len(levels))):
-                if iteration < levels[depth].distance:
-                    inner = loaded[depth + 1] if depth + 1 < len(levels) else {}
-                    slot = emitter.constant(iteration, types.i32)
-                    states[depth], loaded[depth] = self._issue(
-                        levels[depth], emitter, induction, when, states[depth], inner, slot, None
-                    )
-            if iteration < self.plan.distance:
-                waiting.append(list(loaded[0].values()))
-        return states, loaded, waiting
-
-    def _issue(
-        self, level: Level, emitter: Emitter, induction: SSAValue, when: SSAValue, state: dict[int, SSAValue],
-        inner: dict[Load, SSAValue], slot: SSAValue | None, phase: int | None,
-    ) -> tuple[dict[int, SSAValue], dict[Load, SSAValue]]:
-        """Issue the loads of a level for one iteration; gives its next state and what was loaded into registers."""
-        values, following = level.slice.run(self.loop, emitter, induction, state, inner)
-        loaded: dict[Load, SSAValue] = {}
-        for load in level.loads:
-            if level is self.plan.levels[0] and load in self.rings:
-                assert slot is not None
-                self._copy(load, emitter, values, when, slot, phase)
-            else:
-                loaded[load] = guarded(load, emitter, values, None if always(when) else when)
-        if level is self.plan.levels[0] and self.rings:
-            emitter.insert(CommitOp())
-        return following, loaded
-
-    def _copy(
-        self, load: Load, emitter: Emitter, values: dict[SSAValue, SSAValue], when: SSAValue, slot: SSAValue, phase: int | None
-    ) -> None:
-        if always(when) is False:
-            return
-        view = emitter.insert(SlotOp(self.rings[load], slot, phase), load.location).results[0]
-        view.name_hint = _named(load, "next")
-        emitter.insert(copy(load, view, values, None if always(when) else when), load.location)
-
-    def _steady(
-        self, states: list[dict[int, SSAValue]], loaded: list[dict[Load, SSAValue]], waiting: list[list[SSAValue]]
-    ) -> None:
-        read = write = None
-        if self.rings:
-            read, write = self._slots()
-            self.top.insert(WaitOp(self.plan.distance - 1))
-        held = [
-            [self._carry(value, _named(load, "ahead")) for load, value in zip(loaded[0], row, strict=True)] for row in waiting
-        ]
-        inner = [
-            {load: self._carry(value, _named(load, "ahead")) for load, value in values.items()} for values in loaded[1:]
-        ]
-        carried = [
-            {index: self._carry(value, self.loop.body.block.args[1 + index].name_hint) for index, value in state.items()}
-            for state in states
-        ]
-        following = self._issue_ahead(carried, inner, write)
-        current = dict(zip(loaded[0], held[0], strict=True)) if held else {}
-        for load in self.plan.levels[0].loads:
-            self._use(load, read, current)
-        self._hand_on(held, following)
-
-    def _slots(self) -> tuple[SSAValue, SSAValue]:
-        """The slot to read and the one to fill, which is the one that was read last; shared by all rings."""
-        zero, count = self.outside.constant(0, types.i32), self.plan.slots
-        if count == 1:
-            return zero, zero
-        read = self._carry(zero, "read_slot")
-        more = self.end.row("addi", read, self.end.constant(1, types.i32))
-        wraps = self.end.row("eqi", more, self.end.constant(count, types.i32))
-        self.following.append(self.end.row("select", wraps, zero, more))
-        if self.plan.compact:
-            return read, read
-        self.following.append(read)
-        return read, self._carry(self.outside.constant(count - 1, types.i32), "write_slot")
-
-    def _carry(self, initial: SSAValue, name: str | None) -> SSAValue:
-        """One more value that the loop carries."""
-        block = self.loop.body.block
-        argument = block.insert_arg(initial.type, len(block.args))
-        argument.name_hint = name
-        self.initial.append(initial)
-        return argument
-
-    def _issue_ahead(
-        self, carried: list[dict[int, SSAValue]], inner: list[dict[Load, SSAValue]], write: SSAValue | None
-    ) -> list[tuple[dict[int, SSAValue], dict[Load, SSAValue]]]:
-        """What the steady loop issues: at its top, but copies into slots that are being read at its end."""
-        induction = self.loop.body.block.args[0]
-        following = []
-        for depth, level in enumerate(self.plan.levels):
-            emitter = self.end if self.plan.compact and not depth else self.top
-            at = emitter.ahead(induction, self.loop.step, level.distance)
-            when = emitter.row("lts", induction, self.outside.before(self.loop.ub, self.loop.step, level.distance))
-            values = inner[depth] if depth < len(inner) else {}
-            following.append(self._issue(level, emitter, at, when, carried[depth], values, write, level.distance))
-        return following
-
-    def _use(self, load: Load, read: SSAValue | None, current: dict[Load, SSAValue]) -> None:
-        """The body takes the load's value from where it waits."""
-        if load in self.rings:
-            assert read is not None
-            emitter = Emitter(load, self.outside)
-            view = emitter.insert(SlotOp(self.rings[load], read, 0)).results[0]
-            view.name_hint = _named(load, "slot")
-            value = emitter.insert(LoadSharedOp(view)).results[0]
-            value.name_hint = load.result.name_hint
-        else:
-            value = current[load]
-        load.result.replace_all_uses_with(value)
-
-    def _hand_on(
-        self, held: list[list[SSAValue]], following: list[tuple[dict[int, SSAValue], dict[Load, SSAValue]]]
-    ) -> None:
-        """The next iteration's values of all that is carried, in the order in which it was added."""
-        rows = [*held[1:], list(following[0][1].values())] if held else []
-        self.following += [value for row in rows for value in row]
-        self.following += [value for _, loaded in following[1:] for value in loaded.values()]
-        self.following += [value for state, _ in following for value in state.values()]
-
-    def _replace_loop(self) -> None:
-        loop, last = self.loop, self.loop.body.block.last_op
-        assert last is not None
-        last.operands = [*last.operands, *self.following]
-        body = loop.detach_region(loop.body)
-        new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *self.initial], body)
-        new.attributes = {name: value for name, value in loop.attributes.items() if name != STAGES}
-        new.location = loop.location
-        self.outside.insert(new, loop.location)
-        if self.rings:  # all groups that are left are empty; now their buffers are known to be free
-            self.outside.insert(WaitOp(0), loop.location)
-        for old, result in zip(loop.results, new.results, strict=False):
-            result.name_hint = old.name_hint
-            old.replace_all_uses_with(result)
-        loop.detach()
-        loop.erase()
-
-
-def _named(load: Load, what: str) -> str | None:
-    """A name for what belongs to a load."""
-    return None if load.result.name_hint is None else f"{load.result.name_hint}_{what}"
+def _rewrite(loop: ForOp, plan: Plan) -> None:
+    """Prologue, steady loop, and the loop op that carries what iterations hand on."""
+    frame = LoopFrame(loop)
+    parts = [Rings(frame, chain) if chain.ring else Registers(frame, chain) for chain in plan]
+    for part in parts:
+        part.prologue()
+    for part in parts:
+        part.steady()
+    # All groups that are left are empty; after this wait their buffers are known to be free for others.
+    frame.close(frozenset({STAGES}), *(WaitOp(0) for part in parts if isinstance(part, Rings)))

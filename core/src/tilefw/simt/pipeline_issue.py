@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.simt.pipeline_emit import Emitter
+from tilefw.simt.pipeline_emit import Emitter, always
 from tilefw.simt.pipeline_slice import Load
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import build
@@ -27,6 +27,7 @@ def copy(load: Load, view: SSAValue, values: Values, when: SSAValue | None) -> O
 
 def guarded(load: Load, emitter: Emitter, values: Values, when: SSAValue | None) -> SSAValue:
     """The load on other operands, with nothing accessed where `when` is false; what it gives then is not used."""
+    when = None if always(when) else when
     if isinstance(load, ops.LoadOp):
         new: Operation = _guarded_load(load, emitter, values, when)
     else:

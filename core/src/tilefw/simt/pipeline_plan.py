@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.scf import ForOp, WhileOp
@@ -17,9 +17,11 @@ from tilefw.tile import ops, types
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.fold import constant_of
 
-Way = Literal["ring", "registers"]
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 _NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width
+# Bytes of registers that a thread's carried tiles may take where loads wait in registers too: half of what an sm_80 thread has, as
+# narrow loads need an address an element. (128x128x32 blocks of f16 on 4 warps carry 512; two tiles more, and ptxas spilled.)
+_CARRIED_BYTES = 512
 _UNCACHED = ".cv"  # fetch anew on each access: as good as volatile
 
 
@@ -36,20 +38,25 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The levels of one loop, for each load of level 0 its way, and the slots of each ring.
+class Chain:
+    """The levels of some loads of a loop, which all go one way: into a `ring` of shared slots each, or into registers.
 
     A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
     is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: copies then follow the reads.
     """
 
     levels: tuple[Level, ...]
-    ways: dict[Load, Way]
-    compact: bool
+    ring: bool
+    compact: bool = False
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The loads that the loop's work reads."""
+        return self.levels[0].loads
 
     @property
     def distance(self) -> int:
-        """How many iterations early the loop's own loads are issued."""
+        """How many iterations early they are issued."""
         return self.levels[0].distance
 
     @property
@@ -57,10 +64,8 @@ class Plan:
         """The slots of each ring."""
         return self.distance if self.compact else self.distance + 1
 
-    @property
-    def ringed(self) -> list[Load]:
-        """The loads that become copies into rings."""
-        return [load for load in self.levels[0].loads if self.ways[load] == "ring"]
+
+Plan = Sequence[Chain]
 
 
 def stages_of(loop: ForOp, default: int) -> int:
@@ -104,23 +109,53 @@ def _feeding(dots: list[DotOp], body: Block) -> set[Operation]:
     return seen
 
 
-def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan | None:
-    """How to pipeline a loop; None when nothing in it can be issued early."""
+def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
+    """How to pipeline a loop: copies first; empty when nothing in it can be issued early."""
     if stages < 2:
-        return None
+        return ()
     writes = LoopWrites(loop, disjoint)
+    loads = [load for load in candidates(loop) if _reaches(loop, load, writes, ())]
+    ringed = [load for load in loads if _copies(load, accesses)]
+    chains: list[Chain] = []
+    if ringed:
+        compact = stages * sum(accesses.bytes(load.result.type) for load in ringed) > accesses.machine.chip.shared_bytes
+        chains.append(Chain(_levels(loop, ringed, stages - 1), ring=True, compact=compact))
+    held, distance = _held([load for load in loads if load not in ringed], stages - 1, accesses, loop)
+    if held:
+        chains.append(Chain(_levels(loop, held, distance), ring=False))
+    return chains
+
+
+def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, ...]:
+    """The loads, those that their addresses are computed from, and so on."""
     levels: list[Level] = []
-    loads = tuple(load for load in candidates(loop) if _reaches(loop, load, writes, ()))
+    loads = tuple(first)
     while loads:
         found = slice_of(loop, [operand for load in loads for operand in load.operands])
         assert found is not None
-        levels.append(Level(stages - 1 + len(levels), loads, found))
+        levels.append(Level(distance + len(levels), loads, found))
         loads = found.loads
-    if not levels:
-        return None
-    ways = {load: _way(load, accesses) for load in levels[0].loads}
-    slot = sum(accesses.bytes(load.result.type) for load, way in ways.items() if way == "ring")
-    return Plan(tuple(levels), ways, compact=slot * stages > accesses.machine.chip.shared_bytes)
+    return tuple(levels)
+
+
+def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> tuple[list[Load], int]:
+    """Of loads that can wait in registers only, those that there is room for, and how many iterations early."""
+    room = _room(loop, accesses)
+    held: list[Load] = []
+    used = 0
+    for load in loads:
+        size = max(1, accesses.bytes(load.result.type) // accesses.machine.threads)
+        if used + size <= room:
+            held.append(load)
+            used += size
+    return held, min(most, room // used) if held else 0
+
+
+def _room(loop: ForOp, accesses: Accesses) -> int:
+    """The bytes a thread in which loads may wait: half of what the loop's own carried tiles leave."""
+    threads = accesses.machine.threads
+    tiles = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
+    return max(0, _CARRIED_BYTES - sum(accesses.bytes(type) // threads for type in tiles)) // 2
 
 
 def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...]) -> bool:
@@ -134,14 +169,14 @@ def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...
     return found is not None and all(_reaches(loop, inner, writes, (*above, load)) for inner in found.loads)
 
 
-def _way(load: Load, accesses: Accesses) -> Way:
-    """Copies fill with zeros and have their sizes; whatever is not of that form waits in registers."""
+def _copies(load: Load, accesses: Accesses) -> bool:
+    """Whether copies can take the load's place: they fill with zeros, and each takes a few bytes at least."""
     chip = accesses.machine.chip
     if not chip.copy_bytes or not (load.other is None or _is_zero(load.other)):
-        return "registers"
+        return False
     width = accesses.best_width(load, accesses.coalesced(load))
     size = types.dtype_of(load.result.type).storage_bits // 8
-    return "ring" if width * size >= max(_NARROWEST, min(chip.copy_bytes)) else "registers"
+    return width * size >= max(_NARROWEST, min(chip.copy_bytes))
 
 
 def _is_zero(value: SSAValue) -> bool:
