@@ -99,7 +99,13 @@ class Span:
 
 def rank(columns: Columns) -> int:
     """The dimension of the span of the columns."""
-    return Span(columns).rank
+    basis: list[int] = []  # later vectors lack the leading bits of earlier ones
+    for column in columns:
+        for vector in basis:
+            column = min(column, column ^ vector)
+        if column:
+            basis.append(column)
+    return len(basis)
 
 
 def kernel(columns: Columns) -> tuple[int, ...]:
