@@ -28,7 +28,7 @@ def atom(m: int, n: int, k: int, a: str, d: str, lanes: int, **more: object) -> 
 PLAIN = ChipDescription("plain", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16)
 
 WIDE = ChipDescription(
-    "wide", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16,
+    "wide", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True,
     atoms=(
         atom(16, 16, 16, "f16", "f32", 64), atom(32, 32, 8, "f16", "f32", 64), atom(16, 16, 4, "f32", "f32", 64),
         atom(16, 16, 16, "bf16", "f32", 64), atom(16, 16, 32, "i8", "i32", 64), atom(16, 16, 4, "f64", "f64", 64),
@@ -60,7 +60,7 @@ def _blocks(m: int, n: int, k: int, a: str, d: str, **more: object) -> MatrixAto
 
 
 BLOCKS = ChipDescription(
-    "blocks", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True,
+    "blocks", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True, copy_bytes=(4, 8, 16), registers=128,
     atoms=(
         _blocks(16, 8, 16, "f16", "f32"), _blocks(16, 8, 16, "f16", "f16"), _blocks(16, 8, 8, "f16", "f32"),
         _blocks(16, 8, 16, "bf16", "f32"), _blocks(16, 8, 8, "f32", "f32", precision="tf32"),
