@@ -42,3 +42,27 @@ func.func @equal_reductions_are_one(%p: !tile.ptr<f32>, %x: tensor<4x8xf32>, %n:
   tile.store %p[%four], %end : !tile.ptr<f32>[tensor<4xi32>]
   func.return
 }
+
+// A loop whose carried pointers become scalars, and one of whose carried values goes, is made anew: its wish stays.
+// CHECK-LABEL: func.func @a_rebuilt_loop_keeps_its_wish
+// CHECK:      scf.for %{{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (tensor<16xf32>, !tile.ptr<f32>)
+// CHECK:        tile.load_block
+// CHECK:      } {tile.num_stages = 4 : i64}
+func.func @a_rebuilt_loop_keeps_its_wish(%p: !tile.ptr<f32>, %n: i32) {
+  %zero = tile.constant 0 : i32
+  %one = tile.constant 1 : i32
+  %i = tile.iota 0 to 16
+  %step = tile.constant 16 : tensor<16xi32>
+  %start = tile.constant 0.0 : tensor<16xf32>
+  %ps = tile.splat %p : !tile.ptr<f32> to tensor<16x!tile.ptr<f32>>
+  %first = tile.addptr %ps, %i : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
+  %sum, %last, %unread = scf.for %k = %zero to %n step %one iter_args(%s = %start, %q = %first, %u = %one) -> (tensor<16xf32>, tensor<16x!tile.ptr<f32>>, i32) : i32 {
+    %x = tile.load %q : tensor<16x!tile.ptr<f32>>
+    %t = tile.addf %s, %x : tensor<16xf32>
+    %r = tile.addptr %q, %step : tensor<16x!tile.ptr<f32>>, tensor<16xi32>
+    %v = tile.muli %u, %k : i32
+    scf.yield %t, %r, %v : tensor<16xf32>, tensor<16x!tile.ptr<f32>>, i32
+  } {tile.num_stages = 4 : i64}
+  tile.store %p[%i], %sum : !tile.ptr<f32>[tensor<16xi32>]
+  func.return
+}

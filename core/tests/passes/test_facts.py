@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilefw.passes.dim_groups import matching_dims
 from tilefw.passes.facts import Facts, FactsAnalysis
 from tilefw.testing.random_program import generate
 from tilefw.tile import types
@@ -49,6 +52,47 @@ def test_what_vector_widths_hang_on_is_found() -> None:
     assert facts["q2"].contiguity == (1024,) and facts["q2"].divisibility == (4,)
     assert facts["aligned"].constancy == (16,) and facts["ragged"].constancy == (1,)
     assert (facts["i"].low, facts["i"].high) == (0, 1023)
+
+
+def test_moved_elements_keep_their_runs() -> None:
+    facts = facts_by_name("""
+func.func @f() {
+  %i = tile.iota 16 to 80
+  %rows = tile.reshape %i : tensor<64xi32> to tensor<4x16xi32>
+  %flat = tile.reshape %rows : tensor<4x16xi32> to tensor<2x1x32xi32>
+  %twice = tile.join %i, %i : tensor<64xi32>
+  %back, %again = tile.split %twice : tensor<64x2xi32>
+  %down = tile.flip %i axis 0 : tensor<64xi32>
+  %most = tile.reduce %rows axis 1 : tensor<4x16xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %c = tile.maxs %a, %b : i32
+    tile.reduce_return %c : i32
+  }
+  func.return
+}""")
+    assert facts["rows"].contiguity == (1, 16) and facts["rows"].divisibility[1] == 16
+    assert facts["flat"].contiguity == (1, 1, 16) and facts["flat"].divisibility[2] == 16
+    assert facts["twice"].contiguity == (64, 1) and facts["back"].contiguity == (64,) and facts["back"].divisibility == (16,)
+    assert facts["down"].contiguity == (1,) and (facts["down"].low, facts["down"].high) == (16, 79)
+    assert (facts["most"].low, facts["most"].high) == (16, 79)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cuts=st.lists(st.integers(0, 6), max_size=4), more=st.lists(st.integers(0, 6), max_size=4))
+def test_dims_of_a_reshape_are_grouped(cuts: list[int], more: list[int]) -> None:
+    """Groups hold as many elements before as after, in order, and no smaller ones would."""
+    shapes = []
+    for ends in (sorted(cuts), sorted(more)):
+        marks = [0, *ends, 6]
+        shapes.append([1 << (b - a) for a, b in pairwise(marks)])
+    groups = matching_dims(*shapes)
+    for before, after in groups:
+        assert prod(shapes[0][d] for d in before) == prod(shapes[1][d] for d in after) > 1
+        assert len(before) == 1 or len(after) == 1 or not {
+            prod(shapes[0][d] for d in before[:k]) for k in range(1, len(before))
+        } & {prod(shapes[1][d] for d in after[:k]) for k in range(1, len(after))}
+    for side in (0, 1):
+        assert [d for group in groups for d in group[side]] == [d for d, size in enumerate(shapes[side]) if size > 1]
 
 
 def test_a_loop_keeps_what_every_round_keeps() -> None:
