@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.api.dtypes import DTYPES
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.pipeline import PipelineLoops
@@ -238,9 +239,12 @@ def _stored(loop: Loop) -> None:
     ]
 
 
+_NAMES = {"float16": "fp16", "float32": "fp32", "int32": "int32"}
+
+
 def execute(loop: Loop, module: Any, programs: int) -> tuple[RefReport, dict[str, Value]]:
     """The findings, and what each array holds."""
     memory = RefMemory()
     buffers = {name: memory.of_array(array, name) for name, array in loop.arrays.items()}
     report = run(module, None, (programs,), [*buffers.values(), *loop.scalars.values()], memory=memory)
-    return report, {name: buffer.read_reference() for name, buffer in buffers.items()}
+    return report, {name: buffer.read_reference(DTYPES[_NAMES[loop.arrays[name].dtype.name]]) for name, buffer in buffers.items()}
