@@ -9,15 +9,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt import swizzle
+from tilefw.simt import shared_access, swizzle
 from tilefw.simt.assign import Assignment
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.places import place_of
 from tilefw.simt.shared_layout import SharedLayout
 from tilefw.simt.stepwise import dot_of, steps_of
-from tilefw.simt.values import bits_of
-from tilefw.tile import types
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
 
@@ -55,8 +53,7 @@ def _readers(op: LoadSharedOp, assignment: Assignment) -> Sequence[LinearLayout]
 
 def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:
     type = buffer.type.view  # type: ignore[attr-defined]
-    bits = bits_of(types.dtype_of(type.element).ir)
-    return swizzle.choose(type.shape, bits, use.writers, use.readers, machine.chip, use.copies)
+    return swizzle.choose(type.shape, shared_access.storage_bits(type.element), use.writers, use.readers, machine.chip, use.copies)
 
 
 def buffer_of(view: SSAValue, user: Operation) -> SSAValue:

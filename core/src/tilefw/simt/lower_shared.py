@@ -14,7 +14,6 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower_memory import argument_of, computed, hints
 from tilefw.simt.places import place_of
 from tilefw.simt.stepwise import dot_of, steps_of
-from tilefw.simt.values import bits_of
 from tilefw.tile import types
 from tilefw.tile.base import dense_i64, integer_attr, string_attr
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
@@ -88,7 +87,7 @@ def copy(context: LoweringContext, op: CopyOp) -> None:
 
 def _copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
     builder, view = context.builder, context.views[op.view]
-    bits = bits_of(types.dtype_of(op.view.type.element).ir)  # type: ignore[attr-defined]
+    bits = shared_access.storage_bits(op.view.type.element)  # type: ignore[attr-defined]
     address, slots, immediates = shared_access.copy_addresses(context, view.address, view.layout, layout, source.width, bits)
     # A masked-off copy writes zeros, so threads that hold copies of others are kept out by the condition, not by the mask.
     when = None if op.when is None else builder.splat(context.scalars[op.when], 1)
@@ -115,7 +114,7 @@ def wait(context: LoweringContext, op: WaitOp) -> None:
 
 
 def _slot_bytes(type: SharedType) -> int:
-    size = bits_of(types.dtype_of(type.element).ir) // 8
+    size = shared_access.storage_bits(type.element) // 8
     for extent in type.shape:
         size *= extent
     return size
