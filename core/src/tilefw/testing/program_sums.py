@@ -50,7 +50,8 @@ tile.reduce_return %s, %t : f32, i32"""
 _DOTS: tuple[tuple[str, str, str, int], ...] = (
     ("fp16", "fp32", "", 16), ("fp16", "fp16", "", 16), ("bf16", "fp32", "", 16), ("int8", "int32", "", 32),
     ("int8", "int32", " unsigned", 32), ("fp32", "fp32", "", 16), ("fp32", "fp32", " tf32", 16), ("fp32", "fp32", " tf32x3", 16),
-    ("fp32", "fp32", " bf16x3", 16), ("fp32", "fp32", " bf16x6", 16), ("fp64", "fp64", "", 16),
+    ("fp32", "fp32", " bf16x3", 16), ("fp32", "fp32", " bf16x6", 16), ("fp64", "fp64", "", 16), ("fp8e4nv", "fp32", "", 32),
+    ("fp8e5", "fp32", "", 32), ("fp8e5", "fp16", "", 32),
 )
 
 
@@ -152,7 +153,7 @@ def _dot_operands(program: ProgramValues) -> tuple[Value, Value, Value, str]:
     """Operands and accumulator of a dot, and its words."""
     element, sums, words, least = program.rng.choice(_DOTS)
     batch = program.rng.choice(((), (), (), (2,)))
-    m, n, k = program.rng.choice((16, 32)), program.rng.choice((16, 32)), program.rng.choice((least, 32))
+    m, n, k = program.rng.choice((16, 32)), program.rng.choice((16, 32, 64)), program.rng.choice((least, 32, 64))
     a, b = _factor(program, element, (*batch, m, k)), _factor(program, element, (*batch, k, n))
     shape = (*batch, m, n)
     acc = program.constant(0.0 if dtype(sums).is_float else 0, sums, shape) if program.rng.random() < 0.5 else _ordinary(
