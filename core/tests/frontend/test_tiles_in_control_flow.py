@@ -81,8 +81,7 @@ def larger_first(a_ptr, b_ptr, out_ptr, N: tl.constexpr):
         first, (second, flipped) = a, (b, tl.flip(b))
     else:
         first, (second, flipped) = b, (a, tl.flip(a))
-    both = tl.join(first, second) if tl.sum(a, 0) > 0 else tl.join(second, first)
-    left, right = tl.split(both)
+    left, right = tl.split(tl.join(first, second)) if tl.sum(a, 0) > 0 else (second, first)
     tl.store(out_ptr + index, left)
     tl.store(out_ptr + N + index, right)
     tl.store(out_ptr + 2 * N + index, flipped)

@@ -18,7 +18,7 @@ from tilefw.frontend.attributes import attribute
 from tilefw.frontend.builtins.shape import inserted_axis
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.constructs import unsupported
-from tilefw.frontend.values import Value, describe, is_number, named
+from tilefw.frontend.values import Value, describe, flatten, is_number, named, rebuild, same_type, transform
 from tilefw.language.constants import unwrap
 
 _BINARY: dict[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -179,20 +179,20 @@ class Expressions:
         b = self.frame.b
         self.frame.at(node)
         condition = self.condition(condition)
-        blocks, results = (Block(), Block()), []
+        blocks, sides = (Block(), Block()), []
         for block, branch in zip(blocks, (node.body, node.orelse), strict=True):
             with b.inside(block):
                 value = self.expression(branch)
                 self.frame.at(node)
-                results.append(to_value(b, value))
-        if results[0].type != results[1].type:
+                sides.append(transform(value, lambda leaf: to_value(b, leaf) if is_number(leaf) else leaf))
+        left, right = sides
+        if not same_type(left, right):
             raise CompileError(
-                f"the branches of this conditional expression differ: {describe(results[0])} and {describe(results[1])}",
+                f"the branches of this conditional expression differ: {describe(left)} and {describe(right)}",
                 "TFW0110",
                 help="cast one to the other's type",
             )
-        (ssa,) = b.branch(condition, *blocks, [(results[0], results[1])])
-        return Value(ssa, results[0].type)
+        return rebuild(left, iter(b.branch(condition, *blocks, list(zip(flatten(left), flatten(right), strict=True)))))
 
     def condition(self, value: Value) -> Value:
         """A run-time value as the int1 scalar on which a program branches."""
