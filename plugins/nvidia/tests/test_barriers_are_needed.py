@@ -1,0 +1,66 @@
+"""Every barrier of a kernel's PTX is needed: with any one of them taken out the simulator reports a race."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilefw.api import Artifact, CheckError
+from tilefw.kernels import spec as library
+from tilefw.kernels.reference import typed
+from tilefw.runtime import compiler, config, loader, options
+from tilefw.runtime.jit import specialize
+from tilefw.runtime.module import Module
+
+TARGET = "nvidia-sm80"
+BARRIER = re.compile(r"\tbar\.sync 0;\n")
+# Loops, rings, reductions and conversions; sizes so small that a run takes a moment, yet every loop goes round.
+KERNELS: dict[str, dict[str, Any]] = {
+    "softmax": {}, "layernorm_backward": {}, "transpose": {"rows": 64, "columns": 64}, "argmax": {}, "column_sum": {}, "matvec": {},
+    "matmul": {"m": 64, "n": 64, "k": 160, "num_stages": 3}, "int8_matmul": {"m": 64, "n": 64, "k": 256},
+    "attention": {"queries": 64, "keys": 170, "heads": 1, "kv_heads": 1, "causal": False},
+}
+
+
+class Case:
+    """A library kernel compiled for one launch, which any artifact of the same kernel can be run on."""
+
+    def __init__(self, name: str) -> None:
+        self.spec = library.load(name)
+        self.parameters = self.spec.resolve(KERNELS[name])
+        launch = self.launch()
+        given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
+        self.signature, constexprs, _ = specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params})
+        self.target = loader.find(config.resolve(config.settings(TARGET)).target)
+        source = compiler.from_jit(self.spec.kernel, self.signature, constexprs)
+        request = options.resolve(launch.keywords, self.target.info, keep_levels=False)
+        self.artifact = compiler.compile_source(source, self.target, request, assemble=False).artifact
+
+    def launch(self) -> Any:
+        return self.spec.prepare(self.parameters, np.random.default_rng(0))
+
+    def findings(self, artifact: Artifact) -> list[str]:
+        """The checks that report something."""
+        launch = self.launch()
+        arguments = [typed(launch.arguments[name]) for name, kind in self.signature.items() if not kind.endswith(":1")]
+        try:
+            Module(artifact, self.target).only().launch(launch.grid, arguments, checks="all")
+        except CheckError as error:
+            return [finding.check for finding in error.findings]
+        return []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_without_any_one_there_is_a_race(name: str) -> None:
+    case = Case(name)
+    assert case.findings(case.artifact) == []
+    text = case.artifact.text
+    places = [match.span() for match in BARRIER.finditer(text)]
+    assert places
+    for start, end in places:
+        found = case.findings(replace(case.artifact, text=text[:start] + text[end:]))
+        assert "races" in found, f"barrier at line {text.count(chr(10), 0, start) + 1} is not missed; {found}"
