@@ -150,12 +150,15 @@ class Side:
         return Pattern(width, layout.lane[:lanes], layout.registers >> width, cycles, self._packing(vector[:width]))
 
     def _packing(self, vector: Sequence[int]) -> float:
-        """Small elements that do not come as the registers of 32 bits hold them are packed anew; whole registers are renamed."""
+        """Small elements that do not come as the registers of 32 bits hold them are taken apart and packed anew; single ones only
+        one of that; whole registers are renamed."""
         registers = self.layout.register
         if tuple(vector) == registers[: len(vector)] and len(vector) >= self._packed:
             return 0.0
         words = self.layout.registers * self.bits / _WORD
-        return words if tuple(vector[: self._packed]) != registers[: self._packed] else words * _RENAMED
+        if len(vector) < self._packed:
+            return words
+        return 2 * words if tuple(vector[: self._packed]) != registers[: self._packed] else words * _RENAMED
 
     @property
     def _packed(self) -> int:
