@@ -35,7 +35,7 @@ LINES = {
 
 
 def text(line: str, alloc: str = ALLOC) -> str:
-    return f"{HEAD}{alloc}{FAR}  {line}\n  func.return\n}}"
+    return f"{HEAD}{alloc}{FAR}  {line}\n  %end = lane.thread_id : () -> vector<1xi32>\n  func.return\n}}"
 
 
 @pytest.mark.parametrize("op", LINES)

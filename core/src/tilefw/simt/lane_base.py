@@ -41,7 +41,8 @@ class GenericOp(TileOp):
     def parse(cls, parser: Parser) -> Self:
         position = parser.pos
         unresolved = []
-        while (operand := parser.parse_optional_unresolved_operand()) is not None:
+        # Behind an op without operands a value is the next op's result.
+        while cls.operand_count != 0 and (operand := parser.parse_optional_unresolved_operand()) is not None:
             unresolved.append(operand)
             if not parser.parse_optional_punctuation(","):
                 break
