@@ -116,3 +116,12 @@ def test_what_copies_take_stays_together_and_in_order(width):
 def test_a_layout_without_copies_or_sides_is_row_major():
     shared = swizzle.choose((16, 64), 16, [], [], PLAIN)
     assert shared.bases == tuple(1 << i for i in range(10))
+
+
+def test_a_narrow_reader_shortens_the_vector_of_a_wide_writer_to_be_free_of_conflicts():
+    """Four elements along a row by one: vectors of four leave the reader 8 banks for 16 rows, vectors of two all."""
+    writer, reader = blocked((64, 64), (1, 0), 4, 32, 4), blocked((64, 64), (0, 1), 4, 32, 4)
+    shared = swizzle.choose((64, 64), 32, [writer], [reader], PLAIN)
+    banks = banks_of(PLAIN)
+    cost = slots(side(writer, 32, banks), shared) + slots(side(reader, 32, banks), shared)
+    assert cost <= 144 + 160 and walked(shared, reader, 32, PLAIN) == 0

@@ -9,7 +9,7 @@ is, by the sum of one bit of each side, which makes a XOR swizzle. Two sides alw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -54,40 +54,61 @@ def choose_for(
     sides = [Side(layout, bits, log2(width)) for layout, width in copies]
     sides += [side(layout, bits, banks) for layout in writers]
     sides += [side(layout, bits, banks, reads=True) for layout in readers]
-    priced: list[tuple[float, tuple[int, ...], list[Pattern]]] = []
-    for vector in _vectors(sides, log2(max(1, banks.access * 8 // bits))):
-        patterns = [s.pattern(vector, banks) for s in sides]
-        priced.append((sum(p.slots() for p in patterns), vector, patterns))
-    priced.sort(key=lambda entry: entry[0])
-    best: tuple[float, SharedLayout] | None = None
-    for bound, vector, patterns in priced:
-        if best is not None and best[0] <= bound:
-            break
-        shared = _arrange(shape, vector, patterns, bits, banks)
-        cost = sum(s.best(shared, banks)[0] for s in sides)
-        if best is None or cost < best[0]:
-            best = cost, shared
-    assert best is not None
-    return best[1]
-
-
-def _vectors(sides: Sequence[Side], most: int) -> Iterator[tuple[int, ...]]:
-    """Candidates for the low offset bits, up to `most`: what all sides share, what pairs share, each side's own, rows."""
+    search = _Search(shape, bits, sides, banks)
     forced = max((s.layout.register[: s.fixed] for s in sides), key=len, default=())
+    vectors = _vectors(sides, forced, log2(max(1, banks.access * 8 // bits)))
+    search.try_all(vectors)
+    if search.conflicts:  # under a shorter vector a side that is narrow anyway may be free of them
+        search.try_all(dict.fromkeys(v[:length] for v in vectors for length in range(len(forced), len(v))))
+    assert search.best is not None
+    return search.best
+
+
+class _Search:
+    """The cheapest layout of those tried, its cost, and whether any that looked cheaper had conflicts."""
+
+    def __init__(self, shape: tuple[int, ...], bits: int, sides: Sequence[Side], banks: Banks) -> None:
+        self.shape, self.bits, self.sides, self.banks = shape, bits, sides, banks
+        self.best: SharedLayout | None = None
+        self.cost = 0.0
+        self.conflicts = False
+
+    def try_all(self, vectors: Iterable[tuple[int, ...]]) -> None:
+        """Try these for the low offset bits, the most promising first, until none can be better."""
+        priced = []
+        for vector in vectors:
+            patterns = [s.pattern(vector, self.banks) for s in self.sides]
+            priced.append((sum(p.slots() for p in patterns), vector, patterns))
+        for bound, vector, patterns in sorted(priced, key=lambda entry: entry[0]):
+            if self.best is not None and self.cost <= bound:
+                return
+            shared = _arrange(self.shape, vector, patterns, self.bits, self.banks)
+            found = [s.best(shared, self.banks) for s in self.sides]
+            cost = sum(slots for slots, _, _ in found)
+            self.conflicts |= cost > bound
+            if self.best is None or cost < self.cost:
+                self.best, self.cost = shared, cost
+
+
+def _vectors(sides: Sequence[Side], forced: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
+    """Candidates for the low offset bits, up to `most`: what all sides share, then what pairs share, each side's own, rows.
+
+    All begin with `forced`.
+    """
     spans = [s.layout.register for s in sides]
     common = spans[0] if spans else ()
     for span in spans[1:]:
         common = f2.intersection(common, span)
-    found = [common, *(f2.intersection(a, b) for a, b in combinations(spans, 2) if len(spans) > 2), *spans]
-    found += [rows.vector for s in sides for rows in s.rows]
-    seen = set()
+    found = [common]
+    for a, b in combinations(spans, 2):
+        both = common if len(spans) == 2 else (*common, *f2.intersection(a, b))
+        found += [(*both, *a), (*both, *b)]
+    found += [*spans, *(rows.vector for s in sides for rows in s.rows)]
+    kept: dict[tuple[int, ...], None] = {}
     for vector in found:
         span = f2.Span()
-        whole = [v for v in (*forced, *vector) if span.add(v)][: max(most, len(forced))]
-        for length in range(len(whole), len(forced) - 1, -1):  # a side that is narrow may conflict under a long vector
-            if tuple(whole[:length]) not in seen:
-                seen.add(tuple(whole[:length]))
-                yield tuple(whole[:length])
+        kept[tuple([v for v in (*forced, *vector) if span.add(v)][: max(most, len(forced))])] = None
+    return list(kept)
 
 
 def _arrange(
