@@ -148,10 +148,14 @@ def test_functions_types_and_strings_are_compiled_in() -> None:
     for value in (kernel, tl.float16, "relu", tl.constexpr(5)):
         bound, _ = bind(kernel, (X, value, 0.5), {"BLOCK": 8})
         signature, constexprs, values = specialize(kernel, bound)
-        if isinstance(value, tl.constexpr):
-            assert signature["n"] == "i32"
-        else:
-            assert constexprs["n"] is value and "n" not in signature and "n" not in values
+        plain = value.value if isinstance(value, tl.constexpr) else value
+        assert constexprs["n"] is plain and "n" not in signature and "n" not in values
+
+
+def test_items_of_a_tuple_may_be_compiled_in() -> None:
+    bound, _ = bind(kernel, (X, (3, (tl.constexpr(5), None)), 0.5), {"BLOCK": 8})
+    signature, constexprs, _ = specialize(kernel, bound)
+    assert signature["n.0"] == "i32" and constexprs["n.1.0"] == 5 and constexprs["n.1.1"] is None
 
 
 @pytest.mark.parametrize(("args", "keywords", "message"), [

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import Any, overload
 
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError
-from tilefw.language.constants import unwrap
+from tilefw.language.constants import constexpr, unwrap
 from tilefw.language.dtypes import dtype, pointer_type
 from tilefw.runtime.autotune import Autotuner, Config, autotune
 
@@ -265,8 +265,9 @@ def _missing(kernel: JITFunction, name: str, keywords: Mapping[str, Any]) -> Lau
 def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
     """A launch's signature, its compile-time values, and its run-time values; raises LaunchError TFW0302 or TFW0303.
 
-    None, element types, functions and strings are compile-time values wherever they stand, as are constexpr parameters. The
-    items of a tuple are told one by one, as `pair.0` and `pair.1`; those of a named one by its fields, which `pair.*` lists.
+    None, element types, functions, strings and what is wrapped in `tl.constexpr` are compile-time values wherever they stand,
+    as are constexpr parameters. The items of a tuple are told one by one, as `pair.0` and `pair.1`; those of a named one by its
+    fields, which `pair.*` lists.
     """
     signature: dict[str, str] = {}
     constexprs: dict[str, Any] = {}
@@ -275,10 +276,11 @@ def specialize(kernel: JITFunction, bound: Mapping[str, Any]) -> tuple[dict[str,
         if parameter.is_constexpr:
             constexprs[parameter.name] = _plain(unwrap(bound[parameter.name]))
             continue
-        for name, value in items_of(parameter.name, unwrap(bound[parameter.name])):
-            kind = None if value is None or isinstance(value, tuple) else argument_type(kernel, parameter.item(name), value)
+        for name, value in items_of(parameter.name, bound[parameter.name]):
+            known = value is None or isinstance(value, tuple | constexpr)
+            kind = None if known else argument_type(kernel, parameter.item(name), value)
             if kind is None:
-                constexprs[name] = value
+                constexprs[name] = _plain(unwrap(value))
             else:
                 signature[name] = kind
                 values[name] = value
@@ -294,7 +296,7 @@ def items_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if fields is not None:
         yield f"{name}.*", tuple(fields)
     for field, item in zip(fields or range(len(value)), value, strict=True):
-        yield from items_of(f"{name}.{field}", unwrap(item))
+        yield from items_of(f"{name}.{field}", item)
 
 
 def argument_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str | None:
