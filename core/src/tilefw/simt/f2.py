@@ -35,11 +35,6 @@ def identity(size: int) -> tuple[int, ...]:
     return tuple(1 << i for i in range(size))
 
 
-def transpose(columns: Columns, rows: int) -> tuple[int, ...]:
-    """Rows as columns: entry i of the result holds row i's bits, one a column."""
-    return tuple(sum((c >> i & 1) << k for k, c in enumerate(columns)) for i in range(rows))
-
-
 class Span:
     """The span of the columns added so far, in echelon form; each vector of it is known as a sum of those columns."""
 

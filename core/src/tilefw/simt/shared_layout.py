@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilefw.simt import f2
-from tilefw.simt.layout import LinearLayout, log2
 
 
 @dataclass(frozen=True)
@@ -40,16 +39,3 @@ class SharedLayout:
     def offsets(self, bases: tuple[int, ...]) -> tuple[int, ...]:
         """The offsets that a layout's bases add."""
         return f2.compose(self.inverse, bases)
-
-    def width(self, layout: LinearLayout, most: int) -> int:
-        """How many elements, at most `most`, of a lane's registers (in some order) stand together at an aligned offset."""
-        registers = f2.Span(self.offsets(layout.register))
-        width = 1
-        while width < most and width < self.size and width in registers:
-            width *= 2
-        return width
-
-
-def row_major(shape: tuple[int, ...]) -> SharedLayout:
-    """The buffer that holds the elements by their flat indices."""
-    return SharedLayout(shape, f2.identity(sum(log2(s) for s in shape)))

@@ -180,9 +180,3 @@ class Side:
 def side(layout: LinearLayout, bits: int, banks: Banks, reads: bool = False) -> Side:
     """A plain writer, or a reader that may use fragment loads."""
     return Side(layout, bits, 0, rows_of(layout, bits, banks.loads) if reads else ())
-
-
-def slots(shared: SharedLayout, layout: LinearLayout, bits: int, description: ChipDescription, reads: bool) -> float:
-    """Issue slots of a thread to write a tile in `layout` to the buffer, or to read it, bank conflicts included."""
-    banks = banks_of(description)
-    return side(layout, bits, banks, reads).best(shared, banks)[0]
