@@ -6,6 +6,7 @@ layout costs nothing more. What is never computed twice (dots, reductions, carri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,9 @@ class Costs:
         return convert.plan(source, target, element_bits(value, self.chip.pointer_bits), self.chip)
 
     def converted(self, value: SSAValue, source: LinearLayout, target: LinearLayout) -> float:
-        return self.plan(value, source, target).cost
+        """What a conversion costs; one through shared memory is not to be had where the chip has none."""
+        plan = self.plan(value, source, target)
+        return math.inf if isinstance(plan, convert.ThroughShared) and not self.chip.shared_bytes else plan.cost
 
     def needs(self, op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
         """The tiles that an op needs, each with its layout, to give its result in `layout`."""
