@@ -77,7 +77,7 @@ def stages_of(loop: ForOp, default: int) -> int:
 def candidates(loop: ForOp) -> list[Load]:
     """The loads of an innermost loop that are worth issuing early: what dots read or, without any, what a marked loop reads."""
     body = loop.body.block
-    if any(isinstance(op, ForOp | WhileOp) for op in body.walk()):
+    if not types.is_int(loop.lb.type) or any(isinstance(op, ForOp | WhileOp) for op in body.walk()):
         return []
     dots = [op for op in body.ops if isinstance(op, DotOp)]
     if not dots and STAGES not in loop.attributes:
@@ -90,9 +90,11 @@ def candidates(loop: ForOp) -> list[Load]:
 
 
 def _may_move(load: Load) -> bool:
-    element = types.element_of(load.result.type)
-    plain = types.is_tile(load.result.type) and (types.is_int(element) or types.is_float(element))
-    return plain and not load.volatile and load.cache != _UNCACHED
+    """Tiles of whole bytes, which may be fetched at any time."""
+    type = load.result.type
+    if not types.is_tile(type) or types.is_pointer(type) or types.dtype_of(type).bits < 8:
+        return False
+    return not load.volatile and load.cache != _UNCACHED
 
 
 def _feeding(dots: list[DotOp], body: Block) -> set[Operation]:
