@@ -98,6 +98,21 @@ class Addressing:
         wide = b.extend(offset, self.pointer)
         return b.op("muli", wide, b.constant(size, wide.type))
 
+    def advance(self, pointer: SSAValue, offset: SSAValue, size: int) -> SSAValue:
+        """A pointer and an offset in elements. Of a sum, which must not wrap, the terms that loops change least are added first."""
+        b = self.builder
+        terms = sorted(_summands(offset), key=b.depth)
+        at = 0
+        while at < len(terms):
+            depth = b.depth(terms[at])
+            total = terms[at]
+            at += 1
+            while at < len(terms) and (b.depth(terms[at]) == depth):
+                total = b.op("addi", total, terms[at])
+                at += 1
+            pointer = b.op("addi", pointer, self.scaled(total, size))
+        return pointer
+
     # Blocks.
 
     def block(self, op: BlockAccess, layout: LinearLayout) -> Placed:
@@ -150,27 +165,58 @@ class Addressing:
         return b.join(addresses), slots, immediates
 
     def _base(self, op: BlockAccess, parts: list[SSAValue | None]) -> SSAValue:
+        """The base and every dim's index times stride. What loops around change least is added first, so that it stands before
+        them; where nothing tells terms apart the base comes last, and accesses of other bases share the rest."""
+        b = self.builder
+        terms = [(b.depth(term), 0, term) for term in self._terms(op, parts)]
+        terms.append((b.depth(self.scalars[op.base]), 1, self.scalars[op.base]))
+        total: SSAValue | None = None
+        for _, _, term in sorted(terms, key=lambda entry: entry[:2]):
+            if total is not None and types.shape_of(total.type) != types.shape_of(term.type):
+                total, term = b.splat(total, 1), b.splat(term, 1)
+            total = term if total is None else b.op("addi", total, term)
+        assert total is not None
+        return b.splat(total, 1)
+
+    def _terms(self, op: BlockAccess, parts: list[SSAValue | None]) -> list[SSAValue]:
+        """Index times stride in bytes, of each dim for itself, and together of those whose sum surely fits 32 bits."""
         b, size = self.builder, self._size(op)
-        uniform = self.scalars[op.base]
-        for offset, stride in zip(op.offsets, op.strides, strict=True):
-            product = b.op("muli", b.extend(self.scalars[offset], self.pointer), b.extend(self.scalars[stride], self.pointer))
-            uniform = b.op("addi", uniform, self.scaled(product, size))
-        address = b.splat(uniform, 1)
+        terms: list[SSAValue] = []
         narrow: list[tuple[SSAValue, int]] = []
         bound = 0
         for d, part in enumerate(parts):
-            if part is None:
-                continue
             stride = self.facts.constant(op.strides[d])
-            reach = _I32_LIMIT if stride is None else op.block[d] * abs(stride) * size
-            if stride is not None and bound + reach < _I32_LIMIT:
-                bound += reach
-                narrow.append((part, stride * size))
-                continue
-            # Index times stride first: many chips multiply two 32-bit numbers to 64 bits at once.
-            product = b.op("muli", b.extend(part, self.pointer), b.splat(b.extend(self.scalars[op.strides[d]], self.pointer), 1))
-            address = b.op("addi", address, b.op("muli", product, b.constant(size, product.type)))
-        return b.op("addi", address, self._lane_offset(narrow)) if narrow else address
+            for index, reach in self._from(op.offsets[d], part, op.block[d]):
+                if stride is None:
+                    # Index times stride first: many chips multiply two 32-bit numbers to 64 bits at once.
+                    factor = b.extend(self.scalars[op.strides[d]], self.pointer)
+                    wide = b.extend(index, self.pointer)
+                    product = b.op("muli", wide, factor if wide.type == factor.type else b.splat(factor, 1))
+                    terms.append(b.op("muli", product, b.constant(size, product.type)))
+                elif reach is None or bound + reach * abs(stride) * size >= _I32_LIMIT:
+                    terms.append(self._lane_offset([(index, stride * size)]))
+                else:
+                    bound += reach * abs(stride) * size
+                    narrow.append((b.splat(b.extend(index, types.i32), 1), stride * size))
+        return [*terms, *([self._lane_offset(narrow)] if narrow else [])]
+
+    def _from(self, offset: SSAValue, part: SSAValue | None, extent: int) -> list[tuple[SSAValue, int | None]]:
+        """A block's offset and the thread's part, which sum up to the index, each with what it surely stays below.
+
+        An offset of 32 bits is added to the part, which must not wrap. One that a loop changes stays apart, in uniform registers,
+        while the part's product stands before the loop; so do the terms of a wide one, each where it changes.
+        """
+        b = self.builder
+        parts: list[tuple[SSAValue, int | None]] = [] if part is None else [(part, extent)]
+        if self.facts.constant(offset) == 0:
+            return parts
+        lowered, reach = self.scalars[offset], self.facts.reach(offset)
+        if types.dtype_of(lowered.type).bits > 32 or (part is not None and b.depth(lowered) > b.depth(part)):
+            return [*((term, None) for term in _summands(lowered)), *parts]
+        most = None if reach is None else reach + extent
+        if part is None:
+            return [(lowered, most)]
+        return [(b.op("addi", b.splat(b.extend(lowered, types.i32), 1), part), most)]
 
     def _lane_offset(self, terms: list[tuple[SSAValue, int]]) -> SSAValue:
         """The sum of index times bytes, in the pointer's width; many chips multiply one 32-bit index to 64 bits at once."""
@@ -237,3 +283,11 @@ class Addressing:
                 [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
             )
         return Placed(address, mask, width, range(n), [0] * n)
+
+
+def _summands(value: SSAValue) -> list[SSAValue]:
+    """The terms of a sum of scalars; a value that is no such sum is its own only term."""
+    owner = value.owner
+    if types.shape_of(value.type) or not isinstance(owner, lane.ELEMENTWISE["addi"]):
+        return [value]
+    return [term for operand in owner.operands for term in _summands(operand)]

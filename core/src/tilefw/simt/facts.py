@@ -32,10 +32,10 @@ class Facts:
         where = self._known[op.pointer if op.offsets is None else op.offsets]
         return where.contiguity[dim], where.constancy[dim]
 
-    def within(self, value: SSAValue, low: int, high: int) -> bool:
-        """Whether all elements of an integer surely lie in low..high."""
+    def reach(self, value: SSAValue) -> int | None:
+        """The most that an integer is away from 0; None when that is not known."""
         facts = self._known[value]
-        return facts.low is not None and facts.high is not None and low <= facts.low and facts.high <= high
+        return None if facts.low is None or facts.high is None else max(abs(facts.low), abs(facts.high))
 
     def width(self, op: PointerAccess, dim: int, access_bytes: int) -> int:
         """How many elements along `dim` one aligned access of computed addresses can take, all of them masked alike.

@@ -56,8 +56,8 @@ def add_pointer(context: LoweringContext, op: ops.AddPtrOp) -> None:
     """Pointers are integers: an offset in elements is added in bytes."""
     size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
     for layout in context.layouts(op.result):
-        offset = context.address.scaled(context.get(op.operands[1], layout), size)
-        context.put(op.result, layout, context.builder.op("addi", context.get(op.pointer, layout), offset))
+        pointer, offset = context.get(op.pointer, layout), context.get(op.operands[1], layout)
+        context.put(op.result, layout, context.address.advance(pointer, offset, size))
 
 
 HANDLERS = {
