@@ -21,7 +21,8 @@ from tilefw.simt.shuffle import Shuffle, shuffle
 if TYPE_CHECKING:
     from tilefw.simt.description import ChipDescription
 
-# Issue slots: a wave waits at two barriers (before others may read, before the space may be used again).
+# Issue slots: a wave waits at two barriers (before others may read, before the space may be used again). A weight between
+# kinds of plans, not a measurement: long enough that a handful of shuffles is preferred, short beside a tile's accesses.
 BARRIER_SLOTS = 30
 # A larger tile goes in parts where it can: a workgroup that takes more shared memory leaves less for others beside it.
 PART_BYTES = 1 << 15
@@ -62,7 +63,7 @@ def plan(source: LinearLayout, target: LinearLayout, bits: int, description: Chi
     """The cheapest way to the layout `target` of a tile that stands in `source`; `bits` an element takes in registers.
 
     With `flip`, element e of the target is element e XOR flip of the source (`LinearLayout.flipped`). Raises InternalError when the
-    source does not hold all that the target wants, or where the chip has no way.
+    source does not hold all that the target wants. A chip without shared memory is told so when the buffer is placed.
     """
     return _plan(source, target, max(8, bits), flip, description.shuffles, banks_of(description))
 
@@ -85,7 +86,7 @@ def _plan(source: LinearLayout, target: LinearLayout, bits: int, flip: int, shuf
 
 
 def _least(source: LinearLayout, target: LinearLayout, bits: int, banks: Banks) -> float:
-    """What no way through shared memory is cheaper than: every register takes its cycles."""
+    """A lower bound of what any way through shared memory costs: every register takes its cycles, conflicts or not."""
     words = sum(max(1, layout.registers * bits // 32) for layout in (source, target))
     return BARRIER_SLOTS + CYCLE_SLOTS * words * max(1, (4 << len(source.lane)) // banks.row)
 
