@@ -87,7 +87,7 @@ class LaneBuilder:
         """How many of the open regions a value stands in: the fewer, the more loops leave it as it is."""
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
         around = [outer for outer, _ in self._outer]
-        return around.index(block) if block in around else len(around)
+        return around.index(block) if block is not None and block in around else len(around)
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
         # -0.0 equals 0.0 and NaN nothing, so the text is the key.

@@ -182,7 +182,9 @@ class Values:
         return Piece(elements=[Const(vector.type, bits)] * vector.count(chunk))
 
     def _constants(self, op: lane.ConstantsOp, vector: Vector, chunk: int) -> Piece:
-        return Piece(elements=[Const(vector.type, _wrap(v, vector.type)) for v in op.values[chunk * CHUNK : (chunk + 1) * CHUNK]])
+        values = op.values[chunk * CHUNK : (chunk + 1) * CHUNK]
+        elements: list[Element] = [Const(vector.type, _wrap(v, vector.type)) for v in values]
+        return Piece(elements=elements)
 
     def _uniform(self, op: lane.UniformOp, vector: Vector, chunk: int) -> Piece:
         element = self.elements(op.operands[0], 0)[0]
