@@ -32,6 +32,10 @@ class Facts:
         where = self._known[op.pointer if op.offsets is None else op.offsets]
         return where.contiguity[dim], where.constancy[dim]
 
+    def alike(self, value: SSAValue) -> tuple[int, ...]:
+        """For each dim of a tile of integers how many neighbours are equal, from multiples of that number on; powers of two."""
+        return tuple(n & -n for n in self._known[value].constancy)
+
     def reach(self, value: SSAValue) -> int | None:
         """The most that an integer is away from 0; None when that is not known."""
         facts = self._known[value]

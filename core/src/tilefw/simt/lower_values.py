@@ -21,8 +21,26 @@ def _row(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | Non
     values = [context.get(v, layout) for v in op.operands]
     if op.row.name in ("ptr_to_int", "int_to_ptr"):
         return context.builder.extend(values[0], context.element(op.result.type))
+    first = _first_alike(context, op, layout)
+    if first is not None:
+        chosen = sorted(set(first))
+        values = [context.builder.pick(v, chosen) for v in values]
     result = context.element(op.result.type) if op.row.is_cast else None
-    return context.builder.op(op.row.name, *values, result=result, rounding=None if op.rounding == "rtne" else op.rounding)
+    made = context.builder.op(op.row.name, *values, result=result, rounding=None if op.rounding == "rtne" else op.rounding)
+    return made if first is None else context.builder.pick(made, [chosen.index(r) for r in first])
+
+
+def _first_alike(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | None) -> list[int] | None:
+    """For each register the first one that surely holds an equal element (a mask of vectors, an index divided); None if none do."""
+    if layout is None or not layout.register or not types.is_int(op.result.type):
+        return None
+    same = 0
+    runs = context.facts.alike(op.result)
+    for i, basis in enumerate(layout.register):
+        moves = [(c, run) for c, run in zip(layout.coordinates(basis), runs, strict=True) if c]
+        if all(c & (c - 1) == 0 and c < run for c, run in moves):
+            same |= 1 << i
+    return [r & ~same for r in range(layout.registers)] if same else None
 
 
 def constant(context: LoweringContext, op: ops.ConstantOp) -> None:
