@@ -16,6 +16,7 @@ from tilefw.simt import atoms, convert, swizzle
 from tilefw.simt.atoms import DotLayouts, DotTypes
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import blocked
+from tilefw.simt.shared_pattern import banks_of, side
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import numbers
@@ -57,7 +58,7 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, unsigned: bool) -> np.n
 @settings(max_examples=120, deadline=None)
 @given(
     SIZES, SIZES, SIZES, st.sampled_from([None, 1, 2, 8]), st.sampled_from(TYPES), st.sampled_from(CHIPS),
-    st.sampled_from([1, 2, 4, 8]), st.booleans(), st.booleans(), st.integers(0, 1 << 16),
+    st.sampled_from([1, 2, 4, 8, 16]), st.booleans(), st.booleans(), st.integers(0, 1 << 16),
 )
 def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, warps, chained, by_step, seed):
     if m * n * k * (batch or 1) > 1 << 15:
@@ -174,5 +175,6 @@ def test_operands_of_lane_atoms_are_read_wide_and_without_bank_conflicts(kinds, 
     for step, whole in ((layouts.a_step, layouts.a), (layouts.b_step, layouts.b)):
         copied = blocked(whole.shape, (1, 0), 128 // bits, machine.lanes, machine.warps)
         shared = swizzle.choose(whole.shape, bits, (), (step,), PLAIN, ((copied, 128 // bits),))
-        assert shared.width(step, 128 // bits) * bits >= min(128, 4 * bits)
+        _, pattern, _ = side(step, bits, banks_of(PLAIN)).best(shared, banks_of(PLAIN))
+        assert bits << pattern.width >= min(128, 4 * bits)
         assert swizzle.bank_conflicts(shared, step, bits, PLAIN) == 0

@@ -62,7 +62,9 @@ def _held(values: np.ndarray, name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("kinds", "instruction"), CASES, ids=_name)
-@pytest.mark.parametrize(("shape", "warps"), [((32, 16, 32), 1), ((16, 32, 64), 4), ((2, 32, 16, 32), 4)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "warps"), [((32, 16, 32), 1), ((16, 32, 64), 4), ((2, 32, 16, 32), 4), ((64, 64, 32), 16)], ids=str
+)
 def test_dots_are_exact(kinds, instruction, shape, warps):
     text = compiled(kinds, shape, warps)
     assert instruction in text
