@@ -9,5 +9,5 @@ from tilefw.testing.programs import numbered, run
 
 @pytest.mark.parametrize("index", range(60))
 def test_a_random_program_agrees_with_the_reference(index: int) -> None:
-    outcome = run(numbered(7, index), "nvidia-sm80")
+    outcome = run(numbered(7, 5 * index), "nvidia-sm80")  # every fifth: rows and tile operations take turns
     assert outcome.status == "pass", outcome.message()
