@@ -72,10 +72,11 @@ func.func @transpose(%x: !tile.ptr<f16> {tile.divisible = 16 : i64}, %y: !tile.p
   func.return
 }
 
-// Addresses and masks of computed accesses are made once an access, at its first element: two for eight elements.
+// Addresses and masks of computed accesses are made once an access, at its first element: two for eight elements; the mask, which is
+// the same for both rows, once.
 // CHECK-LABEL: func.func @computed
 // CHECK:      lane.muli %{{.*}} : vector<2xi32>
-// CHECK:      lane.lts %{{.*}} : vector<2xi32>
+// CHECK:      lane.lts %{{.*}} : vector<1xi32>
 // CHECK:      lane.load {{.*}}parts = "address,mask,other", width = 4 : i64, slots = array<i64: 0, 1>{{.*}} : (vector<2xi64>, vector<2xi1>, vector<8xf32>) -> vector<8xf32>
 func.func @computed(%x: !tile.ptr<f32> {tile.divisible = 16 : i64}, %n: i32 {tile.divisible = 16 : i64}, %s: i32 {tile.divisible = 16 : i64}, %w: i32) {
   %i = tile.iota 0 to 16
