@@ -26,6 +26,7 @@ class MatrixSelection:
         self.code = memory.code
         self.chip = memory.chip
         self.description = memory.chip.description
+        self._sums: set[SSAValue] = set()  # results of atoms, all of whose registers were made for them
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
         registers: list[Element] = []
@@ -48,7 +49,9 @@ class MatrixSelection:
             sums = self._multiply_add(atom.d, a, b, c, firsts)
             self.values.vectors[op.results[0]] = whole(name, n, sums, False)
             return
-        sums = self._multiply(atom, a, b, c, firsts, _owned(op))
+        sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op))
+        if own:
+            self._sums.add(op.results[0])
         self.values.vectors[op.results[0]] = whole(name, n, sums, True)
 
     def _multiply_add(
@@ -66,8 +69,11 @@ class MatrixSelection:
 
     def _multiply(
         self, atom: MatrixAtom, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]], owned: bool
-    ) -> list[Element]:
-        """The chip's atom on packed registers. A sum is written where it stands if nobody else reads that, else anew, once."""
+    ) -> tuple[list[Element], bool]:
+        """The chip's atom on packed registers. A sum is written where it stands if nobody else reads that, else anew, once.
+
+        Also says whether all registers of the sums are now theirs alone.
+        """
         code, values = self.code, self.values
         left, right, sums = (values.all_packed(v) for v in (a, b, c))
         pers = [per_register(type_name(v.type)) for v in (a, b, c)]
@@ -81,19 +87,18 @@ class MatrixSelection:
                     sums[k], mine[k] = code.new_register(form), True
             targets: list[Slice] = sums[d : d + sizes[2]]  # type: ignore[assignment]
             self.chip.atom(code, atom, left[i : i + sizes[0]], right[j : j + sizes[1]], source, targets)
-        return sums
+        return sums, all(mine)
 
+    def _owned(self, op: lane.AtomOp) -> bool:
+        """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
 
-def _owned(op: lane.AtomOp) -> bool:
-    """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
-
-    So are the registers of another atom and of values that control flow carries (each has registers of its own), if they have no
-    other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from.
-    """
-    value = op.operands[2]
-    if value.has_more_than_one_use():
-        return False
-    owner = value.owner
-    if isinstance(owner, Block):
-        return owner is op.parent and isinstance(owner.parent_op(), ForOp | WhileOp)
-    return isinstance(owner, lane.AtomOp | ForOp | IfOp | WhileOp) and owner.parent is op.parent
+        So are the registers of another atom and of values that control flow carries (each has registers of its own), if they have
+        no other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from.
+        """
+        value = op.operands[2]
+        if value.has_more_than_one_use():
+            return False
+        owner = value.owner
+        if isinstance(owner, Block):
+            return owner is op.parent and isinstance(owner.parent_op(), ForOp | WhileOp)
+        return owner.parent is op.parent and (value in self._sums or isinstance(owner, ForOp | IfOp | WhileOp))

@@ -27,12 +27,12 @@ _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 def emit(functions: Sequence[Function], chip: str, maxnreg: int | None) -> str:
     """The PTX module of these functions."""
     files: dict[str, int] = {}
-    bodies = [_entry(function, files, maxnreg) for function in functions]
+    most = max((_shared(f) for f in functions), default=0)
+    bodies = [_entry(function, files, maxnreg, most <= STATIC_SHARED) for function in functions]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
     lines = [f".version {version[0]}.{version[1]}", f".target {chip}", ".address_size 64", ""]
-    dynamic = [_aligned(f) for f in functions if _shared(f) > STATIC_SHARED]
-    if dynamic:
-        lines += [f".extern .shared .align {max(dynamic)} .b8 {SHARED}[];", ""]
+    if most > STATIC_SHARED:
+        lines += [f".extern .shared .align {max(_aligned(f) for f in functions if _shared(f))} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
@@ -69,7 +69,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _entry(function: Function, files: dict[str, int], maxnreg: int | None) -> list[str]:
+def _entry(function: Function, files: dict[str, int], maxnreg: int | None, static: bool) -> list[str]:
     parameters: list[dict] = function.attributes["parameters"]  # type: ignore[assignment]
     workgroup: list[int] = function.attributes["workgroup"]  # type: ignore[assignment]
     lines = [f".visible .entry {function.name}("]
@@ -80,7 +80,7 @@ def _entry(function: Function, files: dict[str, int], maxnreg: int | None) -> li
     if maxnreg is not None:
         lines.append(f".maxnreg {maxnreg}")
     names, declarations = _names(function)
-    if 0 < _shared(function) <= STATIC_SHARED:
+    if static and _shared(function):
         declarations.append(f"\t.shared .align {_aligned(function)} .b8 {SHARED}[{_shared(function)}];")
     lines += ["{", *declarations, ""]
     place = None
