@@ -12,7 +12,6 @@ are a class, which answers for its members. Copies of inner loops go first.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
@@ -121,11 +120,16 @@ class _Lives:
                     return True
         return False
 
-    def _touched(self, pieces: Iterator[Slice]) -> Iterator[_Register]:
-        for piece in pieces:
-            found = self.registers.get(piece.reg)
-            if found is not None:
-                yield found
+    def _read(self, inst: Inst) -> list[_Register]:
+        get = self.registers.get
+        found = [get(use.reg) for use in inst.uses if use.__class__ is Slice]  # type: ignore[union-attr]
+        if inst.predicate is not None or inst.implicit_uses:
+            found = [get(piece.reg) for piece in inst.reads()]
+        return [register for register in found if register is not None]
+
+    def _written(self, inst: Inst) -> list[_Register]:
+        get = self.registers.get
+        return [register for piece in (*inst.defs, *inst.implicit_defs) if (register := get(piece.reg)) is not None]
 
     def _kills(self, inst: Inst) -> bool:
         return inst.predicate is None and all(d.count == d.reg.width for d in inst.defs)
@@ -136,10 +140,10 @@ class _Lives:
         for block in function.blocks:
             used = defined = 0
             for inst in block.insts:
-                for register in self._touched(inst.reads()):
+                for register in self._read(inst):
                     used |= register.bit & ~defined
                 if self._kills(inst):
-                    for register in self._touched(inst.writes()):
+                    for register in self._written(inst):
                         defined |= register.bit
             uses.append(used)
             defs.append(defined)
@@ -169,13 +173,13 @@ class _Lives:
         definitions: list[tuple[_Register, int, _Register | None]] = []
         for position, inst in zip(range(last, entry, -1), reversed(block.insts), strict=True):
             copied = self.registers[inst.uses[0].reg] if id(inst) in self.copies else None  # type: ignore[union-attr]
-            for register in self._touched(inst.writes()):
+            for register in self._written(inst):
                 definitions.append((register, position, copied))
                 if self._kills(inst):
                     until = open_until.pop(register, _NOWHERE)
                     if until > position:
                         found.append((register, position, until))
-            for register in self._touched(inst.reads()):
+            for register in self._read(inst):
                 open_until.setdefault(register, position)
         found += [(register, entry, until) for register, until in open_until.items()]
         for register, position, copied in reversed(definitions):

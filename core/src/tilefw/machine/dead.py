@@ -7,7 +7,7 @@ stay.
 
 from __future__ import annotations
 
-from tilefw.machine.inst import Function, Inst, Reg
+from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
 
 
@@ -24,8 +24,10 @@ def eliminate_dead(function: Function, table: InstructionTable) -> int:
             writers.setdefault(piece.reg, []).append(inst)
     needed = set(work)
     while work:
-        for piece in work.pop().reads():
-            for writer in writers.pop(piece.reg, ()):
+        inst = work.pop()
+        plain = inst.predicate is None and not inst.implicit_uses
+        for piece in inst.uses if plain else inst.reads():
+            for writer in writers.pop(piece.reg, ()) if isinstance(piece, Slice) else ():
                 if writer not in needed:
                     needed.add(writer)
                     work.append(writer)

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
+from tilefw.simt.places import place_of
 
 if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
     from tilefw.simt.chip import LaneChip
 
 
@@ -45,6 +48,7 @@ class Code:
         self.chip = chip
         self.block = function.block("entry")
         self.place: Place | None = None
+        self._location: object = None
         self.scopes: list[dict[object, Any]] = [{}]
         self._displaced: dict[Slice, tuple[Slice, int]] = {}
         self._labels = 0
@@ -117,6 +121,11 @@ class Code:
     def effect(self, opcode: str, defs: Sequence[Slice] = (), uses: Sequence[Operand] = (), **keywords: Any) -> None:
         """An instruction that is emitted as it stands: memory, control, a write to a register that others write too."""
         self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **keywords))
+
+    def stand_at(self, op: Operation) -> None:
+        """What is emitted next comes from the op's place in the source."""
+        if op.location is not self._location:
+            self._location, self.place = op.location, place_of(op)
 
     def label(self, word: str) -> str:
         """A fresh label."""

@@ -28,7 +28,6 @@ from tilefw.simt.combine import combine
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.parameters import parameters
 from tilefw.simt.place_shared import shared_memory
-from tilefw.simt.places import place_of
 from tilefw.simt.select_control import ControlSelection
 from tilefw.simt.select_matrix import MatrixSelection
 from tilefw.simt.select_memory import MemorySelection
@@ -107,7 +106,7 @@ class Selector:
             self._make_reads()
 
     def _ordered(self, op: Operation) -> None:
-        self.code.place = place_of(op)
+        self.code.stand_at(op)
         _ORDERED[type(op)](self, op)
 
     def _make_reads(self) -> None:

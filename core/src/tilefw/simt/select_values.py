@@ -18,7 +18,6 @@ from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.code import Code, Const, Element
 from tilefw.simt.literals import float_bits
-from tilefw.simt.places import place_of
 from tilefw.simt.values import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name
 from tilefw.tile import types
 from tilefw.tile.elementwise import ElementwiseOp
@@ -153,7 +152,7 @@ class Values:
     def make(self, vector: Vector, chunk: int) -> Piece:
         """Select one chunk of a postponed vector, whose needs are met."""
         op: Any = vector.op
-        self.code.place = place_of(op)
+        self.code.stand_at(op)
         if vector.origins:
             return self._moved(vector, chunk)
         return _MAKERS.get(type(op), Values._elementwise)(self, op, vector, chunk)
