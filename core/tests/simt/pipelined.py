@@ -131,11 +131,16 @@ def _block(loop: Loop, name: str, dtype: type) -> None:
     pointer, element = loop.source(name, dtype)
     bounds = [" shape (%{0}n : i32) checks [upper, none]", " shape (%{0}n, %c16 : i32, i32) checks [both, upper]"]
     checks = loop.rng.choice(["", *bounds])
-    loop.before.append(f"%{name}n = tile.muli %upper, %c16 : i32")
+    other = _other(loop, name, element, bool(checks))
+    loop.before += [
+        f"%{name}e = tile.muli %upper, %c16 : i32",
+        f"%{name}h = tile.constant {5 if other else 0} : i32",  # with `other`, the last block is not all within the bounds
+        f"%{name}n = tile.subi %{name}e, %{name}h : i32",
+    ]
     loop.body += [
         f"%{name}r = tile.muli %i, %c16 : i32",
         f"%{name}v = tile.load_block {pointer} at (%{name}r, %c0 : i32, i32) strides (%c16, %c1 : i32, i32)"
-        f"{checks.format(name)}{_other(loop, name, element, bool(checks))} : !tile.ptr<{element}>, tensor<16x16x{element}>",
+        f"{checks.format(name)}{other} : !tile.ptr<{element}>, tensor<16x16x{element}>",
     ]
 
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from xdsl.ir import SSAValue
 
 from tilefw.simt.pipeline_emit import Emitter, always
+from tilefw.simt.pipeline_fill import filled
 from tilefw.simt.pipeline_frame import LoopFrame
 from tilefw.simt.pipeline_issue import Values, copy, guarded
 from tilefw.simt.pipeline_plan import Chain
@@ -129,7 +130,7 @@ class Rings(Ahead):
             view.name_hint = named(load, "slot")
             value = emitter.insert(LoadSharedOp(view)).results[0]
             value.name_hint = load.result.name_hint
-            load.result.replace_all_uses_with(value)
+            load.result.replace_all_uses_with(filled(load, value, emitter))
 
 
 class Registers(Ahead):

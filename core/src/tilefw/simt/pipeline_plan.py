@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.scf import ForOp, WhileOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from tilefw.simt.accesses import Accesses
 from tilefw.simt.pipeline_alias import LoopWrites
 from tilefw.simt.pipeline_slice import Load, Slice, slice_of
 from tilefw.tile import ops, types
 from tilefw.tile.dot_op import DotOp
-from tilefw.tile.fold import constant_of
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 _NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width
@@ -172,15 +170,10 @@ def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...
 
 
 def _copies(load: Load, accesses: Accesses) -> bool:
-    """Whether copies can take the load's place: they fill with zeros, and each takes a few bytes at least."""
+    """Whether copies can take the load's place: each takes a few bytes at least."""
     chip = accesses.machine.chip
-    if not chip.copy_bytes or not (load.other is None or _is_zero(load.other)):
+    if not chip.copy_bytes:
         return False
     width = accesses.best_width(load, accesses.coalesced(load))
     size = types.dtype_of(load.result.type).storage_bits // 8
     return width * size >= max(_NARROWEST, min(chip.copy_bytes))
-
-
-def _is_zero(value: SSAValue) -> bool:
-    literal = constant_of(value)
-    return literal is not None and literal == 0 and math.copysign(1, literal) > 0
