@@ -25,8 +25,8 @@ class DotLayouts:
     """An atom and where everything lies.
 
     `d`, `a` and `b` are layouts of the whole tiles ([b,] m, n; [b,] m, k; [b,] k, n). The highest register bits of `a` and `b` are
-    the k steps; `repeats` has for each atom of one step its first element in the step's A and B and in D. With `lane atoms`
-    the registers of an atom are one element each.
+    the k steps; `repeats` has for each atom of one step its first element in the step's A and B and in D; a lane
+    atom takes one element of each.
     """
 
     types: DotTypes
