@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, PLAIN, WIDE
@@ -13,7 +16,10 @@ from random_tiles import Tiles, random_tiles
 from tilefw.api.dtypes import dtype
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
+from tilefw.simt import f2
+from tilefw.simt.accesses import Accesses
 from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.interpret import run
@@ -48,3 +54,37 @@ def agree(program: Tiles, machine: Machine, simplify: bool) -> None:
 @given(st.integers(0, 1 << 32), st.sampled_from(CHIPS), st.sampled_from([1, 2, 4, 8]), st.booleans())
 def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify):
     agree(random_tiles(seed), Machine(chip, warps), simplify)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_accesses_take_any_linear_layout(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bases that share bits make an index a XOR instead of a sum: addresses, masks and widths must follow."""
+    rng = random.Random(seed)
+
+    def scrambled(self: Accesses, shape: tuple[int, ...], order: Sequence[int], width: int) -> LinearLayout:
+        return _scrambled(rng, shape, self.machine)
+
+    monkeypatch.setattr(Accesses, "blocked", scrambled)
+    chip = replace(rng.choice(CHIPS), copy_bytes=())
+    program = random_tiles(seed)
+    if "tile.copy" not in program.text():
+        agree(program, Machine(chip, rng.choice([1, 2, 4])), rng.random() < 0.5)
+
+
+def _scrambled(rng: random.Random, shape: tuple[int, ...], machine: Machine) -> LinearLayout:
+    rank, lanes, warps = sum(map(log2, shape)), log2(machine.lanes), log2(machine.warps)
+    basis = [1 << i for i in range(rank)]
+    low = rng.randint(0, min(2, rank))  # some keep a run of registers, so that accesses can be wide
+    moved = basis[low:]
+    rng.shuffle(moved)
+    basis[low:] = moved
+    for _ in range(rng.randint(0, rank)):
+        a, b = rng.randrange(rank), rng.randrange(rank)
+        if a != b and a >= low:
+            basis[a] ^= basis[b]
+    threads = basis[low : low + lanes + warps]
+    threads += [f2.apply(basis, rng.randrange(1 << rank)) if rng.random() < 0.5 else 0 for _ in range(lanes + warps - len(threads))]
+    registers = (*basis[:low], *basis[low + lanes + warps :])
+    layout = LinearLayout(shape, registers, tuple(threads[:lanes]), tuple(threads[lanes:]))
+    assert layout.covers
+    return layout

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt import convert
 from tilefw.simt.accesses import ACCESSES, Accesses
 from tilefw.simt.assign_homes import Homes
+from tilefw.simt.convert import Plan
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.transfer import operand_layouts
 from tilefw.simt.values import bits_of
@@ -24,9 +24,6 @@ from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.reduce_op import ReduceOp
 from tilefw.tile.shape_ops import FlipOp
 from tilefw.tile.shared_ops import LoadSharedOp
-
-if TYPE_CHECKING:
-    from tilefw.simt.convert import Plan
 
 _DEEP = 48  # of a slice; a longer one is never cheap
 _REGISTER_BITS = 32
