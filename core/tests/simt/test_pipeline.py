@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, WIDE
 from made_up import PLAIN as BARE
-from pipelined import COPYING, PLAIN, TIGHT, execute, pipeline, random_loop
+from pipelined import COPYING, FEW, PLAIN, TIGHT, execute, pipeline, random_loop
 
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
@@ -103,10 +103,11 @@ def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **
         ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
         ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
         ((0, 2, 0), {"machine": PLAIN}),  # no copies: registers
-        ((0, 3, 0), {"machine": PLAIN, "stages": 5}),  # as far as there is room beside the accumulators
-        ((0, 4, 0), {"machine": replace(PLAIN, warps=8), "stages": 5}),
-        ((0, 1, 0), {"machine": replace(PLAIN, warps=2)}),
-        ((0, 0, 0), {"machine": replace(PLAIN, warps=1)}),
+        ((0, 4, 0), {"machine": PLAIN, "stages": 5}),
+        ((0, 2, 0), {"machine": FEW}),
+        ((0, 2, 0), {"machine": FEW, "stages": 5}),  # as far as there is room beside the accumulators
+        ((0, 4, 0), {"machine": replace(FEW, warps=8), "stages": 5}),
+        ((0, 0, 0), {"machine": replace(FEW, warps=2)}),
         ((3, 0, 1), {"other": "1.0"}),
         ((0, 2, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
         ((0, 0, 0), {"words": " volatile"}),

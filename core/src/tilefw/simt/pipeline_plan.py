@@ -17,9 +17,9 @@ from tilefw.tile.dot_op import DotOp
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 _NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width
-# Bytes of registers that a thread's carried tiles may take where loads wait in registers too: half of what an sm_80 thread has, as
-# narrow loads need an address an element. (128x128x32 blocks of f16 on 4 warps carry 512; two tiles more, and ptxas spilled.)
-_CARRIED_BYTES = 512
+# What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
+# (128x128x32 blocks of f16 on 4 warps of an sm_80 carry half of the registers; two tiles more, and ptxas spilled.)
+_CARRIED_SHARE = 0.5
 _UNCACHED = ".cv"  # fetch anew on each access: as good as volatile
 
 
@@ -141,6 +141,8 @@ def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, .
 def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> tuple[list[Load], int]:
     """Of loads that can wait in registers only, those that there is room for, and how many iterations early."""
     room = _room(loop, accesses)
+    if room is None or not loads:
+        return list(loads), most
     held: list[Load] = []
     used = 0
     for load in loads:
@@ -151,11 +153,14 @@ def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> 
     return held, min(most, room // used) if held else 0
 
 
-def _room(loop: ForOp, accesses: Accesses) -> int:
-    """The bytes a thread in which loads may wait: half of what the loop's own carried tiles leave."""
-    threads = accesses.machine.threads
+def _room(loop: ForOp, accesses: Accesses) -> int | None:
+    """The bytes of a lane in which loads may wait, half of what the loop's own tiles leave; None where the chip does not say."""
+    machine = accesses.machine
+    if not machine.chip.registers:
+        return None
     tiles = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
-    return max(0, _CARRIED_BYTES - sum(accesses.bytes(type) // threads for type in tiles)) // 2
+    carried = sum(accesses.bytes(type) // machine.threads for type in tiles)
+    return max(0, int(_CARRIED_SHARE * machine.chip.registers * 4) - carried) // 2
 
 
 def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...]) -> bool:
