@@ -26,7 +26,7 @@ from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, s
 from tilefw.tile.shared_type import SharedType
 
 # What accumulators and operands of a loop's dots may take of a lane's registers; the rest is for addresses and masks.
-SHARE = 0.75
+SHARE = 0.7
 
 
 @dataclass(frozen=True)
