@@ -60,6 +60,10 @@ class _Combining:
     def __init__(self, function: Function, table: Combiner) -> None:
         self.function = function
         self.table = table
+        self.fusions: dict[str, dict[str, list[Fusion]]] = {}  # by the outer, then by the inner opcode
+        for outer, listed in table.fusions.items():
+            for fusion in listed:
+                self.fusions.setdefault(outer, {}).setdefault(fusion.inner, []).append(fusion)
         self.made: dict[Reg, tuple[Inst, Block]] = {}
         self.reads: Counter[Reg] = Counter()
         writes: Counter[Reg] = Counter()
@@ -79,7 +83,7 @@ class _Combining:
         for block in self.function.blocks:
             self.passed, self.written = {}, {}
             for at, inst in enumerate(block.insts):
-                changed += any(self.fuse(inst, fusion, block) for fusion in self.table.fusions.get(inst.opcode, ()))
+                changed += self.fuse(inst, block)
                 changed += self.address(inst)
                 for piece in inst.writes():
                     (self.passed if piece.reg in self.made else self.written)[piece.reg] = at
@@ -96,18 +100,21 @@ class _Combining:
                 return None
         return inst, block
 
-    def fuse(self, inst: Inst, fusion: Fusion, block: Block) -> bool:
-        for at in fusion.at:
-            found = self.maker(inst.uses[at])
-            if found is None or found[0].opcode != fusion.inner:
-                continue
-            inner, home = found
-            if fusion.single and (home is not block or self.reads[inner.defs[0].reg] > 1):
-                continue
-            others = inst.uses[:at] + inst.uses[at + 1 :]
-            if fusion.fits(inner.uses, others):
-                self.replace(inst, fusion.fused, (*inner.uses, *others))
-                return True
+    def fuse(self, inst: Inst, block: Block) -> bool:
+        """Make the first fusion that suits one of the instruction's operands."""
+        by_inner = self.fusions.get(inst.opcode)
+        if by_inner is None:
+            return False
+        for at, use in enumerate(inst.uses):
+            found = self.maker(use)
+            for fusion in () if found is None else by_inner.get(found[0].opcode, ()):
+                inner, home = found  # type: ignore[misc]
+                if at not in fusion.at or (fusion.single and (home is not block or self.reads[inner.defs[0].reg] > 1)):
+                    continue
+                others = inst.uses[:at] + inst.uses[at + 1 :]
+                if fusion.fits(inner.uses, others):
+                    self.replace(inst, fusion.fused, (*inner.uses, *others))
+                    return True
         return False
 
     def address(self, inst: Inst) -> bool:

@@ -27,6 +27,10 @@ _INTEGER_COMPARES = {
     "gtu": "gt.u", "geu": "ge.u",
 }
 _FLOAT_COMPARES = {"eqf": "eq", "nef": "neu", "ltf": "lt", "lef": "le", "gtf": "gt", "gef": "ge"}
+COMPARES = tuple(
+    [f"setp.{op}{width}" for op in _INTEGER_COMPARES.values() for width in WIDTH.values()]
+    + [f"setp.{op}.{name}" for op in (*_FLOAT_COMPARES.values(), "nan") for name in ("f32", "f64", "f16")]
+)
 _PREDICATE = {"andi": "and.pred", "ori": "or.pred", "xori": "xor.pred"}
 
 # f32: approximations without .ftz keep subnormals; their errors (PTX ISA, "Floating-Point Instructions"): div.full 2 ulp,
