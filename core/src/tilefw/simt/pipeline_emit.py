@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.tile import ops, types
@@ -15,9 +16,9 @@ class Emitter:
     def __init__(self, place: Operation, outer: Emitter | None = None) -> None:
         self.place = place
         self.outer = outer or self
-        self._constants: dict[tuple[int, Attribute], SSAValue] = {}
+        self._constants: dict[tuple[str, Attribute], SSAValue] = {}
 
-    def insert(self, op: Operation, location: Attribute | None = None) -> Operation:
+    def insert(self, op: Operation, location: LocationAttr | None = None) -> Operation:
         """Insert an op."""
         op.location = location or self.place.location
         assert self.place.parent is not None
@@ -44,7 +45,7 @@ class Emitter:
         """A constant, made once."""
         if self.outer is not self:
             return self.outer.constant(number, type)
-        key = (number, type)
+        key = (repr(number), type)  # 0.0 and -0.0 are equal
         if key not in self._constants:
             self._constants[key] = self.insert(ops.ConstantOp(number, type)).results[0]
         return self._constants[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.pipeline_emit import Emitter, always
@@ -71,7 +73,7 @@ def _bound_when(emitter: Emitter, when: SSAValue, offset: SSAValue, bound: SSAVa
     return emitter.row("select", when, *ends)
 
 
-def _mapping(values: Values):
+def _mapping(values: Values) -> Callable[[SSAValue], SSAValue]:
     return lambda value: values.get(value, value)
 
 
