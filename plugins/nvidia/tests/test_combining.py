@@ -87,3 +87,22 @@ def test_what_a_thread_computes_once_stands_before_the_loop():
     assert "%tid.x" in before and "%tid.x" not in loop
     assert loop.count("mul.wide.s32") == 1, "the lane's part of the offset does not change"
     assert loop.count("fma.rn.f32") == 2, "values loaded under a predicate are contracted too"
+
+
+@tilefw.jit
+def between(x, out, low, high, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    inside = ((a > low) & (a < high)) | (a == 0.0)
+    tl.store(out + i, tl.where(inside ^ (i < 8), a, -1.0))
+
+
+def test_a_compare_takes_the_predicate_of_another_with_it():
+    data = np.linspace(-3, 3, 128, dtype=np.float32)
+    data[64] = 0.0
+    out = np.zeros_like(data)
+    result = between[(1,)](data, out, 1.0, 2.0, 128, target="nvidia-sm80", checks="all")
+    inside = ((data > 1) & (data < 2)) | (data == 0)
+    assert (out == np.where(inside ^ (np.arange(128) < 8), data, -1)).all()
+    combined = [o for o in opcodes(result.artifact.text) if o.startswith("setp") and o.count(".") == 3]
+    assert len(combined) == 3 and not any(".pred" in o for o in opcodes(result.artifact.text))
