@@ -94,3 +94,10 @@ def test_too_much_is_told_with_all_that_is_alive() -> None:
     assert caught.value.code == "TFW0651"
     assert "needs 1024 bytes of shared memory at once; a workgroup has at most 1000" in caught.value.message
     assert caught.value.note == "512 bytes for queries; 512 bytes for keys"
+
+
+def test_a_chip_without_shared_memory_is_told_apart() -> None:
+    function = build((Access(0, False),))
+    assert function is not None
+    with pytest.raises(UnsupportedError, match="needs 512 bytes of shared memory, and the chip has none"):
+        place_shared(function, 0)

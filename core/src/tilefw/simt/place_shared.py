@@ -171,10 +171,12 @@ def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError
     most = max((peak(b.first) for b in placed), key=lambda group: sum(b.op.bytes for b in group))
     places = [place_of(b.op) for b in most]
     listed = [f"{b.op.bytes} bytes for {b.op.label}{_where(p)}" for b, p in zip(most, places, strict=True)]
-    return UnsupportedError(
-        f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}", code="TFW0651",
-        place=places[0], note="; ".join(listed), help="fewer num_stages, a smaller block along K, or smaller tiles take less",
-    )
+    if not limit:
+        message, help = f"the kernel needs {total} bytes of shared memory, and the chip has none", None
+    else:
+        message = f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}"
+        help = "fewer num_stages, a smaller block along K, or smaller tiles take less"
+    return UnsupportedError(message, code="TFW0651", place=places[0], note="; ".join(listed), help=help)
 
 
 def _where(place: Place | None) -> str:
