@@ -146,6 +146,7 @@ class Addressing:
         slots: list[int] = []
         immediates: list[int] = []
         known: dict[tuple[Constants, Constants], int] = {}
+        made: dict[tuple[Constants, Constants], SSAValue] = {}
         addresses: list[SSAValue] = []
         for xor, add in zip(indices.xors, indices.adds, strict=True):
             immediate = sum(c * s * size for c, s in zip(add, constants, strict=True) if s is not None)
@@ -154,15 +155,27 @@ class Addressing:
                 raise InternalError(f"a block spans {immediate} bytes, more than an immediate holds")
             if (xor, variable) not in known:
                 known[xor, variable] = len(addresses)
-                here = self._base(op, [self._part(p, c) for p, c in zip(indices.parts, xor, strict=True)])
-                for d, c in enumerate(variable):
-                    if c:
-                        step = b.op("muli", b.extend(self.scalars[op.strides[d]], self.pointer), b.constant(c * size, self.pointer))
-                        here = b.op("addi", here, b.splat(step, 1))
-                addresses.append(here)
+                addresses.append(self._address(op, indices, xor, variable, made))
             slots.append(known[xor, variable])
             immediates.append(immediate)
         return b.join(addresses), slots, immediates
+
+    def _address(
+        self, op: BlockAccess, indices: _Indices, xor: Constants, add: Constants, made: dict[tuple[Constants, Constants], SSAValue]
+    ) -> SSAValue:
+        """An address register. In a loop it is another one and the step of one bit, as steps of all would hold registers."""
+        key = (xor, add)
+        if key not in made:
+            b, d = self.builder, next((d for d, c in enumerate(add) if c), None)
+            if d is None:
+                made[key] = self._base(op, [self._part(p, c) for p, c in zip(indices.parts, xor, strict=True)])
+                return made[key]
+            last = 1 << (add[d].bit_length() - 1) if b.in_loop else add[d]
+            rest = (*add[:d], add[d] - last, *add[d + 1 :])
+            stride = b.extend(self.scalars[op.strides[d]], self.pointer)
+            step = b.op("muli", stride, b.constant(last * self._size(op), self.pointer))
+            made[key] = b.op("addi", self._address(op, indices, xor, rest, made), b.splat(step, 1))
+        return made[key]
 
     def _base(self, op: BlockAccess, parts: list[SSAValue | None]) -> SSAValue:
         """The base and every dim's index times stride. What loops around change least is added first, so that it stands before
