@@ -33,6 +33,18 @@ def kernel_file(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--param", "n=70", "block=64", "vector_add"], ["vector_add", "--param", "n=70", "--param", "block=64"],
+        ["vector_add", "--param=n=70", "block=64"], ["--param", "n=70", "--json", "--param", "block=64", "vector_add"],
+    ],
+)
+def test_an_option_takes_several_assignments_at_once_or_one_by_one(tilefw, words):
+    code, out, _ = tilefw("run", "--json", *words)
+    assert code == 0 and {"n": 70, "block": 64}.items() <= json.loads(out)["parameters"].items()
+
+
 def test_help_lists_every_verb_and_is_exit_0(tilefw):
     from tilefw.cli.commands import COMMANDS
 
@@ -63,6 +75,9 @@ def test_every_verb_has_help(tilefw, verb):
         (["run", "vector_add", "--param", "m=3"], 2, "no parameter 'm'"),
         (["run", "vector_add", "--param", "n"], 2, "is not name=value"),
         (["run", "vector_add", "--param", "n=x"], 2, "whole number"),
+        (["run", "vector_add", "--param", "n=3", "m=4"], 2, "no parameter 'm'"),
+        (["run", "vector_add", "--param", "n=3", "m"], 2, "does not take 'm'"),
+        (["run", "vector_add", "n=3"], 2, "does not take 'n=3'"),
         (["run", "vector_add", "--budget", "many"], 2, "invalid whole value"),
         (["run", "vector_add", "--budget", "0"], 2, "budget"),
         (["run", "vector_add", "--executor", "gpu"], 2, "invalid choice"),

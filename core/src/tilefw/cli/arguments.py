@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 from tilefw.api.errors import UsageError
 from tilefw.runtime.names import suggest
 
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError instead of printing and ending the program."""
@@ -21,7 +23,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse_all(self, argv: list[str]) -> argparse.Namespace:
         """Every argument, or UsageError TFW0911 that names the nearest option."""
-        args, rest = self.parse_known_args(argv)
+        flags = {flag for action in self._actions if action.type is assignment for flag in action.option_strings}
+        args, rest = self.parse_known_args(_repeated(argv, flags))
         if rest:
             options = [o for action in self._actions for o in action.option_strings]
             near = suggest(rest[0].partition("=")[0], options, what="options") if rest[0].startswith("-") else None
@@ -31,6 +34,27 @@ class Parser(argparse.ArgumentParser):
 
 def parser(verb: str, summary: str, epilog: str | None = None) -> Parser:
     return Parser(prog=f"tilefw {verb}", description=summary, epilog=epilog)
+
+
+def add_assignments(parser: argparse.ArgumentParser, name: str, text: str) -> None:
+    """An option that takes one or more `name=value`, and may be given again; `parse_all` reads it."""
+    parser.add_argument(name, type=assignment, action="append", default=[], metavar="K=V …", help=text)
+
+
+def _repeated(argv: list[str], flags: set[str]) -> list[str]:
+    """`--param a=1 b=2` as `--param a=1 --param b=2`. Only words like `b=2` go to the option: what follows is left as it is."""
+    words: list[str] = []
+    flag = None
+    for at, word in enumerate(argv):
+        if word == "--":
+            return words + argv[at:]
+        follows = bool(words) and words[-1] == flag
+        if flag is not None and not follows and ASSIGNMENT.fullmatch(word):
+            words.append(flag)
+        elif not follows:
+            flag = name if (name := word.partition("=")[0]) in flags else None
+        words.append(word)
+    return words
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -59,10 +83,10 @@ def whole(text: str) -> int:
 
 def assignment(text: str) -> tuple[str, str]:
     """`name=value`."""
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name):
+    found = ASSIGNMENT.fullmatch(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not name=value")
-    return name, value
+    return found[1], found[2]
 
 
 def literal(text: str) -> Any:

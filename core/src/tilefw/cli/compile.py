@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CompileError, LaunchError, UnsupportedError, UsageError
-from tilefw.cli.arguments import assignment, literal, parser, whole
+from tilefw.cli.arguments import add_assignments, literal, parser, whole
 from tilefw.cli.opt import print_after
 from tilefw.cli.output import write_file
 
@@ -62,18 +62,14 @@ def _parser(summary: str) -> Any:
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
     parse.add_argument("--emit", choices=LEVELS, default="asm", help="the level to stop at (default: asm)")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
-    _repeated(parse, "--param", "a library kernel's parameter")
-    _repeated(parse, "--signature", "the type of a run-time parameter, such as x_ptr=*fp32 or n=i32:16")
-    _repeated(parse, "--constexpr", "the value of a compile-time parameter")
-    _repeated(parse, "--option", "a launch keyword that shapes code, such as num_warps=8")
+    add_assignments(parse, "--param", "parameters of a library kernel")
+    add_assignments(parse, "--signature", "types of run-time parameters, such as x_ptr=*fp32 or n=i32:16")
+    add_assignments(parse, "--constexpr", "values of compile-time parameters")
+    add_assignments(parse, "--option", "launch keywords that shape code, such as num_warps=8")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="the inputs of a library kernel's launch")
     parse.add_argument("--print-between-passes", action="store_true", help="the module after every pass, on stderr")
     parse.add_argument("--time-passes", action="store_true", help="milliseconds of every pass, on stderr")
     return parse
-
-
-def _repeated(parse: argparse.ArgumentParser, name: str, text: str) -> None:
-    parse.add_argument(name, type=assignment, action="append", default=[], metavar="K=V", help=text)
 
 
 def _source(args: argparse.Namespace) -> tuple[Source, dict[str, Any]]:

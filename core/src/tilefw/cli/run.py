@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
-from tilefw.cli.arguments import Parser, add_execution, add_json, assignment, execution, parser
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def _parser(summary: str) -> Parser:
     parse = parser("run", summary, "`tilefw run SCRIPT.py --target T -- args` runs a program with T as its default target.")
     parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a Python file")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
-    parse.add_argument(
-        "--param", type=assignment, action="append", default=[], metavar="K=V", help="a parameter of the library kernel"
-    )
+    add_assignments(parse, "--param", "parameters of the library kernel")
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
     add_execution(parse)

@@ -43,8 +43,8 @@ class TileToLane(ModulePass):
         if given:
             raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
         warps = facts.pop("warps")
-        shuffles = bool(facts.pop("shuffles"))
-        return cls(Machine(ChipDescription("plain", shuffles=shuffles, **facts), warps))  # type: ignore[arg-type]
+        shuffles, copies = bool(facts.pop("shuffles")), (4, 8, 16) if facts.pop("copies") else ()
+        return cls(Machine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), warps))  # type: ignore[arg-type]
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
@@ -55,7 +55,7 @@ class TileToLane(ModulePass):
 
 
 # The options of the textual form, with their defaults: `ChipDescription`'s, and the warps of the launch.
-_PLAIN = {"lanes": 32, "warps": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1}
+_PLAIN = {"lanes": 32, "warps": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1, "copies": 0}
 
 
 def _number(values: Sequence[object], name: str) -> int:
