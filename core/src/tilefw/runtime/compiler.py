@@ -13,6 +13,7 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
 from tilefw.runtime import config, options, reproducer
 from tilefw.runtime.cache import digest, disk_cache
+from tilefw.runtime.collector import paused
 from tilefw.runtime.fingerprint import fingerprint
 from tilefw.runtime.loader import Target, find, registry
 from tilefw.runtime.plugin import Plugin
@@ -152,7 +153,8 @@ def compile_source(
         found = _find(key, target) if watch is None else None
     if found is not None:
         return Compiled(found[0], times, found[1])
-    artifact = _make(source, target, request, assemble, watch or Watch(), times)
+    with paused():
+        artifact = _make(source, target, request, assemble, watch or Watch(), times)
     if key is not None:
         _keep(key, target, artifact)
     return Compiled(artifact, times)
