@@ -178,7 +178,8 @@ class Values:
     def _constant(self, op: lane.ConstantOp, vector: Vector, chunk: int) -> Piece:
         value = op.value
         bits = float_bits(value, vector.type) if isinstance(value, float) else _wrap(value, vector.type)
-        return Piece(elements=[Const(vector.type, bits)] * vector.count(chunk))
+        elements: list[Element] = [Const(vector.type, bits)] * vector.count(chunk)
+        return Piece(elements=elements)
 
     def _constants(self, op: lane.ConstantsOp, vector: Vector, chunk: int) -> Piece:
         values = op.values[chunk * CHUNK : (chunk + 1) * CHUNK]
