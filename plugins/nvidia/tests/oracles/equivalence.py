@@ -1,4 +1,4 @@
-"""Proofs that a deleted wait or barrier changes nothing, from the control flow of the PTX alone.
+"""Proofs that a change of PTX changes nothing that can be seen, from the code alone.
 
 A wait is redundant when every path to it has met a wait that is at least as strict since the last commit, or when every path
 from it meets one before anything could see the difference. A barrier is idle when what stands between the barriers before it and
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from oracles.known_bits import same_value
 from oracles.sites import Site
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
@@ -83,6 +84,8 @@ class Flow:
 
 def proof(ptx: str, site: Site) -> str:
     """Why the change at `site` cannot be seen; empty when this does not prove it."""
+    if site.kind == "constant":
+        return same_value(ptx, site)
     if site.kind not in ("wait", "weaken", "barrier"):
         return ""
     flow = Flow(ptx)

@@ -1,12 +1,13 @@
-"""The mutation campaign: break Triton's PTX at one site, run it with all checks, and see whether the simulator tells.
+"""The mutation campaign: break a kernel's PTX at one site, run it with all checks, and see whether the simulator tells.
 
-    python -m oracles.mutations                     # every site of every kernel, writes bench/mutations.md
+    python -m oracles.mutations                     # every site of every kernel of Triton's, writes bench/mutations.md
+    python -m oracles.mutations --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
     python -m oracles.mutations --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/nvidia/tests on PYTHONPATH). A mutant is run on all launches of its kernel in plain order, then under
 adversarial orders. It is *reported* when a finding names an instruction, *wrong only* when the result is wrong and
 nothing was found, *equivalent* when 20 adversarial orders give the right result without a finding and an argument covers
-it (proved from the control flow by `equivalence`, or written in bench/equivalents.yaml), and *survived* when there is none.
+it (proved from the code by `equivalence`, or written in bench/equivalents.yaml), and *survived* when there is none.
 """
 
 from __future__ import annotations
@@ -17,34 +18,19 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
 
-from oracles import corpus, equivalence, execute
-from oracles.corpus import Item
-from oracles.sites import Site, sites
+from oracles import equivalence, library_cases, mutation_report, triton_subject
+from oracles.sites import Site
+from oracles.subject import Subject
 from tilefw.api import KernelError
 
-KERNELS = (
-    "vector_add",
-    "gelu_erf",
-    "softmax",
-    "layer_norm",
-    "welford",
-    "matmul_f16",
-    "matmul_bf16",
-    "matmul_tf32",
-    "matmul_i8",
-    "attention_causal",
-    "collatz_steps",
-    "integer_mix",
-    "atomic_histogram",
-    "transpose",
-)
 ORDERS = 20  # adversarial orders that an equivalent must survive
 BUDGET_FACTOR = 6  # a mutant may execute this many times what the right kernel does
 BENCH = Path(__file__).resolve().parents[4] / "bench"
@@ -60,84 +46,77 @@ class Verdict:
     detail: str
 
 
-def verdicts(kernel: str, chosen: Sequence[Site] | None = None) -> Iterator[Verdict]:
-    """Every site of the kernel's PTX (or the chosen ones) tried on all of its launches."""
-    items = launches(kernel)
-    budgets = [_instructions(item) * BUDGET_FACTOR for item in items]
-    for site in sites(items[0].ptx) if chosen is None else chosen:
-        outcome, detail = _try(site, items, budgets)
-        yield Verdict(kernel, site, outcome, detail)
+def verdicts(subject: Subject, chosen: Sequence[Site] | None = None) -> Iterator[Verdict]:
+    """Every site of the subject (or the chosen ones) tried on all of its launches."""
+    budgets = [_instructions(subject, launch) * BUDGET_FACTOR for launch in range(subject.launches)]
+    for site in subject.sites() if chosen is None else chosen:
+        outcome, detail = _try(site, subject, budgets)
+        yield Verdict(subject.name, site, outcome, detail)
 
 
-@functools.cache
-def launches(kernel: str) -> tuple[Item, ...]:
-    case = next(case for case in corpus.cases() if case.name == kernel)
-    return tuple(corpus.item(case, seed=1, variant=index) for index in range(1 + len(case.variants)))
+def _instructions(subject: Subject, launch: int) -> int:
+    run = subject.run(launch, subject.parse(subject.ptx), 0, None)
+    if run.findings or run.mismatch:
+        raise AssertionError(f"{subject.name}, launch {launch}, is not clean before any mutation: {run.findings} {run.mismatch}")
+    return run.instructions
 
 
-def _instructions(item: Item) -> int:
-    outcome = execute.run(item)
-    if outcome.report.findings or item.check(outcome.outputs):
-        raise AssertionError(f"{item.name} is not clean before any mutation")
-    return outcome.report.counters["instructions"]
-
-
-def _try(site: Site, items: Sequence[Item], budgets: Sequence[int]) -> tuple[str, str]:
+def _try(site: Site, subject: Subject, budgets: Sequence[int]) -> tuple[str, str]:
     try:
-        artifact = execute.parse(site.ptx, "mutant")
+        code = subject.parse(site.ptx)
     except KernelError as error:
         return "reported", f"{error.code} {error.message}"
     wrong = ""
     for seed in range(ORDERS + 1):
-        for item, budget in zip(items, budgets, strict=True):
-            found, mismatch = _run(item, artifact, seed, budget)
+        for launch, budget in enumerate(budgets):
+            found, mismatch = _run(subject, launch, code, seed, budget)
             if found:
                 return "reported", found
             wrong = wrong or mismatch
         if wrong:
             return "wrong only", wrong
-    argument = equivalence.proof(items[0].ptx, site) or _argument(items[0].name, site)
+    argument = equivalence.proof(subject.ptx, site) or _argument(subject, site)
     return ("equivalent", argument) if argument else ("survived", "")
 
 
-def _run(item: Item, artifact: object, seed: int, budget: int) -> tuple[str, str]:
+def _run(subject: Subject, launch: int, code: Any, seed: int, budget: int) -> tuple[str, str]:
     """The first finding that names an instruction, and the first mismatch; each empty when there is none."""
     try:
-        outcome = execute.run(item, artifact, seed=seed, budget=budget)
+        run = subject.run(launch, code, seed, budget)
     except KernelError as error:
         return f"{error.code} {error.message}", ""
-    for finding in outcome.report.findings:
+    for finding in run.findings:
         if finding.instruction:
             where = f" at line {finding.code_place.line}" if finding.code_place else ""
             return f"{finding.check} {finding.code}: `{finding.instruction}`{where}", ""
-    found = item.check(outcome.outputs)
-    return "", str(found[0]) if found else ""
+    return "", run.mismatch
 
 
 @functools.cache
-def _arguments() -> list[dict[str, str]]:
+def _arguments() -> list[dict[str, Any]]:
     path = BENCH / "equivalents.yaml"
     return yaml.safe_load(path.read_text()) if path.exists() else []
 
 
-def _argument(kernel: str, site: Site) -> str:
+def _argument(subject: Subject, site: Site) -> str:
     """The written argument for an equivalent: matched by kernel, kind and a pattern on the instruction before the change."""
     for entry in _arguments():
-        if kernel in entry["kernels"] and entry["kind"] == site.kind and re.fullmatch(entry["pattern"], site.before):
-            if "after" in entry and not re.fullmatch(entry["after"], site.after):
-                continue
+        if entry["corpus"] != subject.corpus or subject.name not in entry["kernels"] or entry["kind"] != site.kind:
+            continue
+        if re.fullmatch(entry["pattern"], site.before) and re.fullmatch(entry.get("after", ".*"), site.after):
             return entry["argument"]
     return ""
 
 
-def sample(kernels: Iterable[str], count: int, seed: int) -> list[tuple[str, list[Site]]]:
-    """`count` sites drawn over all kernels, the same for the same seed."""
-    pool = [(kernel, site) for kernel in kernels for site in sites(launches(kernel)[0].ptx)]
+def sample(subjects: Iterable[Subject], count: int, seed: int) -> list[tuple[Subject, list[Site]]]:
+    """`count` sites drawn over all subjects, the same for the same seed."""
+    pool = [(subject, site) for subject in subjects for site in subject.sites()]
     picked = np.random.default_rng(seed).choice(len(pool), size=min(count, len(pool)), replace=False)
-    drawn: dict[str, list[Site]] = {}
+    drawn: dict[str, tuple[Subject, list[Site]]] = {}
     for index in sorted(picked):
-        drawn.setdefault(pool[index][0], []).append(pool[index][1])
-    return list(drawn.items())
+        subject, site = pool[index]
+        drawn.setdefault(subject.name, (subject, []))[1].append(site)
+    return list(drawn.values())
 
 
 def score(results: Sequence[Verdict]) -> tuple[float, float]:
@@ -147,73 +126,67 @@ def score(results: Sequence[Verdict]) -> tuple[float, float]:
     return count["reported"] / max(rest, 1), count["equivalent"] / max(len(results), 1)
 
 
-def table(results: Sequence[Verdict]) -> str:
-    """Counts by kernel and by kind, as Markdown."""
-    outcomes = ("reported", "wrong only", "equivalent", "survived")
-    lines = ["| | sites | " + " | ".join(outcomes) + " | reported of all but equivalents |", "|---|" + "---|" * (len(outcomes) + 2)]
-    groups = [(v.kernel for v in results), (v.site.kind for v in results)]
-    for keys in groups:
-        listed = list(keys)
-        for key in dict.fromkeys(listed):
-            lines.append(_row(key, [v for v, k in zip(results, listed, strict=True) if k == key], outcomes))
-    return "\n".join([*lines, _row("**all**", results, outcomes)])
-
-
-def _row(name: str, results: Sequence[Verdict], outcomes: Sequence[str]) -> str:
+def noticed(results: Sequence[Verdict]) -> float:
+    """The share reported or wrong of all but equivalents."""
     count = Counter(v.outcome for v in results)
-    cells = " | ".join(str(count[outcome]) for outcome in outcomes)
-    return f"| {name} | {len(results)} | {cells} | {score(results)[0]:.1%} |"
+    return 1 - count["survived"] / max(len(results) - count["equivalent"], 1)
 
 
-def report(results: Sequence[Verdict], seconds: float) -> str:
-    reported, equivalent = score(results)
-    checks = Counter(v.detail.split()[0] for v in results if v.outcome == "reported")
-    parts = [
-        "# Mutations of Triton's PTX, and what the simulator says",
-        "",
-        f"{len(results)} sites in {len({v.kernel for v in results})} kernels (Triton {corpus.TRITON_VERSION}, sm_80), all checks, "
-        f"{ORDERS} adversarial orders; {seconds:.0f} s. Reported: {reported:.1%} of all but equivalents; equivalents: "
-        f"{equivalent:.1%} of all sites.",
-        "",
-        table(results),
-        "",
-        "Told by: " + ", ".join(f"{check} {n}" for check, n in checks.most_common()) + ".",
-    ]
-    for outcome in ("wrong only", "survived", "equivalent"):
-        listed = [v for v in results if v.outcome == outcome]
-        if listed:
-            parts += ["", f"## {outcome.capitalize()}", ""]
-            parts += [f"- {v.kernel}: {v.site}. {' '.join(v.detail.split())}" for v in listed]
-    return "\n".join(parts) + "\n"
+@dataclass(frozen=True)
+class Campaign:
+    """Whose PTX is broken, where the full report goes, and what result is asked for."""
+
+    kernels: Sequence[str]
+    subject: Callable[[str], Subject]
+    report: str
+    title: str
+    accepted: Callable[[Sequence[Verdict]], bool]
+
+
+CAMPAIGNS = {
+    "triton": Campaign(
+        triton_subject.KERNELS, triton_subject.subject, "mutations.md", "Mutations of Triton's PTX, and what the simulator says",
+        lambda results: score(results)[0] >= 0.95 and score(results)[1] <= 0.10,
+    ),
+    "library": Campaign(
+        tuple(library_cases.CONFIGURATIONS), library_cases.subject, "mutations-own.md",
+        "Mutations of tilefw's own PTX, and what the simulator and the reference's bounds say",
+        lambda results: noticed(results) >= 0.98,
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="oracles.mutations", description=__doc__.split("\n")[0])
-    parser.add_argument("--kernels", nargs="+", default=list(KERNELS), metavar="NAME")
+    parser.add_argument("--of", choices=list(CAMPAIGNS), default="triton", help="whose PTX")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME")
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="sites of these kinds alone")
     parser.add_argument("--sample", type=int, help="draw this many sites instead of all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--report", type=Path, help="where the report goes (all sites: bench/mutations.md)")
+    parser.add_argument("--report", type=Path, help="where the report goes (of a full campaign: the folder bench)")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    drawn = (
-        sample(options.kernels, options.sample, options.seed) if options.sample else [(kernel, None) for kernel in options.kernels]
-    )
+    campaign = CAMPAIGNS[options.of]
     results: list[Verdict] = []
-    for kernel, chosen in drawn:
-        results += verdicts(kernel, chosen)
-        print(
-            _row(kernel, [v for v in results if v.kernel == kernel], ("reported", "wrong only", "equivalent", "survived")),
-            f"{time.perf_counter() - start:.0f} s",
-            file=sys.stderr,
-            flush=True,
-        )
-    text = report(results, time.perf_counter() - start)
-    path = options.report or (None if options.sample else BENCH / "mutations.md")
+    for subject, chosen in _work(campaign, options):
+        results += verdicts(subject, chosen)
+        own = [v for v in results if v.kernel == subject.name]
+        print(mutation_report.row(subject.name, own), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    text = mutation_report.report(campaign.title, results, ORDERS, time.perf_counter() - start)
+    partial = options.sample or options.kernels or options.kinds
+    path = options.report or (None if partial else BENCH / campaign.report)
     if path is not None:
         path.write_text(text)
     print(text)
-    reported, equivalent = score(results)
-    return 0 if reported >= 0.95 and equivalent <= 0.10 else 1
+    return 0 if campaign.accepted(results) else 1
+
+
+def _work(campaign: Campaign, options: argparse.Namespace) -> Iterator[tuple[Subject, list[Site]]]:
+    subjects = map(campaign.subject, options.kernels or campaign.kernels)
+    for subject, chosen in (
+        sample(subjects, options.sample, options.seed) if options.sample else ((subject, subject.sites()) for subject in subjects)
+    ):
+        yield subject, [site for site in chosen if not options.kinds or site.kind in options.kinds]
 
 
 if __name__ == "__main__":

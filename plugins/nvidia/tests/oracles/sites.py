@@ -1,21 +1,28 @@
-"""Where PTX can be broken on purpose: one wait, barrier or predicate deleted, or one address shifted, a site at a time.
+"""Where PTX can be broken on purpose: one wait, barrier, predicate, address, size or distance of one instruction, a site at a time.
 
-Works on text alone, so that a mutant is exactly what a buggy compiler would have written.
+Works on text alone, so that a mutant is exactly what a buggy compiler would have written. Constants that reach a shared address
+through several instructions are in `constants`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
+# What a compiler of pipelines and swizzles can get wrong besides; `address` moves every access, `offset` flips a bit of shared ones.
+LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _ADDRESS = re.compile(r"\[\s*(?P<base>[%\w$]+)\s*(?:\+\s*(?P<offset>-?\d+))?\s*\]")
 _MEMORY = re.compile(r"^(ld|st|atom|red|ldmatrix|cp\.async)\b(?!\.param)")
+_SHARED = re.compile(r"^(ld\.shared|st\.shared|ldmatrix|cp\.async\.c[ag])")
 _ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)$")
+_COPY = re.compile(r"\]\s*,\s*(?P<bytes>\w+)\s*,\s*(?P<taken>%?\w+)\s*;")
+_DISTANCE = re.compile(r"^(?P<head>.*shfl\.sync\.(?:bfly|up|down)\.b32\s+[^,]+,\s*[^,]+,\s*)(?P<lanes>\w+)(?P<tail>,.*)$")
 _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is a row of 16 bytes
+_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -32,38 +39,110 @@ class Site:
         return f"{self.kind} at line {self.line}: `{self.before}` -> `{self.after or 'deleted'}`"
 
 
-def sites(ptx: str) -> Iterator[Site]:
-    """Every site of the file, in order of lines."""
+def sites(ptx: str, kinds: Collection[str] = KINDS) -> Iterator[Site]:
+    """Every site of the file of these kinds, in order of lines."""
     lines = ptx.splitlines()
     for number, line in enumerate(lines):
-        for kind, after in _changes(line.split("//")[0]):
-            changed = "\n".join([*lines[:number], after, *lines[number + 1 :]]) + "\n"
-            yield Site(kind, number + 1, " ".join(line.split()), " ".join(after.split()), changed)
+        for kind, after in _changes(line.split("//")[0], kinds):
+            yield changed(lines, number, kind, after)
 
 
-def _changes(line: str) -> Iterator[tuple[str, str]]:
+def changed(lines: list[str], index: int, kind: str, after: str) -> Site:
+    """The site at lines[index] whose line becomes `after`."""
+    text = "\n".join([*lines[:index], after, *lines[index + 1 :]]) + "\n"
+    return Site(kind, index + 1, " ".join(lines[index].split()), " ".join(after.split()), text)
+
+
+def _changes(line: str, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
     match = _INSTRUCTION.match(line)
     if match is None:
         return
-    opcode = match["opcode"]
-    if opcode.startswith("cp.async.wait_group"):
-        yield "wait", ""
-        count = int(match["operands"])
-        yield "weaken", line.replace(match["operands"], str(count + 1))
-    if opcode.startswith(("bar.sync", "barrier.sync")):
-        yield "barrier", ""
+    for kind in kinds:
+        yield from ((kind, after) for after in _OF_KIND[kind](line, match))
+
+
+def _waits(line: str, match: re.Match[str]) -> Iterator[str]:
+    if match["opcode"].startswith("cp.async.wait_group"):
+        yield ""
+
+
+def _weakened(line: str, match: re.Match[str]) -> Iterator[str]:
+    if match["opcode"].startswith("cp.async.wait_group"):
+        yield line.replace(match["operands"], str(int(match["operands"]) + 1))
+
+
+def _barriers(line: str, match: re.Match[str]) -> Iterator[str]:
+    if match["opcode"].startswith(("bar.sync", "barrier.sync")):
+        yield ""
+
+
+def _guards(line: str, match: re.Match[str]) -> Iterator[str]:
     if match["guard"] is not None:
-        yield "predicate", line.replace("@" + match["guard"], "", 1)
-    if _MEMORY.match(opcode):
-        yield from (("address", changed) for changed in _shifted(line, opcode))
+        yield line.replace("@" + match["guard"], "", 1)
 
 
-def _shifted(line: str, opcode: str) -> Iterator[str]:
+def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
+    if match["opcode"].startswith("cp.async.commit_group"):
+        yield ""
+
+
+def _shifted(line: str, match: re.Match[str]) -> Iterator[str]:
     """The line with one of its addresses moved up by an element, and by 16 bytes."""
+    opcode = match["opcode"]
+    if not _MEMORY.match(opcode):
+        return
     for address in _ADDRESS.finditer(line):
         for step in sorted({_element_bytes(opcode), _COPY_BYTES}):
-            moved = f"[{address['base']}+{int(address['offset'] or 0) + step}]"
-            yield line[: address.start()] + moved + line[address.end() :]
+            yield _at(line, address, int(address["offset"] or 0) + step)
+
+
+def _flipped(line: str, match: re.Match[str]) -> Iterator[str]:
+    """The line with one bit of its shared address' immediate flipped: that of the access's own size, and the highest set one."""
+    opcode = match["opcode"]
+    address = _ADDRESS.search(line)
+    if not _SHARED.match(opcode) or address is None:
+        return
+    offset = int(address["offset"] or 0)
+    for bit in sorted({access_bytes(line, opcode), 1 << (max(offset.bit_length(), 1) - 1)} - {1}):
+        yield _at(line, address, offset ^ bit)
+
+
+def _at(line: str, address: re.Match[str], offset: int) -> str:
+    return f"{line[: address.start()]}[{address['base']}+{offset}]{line[address.end() :]}"
+
+
+def _sizes(line: str, match: re.Match[str]) -> Iterator[str]:
+    """An asynchronous copy that takes all of its bytes where it may take fewer, and one that takes half of them."""
+    copy = _COPY.search(line)
+    if not match["opcode"].startswith("cp.async.c") or copy is None:
+        return
+    for taken in (copy["bytes"], str(int(copy["bytes"], 0) // 2)):
+        yield line[: copy.start("taken")] + taken + line[copy.end("taken") :]
+
+
+def _distances(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A shuffle from the lane itself, and one from twice as far: any other single bit may span the same lanes in another order."""
+    shuffle = _DISTANCE.match(line)
+    if shuffle is None or shuffle["lanes"].startswith("%"):
+        return
+    lanes = int(shuffle["lanes"], 0)
+    for other in (0, 2 * lanes if 2 * lanes < _LANES else 1):
+        yield f"{shuffle['head']}{other}{shuffle['tail']}"
+
+
+_OF_KIND = {
+    "wait": _waits, "weaken": _weakened, "barrier": _barriers, "predicate": _guards, "address": _shifted,
+    "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances,
+}
+
+
+def access_bytes(line: str, opcode: str) -> int:
+    """The bytes that one lane's access moves."""
+    size = _element_bytes(opcode)
+    vector = re.search(r"\.v([24])\b", opcode)
+    if opcode.startswith("cp.async") and (copy := re.search(r"\]\s*,\s*(\w+)\s*[,;]", line)):
+        return int(copy[1], 0)
+    return size * int(vector[1]) if vector else size
 
 
 def _element_bytes(opcode: str) -> int:

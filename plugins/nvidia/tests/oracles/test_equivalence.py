@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oracles.constants import constants
 from oracles.equivalence import proof
 from oracles.sites import Site, sites
 
@@ -49,3 +50,32 @@ def test_a_write_or_a_commit_before_it_forbids_the_proof(text: str) -> None:
 def test_the_loops_own_waits_and_barriers_are_not_redundant() -> None:
     ptx = LOOP.format(middle="")
     assert [proof(ptx, s) for s in sites(ptx) if s.kind in ("wait", "barrier")] == [""] * 5
+
+
+MASKS = """
+.reqntid 128, 1, 1
+mov.u32 %r1, %tid.x;
+and.b32 %r2, %r1, 96;
+shl.b32 %r3, %r2, 2;
+and.b32 %r4, %r3, 128;
+mov.b32 %r5, 0;
+$L_loop:
+and.b32 %r6, %r5, 1;
+add.s32 %r5, %r5, 1;
+st.shared.b32 [%r4], %r6;
+st.shared.b32 [%r2], %r6;
+@%p1 bra $L_loop;
+"""
+
+
+def masks(ptx: str) -> dict[tuple[str, str], bool]:
+    """Of every changed mask, whether it is proved to make no difference."""
+    return {(s.before.split()[1], s.after.split()[-1]): bool(proof(ptx, s)) for s in constants(ptx) if s.before.startswith("and")}
+
+
+def test_bits_that_no_thread_has_set_may_be_masked_or_not() -> None:
+    assert masks(MASKS) == {
+        ("%r2,", "64;"): False, ("%r2,", "32;"): False, ("%r2,", "224;"): True,
+        ("%r4,", "0;"): False, ("%r4,", "384;"): False,
+    }
+    assert masks(MASKS.replace("128, 1, 1", "256, 1, 1"))["%r2,", "224;"] is False

@@ -1,0 +1,132 @@
+"""tilefw's own PTX of a library kernel as the subject of a mutation campaign; outputs are judged by the reference's bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from oracles.constants import constants
+from oracles.sites import LINE_KINDS, Site, sites
+from oracles.subject import Run
+from tilefw.api import CheckError
+from tilefw.api.artifact import Artifact
+from tilefw.api.device import DEFAULT_BUDGET
+from tilefw.api.dtypes import dtype
+from tilefw.kernels import spec as library
+from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.spec import Buffer, Launch
+from tilefw.runtime import compiler, config, options
+from tilefw.runtime.jit import specialize
+from tilefw.runtime.loader import find
+from tilefw.runtime.module import Module
+
+TARGET = "nvidia-sm80"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another launch of the same code: other parameters, which may be out of the library's range (an extent of 0), other scalars.
+
+    `scale` multiplies the float inputs.
+    """
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    scalars: Mapping[str, int] = field(default_factory=dict)
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A kernel compiled one way: `parameters` over its defaults."""
+
+    kernel: str
+    parameters: Mapping[str, Any]
+    variants: tuple[Variant, ...] = ()
+
+    def launch(self, variant: Variant | None) -> Launch:
+        """Fresh arrays for a variant, or for the configuration itself; constexprs are always the configuration's own."""
+        spec = library.load(self.kernel)
+        own = spec.resolve(self.parameters)
+        launch = spec.prepare(own, np.random.default_rng(1))
+        if variant is None:
+            return launch
+        other = spec.prepare({**own, **variant.parameters}, np.random.default_rng(1))
+        if variant.scale != 1:
+            _multiply(other, variant.scale)
+        return replace(other, constexprs=launch.constexprs, arguments={**other.arguments, **variant.scalars})
+
+
+def _multiply(launch: Launch, scale: float) -> None:
+    for name, value in launch.arguments.items():
+        if isinstance(value, Buffer) and name not in launch.outputs and dtype(value.dtype).is_float:
+            value.array[...] = (value.array.astype(np.float64) * scale).astype(value.array.dtype)
+
+
+class _Prepared:
+    """One launch: its arguments, what they held at first, and what the reference makes of them."""
+
+    def __init__(self, kernel: Any, launch: Launch) -> None:
+        self.launch = launch
+        given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
+        self.signature, constexprs, self.values = specialize(kernel, {p.name: given[p.name] for p in kernel.params})
+        self.source = compiler.from_jit(kernel, self.signature, constexprs)
+        self.passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
+        self.reference = Reference(self.source.build(), self.launch.grid, self.passed, budget=DEFAULT_BUDGET)
+        self.before = [store.view().copy() for store in self.reference.stores]
+
+    def artifact(self) -> Artifact:
+        target = find(TARGET)
+        facts = target.info.wants & {"disjoint", "under_2_gib"}  # true of a library kernel's fresh arrays
+        request = options.resolve(self.launch.keywords, target.info, facts=frozenset(facts))
+        return compiler.compile_source(self.source, target, request, assemble=False).artifact
+
+    def restore(self) -> None:
+        for store, bytes_ in zip(self.reference.stores, self.before, strict=True):
+            np.copyto(store.view(), bytes_)
+
+    def mismatch(self) -> str:
+        """The first output that is out of bounds, inside its array or around it."""
+        for name in self.launch.outputs:
+            comparisons = {name: self.reference.compare(name)}
+            if not self.reference.covers_storage(name):
+                comparisons[f"{name} (around)"] = self.reference.compare_around(name)
+            for shown, comparison in comparisons.items():
+                if comparison.wrong:
+                    return f"{shown}: {comparison}"
+        return ""
+
+
+class LibrarySubject:
+    """A library kernel in one configuration, compiled once for all of its launches."""
+
+    corpus = "library"
+
+    def __init__(self, name: str, configuration: Configuration) -> None:
+        self.name = name
+        kernel = library.load(configuration.kernel).kernel
+        self._prepared = [_Prepared(kernel, configuration.launch(variant)) for variant in (None, *configuration.variants)]
+        self._artifact = self._prepared[0].artifact()
+        for other in self._prepared[1:]:
+            if other.signature != self._prepared[0].signature:
+                raise AssertionError(f"{name}: a variant asks for other code: {other.signature}, {self._prepared[0].signature}")
+        self.ptx, self.launches = self._artifact.text, len(self._prepared)
+
+    def sites(self) -> list[Site]:
+        return sorted([*sites(self.ptx, LINE_KINDS), *constants(self.ptx)], key=lambda site: site.line)
+
+    def parse(self, ptx: str) -> Any:
+        return replace(self._artifact, text=ptx)
+
+    def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
+        prepared = self._prepared[launch]
+        prepared.restore()
+        try:
+            result = Module(code, find(TARGET)).only().launch(
+                prepared.launch.grid, list(prepared.passed.values()), checks="all", seed=seed, budget=budget,
+            )
+        except CheckError as error:
+            return Run(tuple(error.findings))
+        return Run(result.diagnostics, prepared.mismatch(), result.counters["instructions"])

@@ -1,0 +1,66 @@
+"""What a mutation campaign found, as Markdown: counts by kernel and kind, which check told, and every site that no check reported."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from oracles.sites import Site
+
+OUTCOMES = ("reported", "wrong only", "equivalent", "survived")
+
+
+class Judged(Protocol):
+    """A verdict of the campaign."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def site(self) -> Site: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+
+
+def report(title: str, results: Sequence[Judged], orders: int, seconds: float) -> str:
+    """The whole page."""
+    count = Counter(v.outcome for v in results)
+    rest = max(len(results) - count["equivalent"], 1)
+    checks = Counter(v.detail.split()[0] for v in results if v.outcome == "reported")
+    parts = [
+        f"# {title}",
+        "",
+        f"{len(results)} sites in {len({v.kernel for v in results})} kernels (sm_80), all checks, {orders} adversarial orders; "
+        f"{seconds:.0f} s. Reported: {count['reported'] / rest:.1%} of all but equivalents; reported or wrong: "
+        f"{1 - count['survived'] / rest:.1%}; equivalents: {count['equivalent'] / max(len(results), 1):.1%} of all sites.",
+        "",
+        table(results),
+        "",
+        "Told by: " + ", ".join(f"{check} {n}" for check, n in checks.most_common()) + ".",
+    ]
+    for outcome in OUTCOMES[1:]:
+        listed = [v for v in results if v.outcome == outcome]
+        if listed:
+            parts += ["", f"## {outcome.capitalize()}", ""]
+            parts += [f"- {v.kernel}: {v.site}. {' '.join(v.detail.split())}" for v in listed]
+    return "\n".join(parts) + "\n"
+
+
+def table(results: Sequence[Judged]) -> str:
+    """Counts by kernel and by kind."""
+    head = "| | sites | " + " | ".join(OUTCOMES) + " | reported of all but equivalents | reported or wrong |"
+    lines = [head, "|---|" + "---|" * (len(OUTCOMES) + 3)]
+    for keys in ([v.kernel for v in results], [v.site.kind for v in results]):
+        for key in dict.fromkeys(keys):
+            lines.append(row(key, [v for v, k in zip(results, keys, strict=True) if k == key]))
+    return "\n".join([*lines, row("**all**", results)])
+
+
+def row(name: str, results: Sequence[Judged]) -> str:
+    """One line of the table."""
+    count = Counter(v.outcome for v in results)
+    rest = max(len(results) - count["equivalent"], 1)
+    cells = " | ".join(str(count[outcome]) for outcome in OUTCOMES)
+    return f"| {name} | {len(results)} | {cells} | {count['reported'] / rest:.1%} | {1 - count['survived'] / rest:.1%} |"
