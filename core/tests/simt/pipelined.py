@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api.dtypes import DTYPES
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.pipeline import PipelineLoops
+from tilefw.simt.pipeline.loops import PipelineLoops
 from tilefw.tile.interpret import RefReport, run
 from tilefw.tile.refmemory import RefMemory
 from tilefw.tile.text import parse

@@ -17,8 +17,8 @@ from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Block, Region, SSAValue
 
 from tilefw.simt import lane
-from tilefw.simt.builder import LaneBuilder
 from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.tile import types
 
 LANES, ACCESSES = 1, 32

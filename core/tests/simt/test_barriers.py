@@ -12,8 +12,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 
 from tilefw.simt import lane
-from tilefw.simt.barriers import insert_barriers
-from tilefw.simt.place_shared import place_shared
+from tilefw.simt.shared_memory.barriers import insert_barriers
+from tilefw.simt.shared_memory.placement import place_shared
 from tilefw.testing.lane_interpreter import LaneFault, run
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilefw.machine.text import parse_functions, print_inst
-from tilefw.simt.combine import Addresses, Combiner, Fusion, combine
+from tilefw.simt.select.combine import Addresses, Combiner, Fusion, combine
 
 TABLE = Combiner(
     {

@@ -11,10 +11,9 @@ from made_up import BLOCKS
 from random_layouts import pairs
 
 from tilefw.api.errors import InternalError
-from tilefw.simt import convert
-from tilefw.simt.convert import RegisterMove, ThroughShared
-from tilefw.simt.layout import LinearLayout, blocked
-from tilefw.simt.shuffle import Shuffle
+from tilefw.simt.layout import LinearLayout, blocked, convert
+from tilefw.simt.layout.convert import RegisterMove, ThroughShared
+from tilefw.simt.layout.shuffle import Shuffle
 
 
 def accumulator(rows: int, columns: int) -> LinearLayout:

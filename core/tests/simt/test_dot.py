@@ -12,11 +12,10 @@ from made_up import BLOCKS, CHIPS, PLAIN, WIDE
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt import atoms, convert, swizzle
-from tilefw.simt.atoms import DotLayouts, DotTypes
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import blocked
-from tilefw.simt.shared_pattern import banks_of, side
+from tilefw.simt.layout import atoms, blocked, convert, swizzle
+from tilefw.simt.layout.atoms import DotLayouts, DotTypes
+from tilefw.simt.layout.pattern import banks_of, side
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import numbers

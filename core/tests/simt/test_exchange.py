@@ -12,14 +12,13 @@ from random_layouts import pairs
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tilefw.simt import convert
-from tilefw.simt.barriers import InsertBarriers
-from tilefw.simt.convert import Plan
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.layout import LinearLayout
-from tilefw.simt.place_shared import PlaceShared
-from tilefw.simt.shared_pattern import banks_of
-from tilefw.simt.shuffle import shuffle
+from tilefw.simt.layout import LinearLayout, convert
+from tilefw.simt.layout.convert import Plan
+from tilefw.simt.layout.pattern import banks_of
+from tilefw.simt.layout.shuffle import shuffle
+from tilefw.simt.shared_memory.barriers import InsertBarriers
+from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import ELEMENTS, conversion_kernel, converted
 from tilefw.testing.lane_interpreter import run
 

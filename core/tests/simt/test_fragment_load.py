@@ -15,14 +15,15 @@ from xdsl.dialects.builtin import StringAttr, UnknownLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
-from tilefw.simt import atoms, f2, fragment_load, lane
-from tilefw.simt.access import Addressing
-from tilefw.simt.atoms import DotTypes
-from tilefw.simt.builder import LaneBuilder
+from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, FragmentLoad, Machine
-from tilefw.simt.fragment_load import FragmentRead
-from tilefw.simt.layout import LinearLayout, log2
-from tilefw.simt.shared_layout import SharedLayout
+from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.layout import LinearLayout, atoms, f2, log2
+from tilefw.simt.layout.atoms import DotTypes
+from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.lower import fragment_load
+from tilefw.simt.lower.access import Addressing
+from tilefw.simt.lower.fragment_load import FragmentRead
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import types
 

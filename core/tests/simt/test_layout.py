@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilefw.simt import f2
-from tilefw.simt.layout import blocked
+from tilefw.simt.layout import blocked, f2
 
 columns = st.lists(st.integers(0, 255), max_size=10).map(tuple)
 

@@ -10,7 +10,7 @@ from made_up import BLOCKS
 
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.park import ParkOperands
+from tilefw.simt.pipeline.park import ParkOperands
 from tilefw.tile.interpret import run
 from tilefw.tile.refmemory import RefMemory
 from tilefw.tile.text import parse

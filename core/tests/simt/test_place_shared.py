@@ -17,7 +17,7 @@ from xdsl.ir import Block
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
-from tilefw.simt.place_shared import place_shared, shared_memory
+from tilefw.simt.shared_memory.placement import place_shared, shared_memory
 from tilefw.tile.base import integer_attr
 
 LIMIT = 1 << 20

@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from tilefw.simt import lane, reduce
-from tilefw.simt.access import Addressing
-from tilefw.simt.builder import LaneBuilder
+from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower import reduce
+from tilefw.simt.lower.access import Addressing
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import types
 from tilefw.tile.elementwise import build

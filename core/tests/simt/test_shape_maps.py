@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import layouts, shapes
 
-from tilefw.simt import f2
-from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout import LinearLayout, f2, log2
 
 LANES, WARPS = 8, 2
 THREADS = (0, 1, 5, 7, 8, 14)

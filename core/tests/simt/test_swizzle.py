@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from made_up import BLOCKS
 from random_layouts import bases, pairs
 
-from tilefw.simt import f2, fragment_load, shared_access, swizzle
 from tilefw.simt.description import ChipDescription
-from tilefw.simt.layout import LinearLayout, blocked, log2
-from tilefw.simt.shared_layout import SharedLayout
-from tilefw.simt.shared_pattern import Side, banks_of, side
+from tilefw.simt.layout import LinearLayout, blocked, f2, log2, swizzle
+from tilefw.simt.layout.pattern import Side, banks_of, side
+from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.lower import fragment_load, shared_access
 
 PLAIN = replace(BLOCKS, fragment_loads=())
 CHIPS = {"32 banks": PLAIN, "16 banks": replace(PLAIN, banks=16), "8-byte accesses": replace(PLAIN, shared_access_bytes=8)}

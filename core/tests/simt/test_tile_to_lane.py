@@ -16,10 +16,9 @@ from random_tiles import Tiles, random_tiles
 from tilefw.api.dtypes import dtype
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.simt import f2
-from tilefw.simt.accesses import Accesses
+from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout import LinearLayout, f2, log2
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.interpret import run

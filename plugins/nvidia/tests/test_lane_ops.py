@@ -9,6 +9,7 @@ import pytest
 from lane_kernels import Global, compiled, instructions, kernel, launched, result
 
 from tilefw_nvidia.assemble import assemble, find_ptxas
+from tilefw_nvidia.target import SM80
 
 LANES = np.arange(32)
 WHENCE = {
@@ -205,4 +206,4 @@ def test_more_than_48_kib_is_dynamic(slots: int, dynamic: bool) -> None:
     found, findings = launched(artifact, data, np.zeros_like(data))
     assert findings == () and (found == data * sum(range(slots + 1))).all()
     if find_ptxas() is not None:
-        assert assemble(artifact, "sm_80", ours=True).resources.shared_bytes == 16384 * slots
+        assert assemble(artifact, SM80, ours=True).resources.shared_bytes == 16384 * slots

@@ -79,6 +79,11 @@ class Artifact:
         raise KeyError(f"{name!r}; entries: {', '.join(e.name for e in self.entries)}")
 
     @property
+    def notes(self) -> tuple[Mapping[str, str], ...]:
+        """What a user should learn of the compilation though nothing is wrong: `code`, `message`, `place` and `help` of each."""
+        return tuple(self.metadata.get("notes", ()))
+
+    @property
     def abi(self) -> dict[str, tuple[Parameter, ...]]:
         """How each entry is called: its parameters in order, hidden ones too."""
         return {entry.name: entry.parameters for entry in self.entries}

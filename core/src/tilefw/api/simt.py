@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
@@ -23,10 +23,10 @@ from tilefw.machine.text import parse_functions, print_function
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw.simt.chip import Access, AsyncCopy, FragmentAccess, LaneChip, Registers, Rule, alias, template
-    from tilefw.simt.code import Code, Const, Element
-    from tilefw.simt.combine import Addresses, Combiner, Fusion
     from tilefw.simt.description import ChipDescription, FragmentLoad, Machine, MatrixAtom
     from tilefw.simt.layout import LinearLayout
+    from tilefw.simt.select.code import Code, Const, Element
+    from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
     "Access", "Addresses", "AsyncCopy", "ChipDescription", "Code", "Combiner", "Const", "Element", "FragmentAccess", "FragmentLoad",
@@ -38,8 +38,8 @@ _KIT = {
     **dict.fromkeys(
         ("Access", "AsyncCopy", "FragmentAccess", "LaneChip", "Registers", "Rule", "alias", "template"), "tilefw.simt.chip"
     ),
-    **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.code"),
-    **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.combine"),
+    **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
+    **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
     **dict.fromkeys(("ChipDescription", "FragmentLoad", "Machine", "MatrixAtom"), "tilefw.simt.description"),
     "LinearLayout": "tilefw.simt.layout",
 }
@@ -89,7 +89,7 @@ class SimtBackend(Backend):
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
         from tilefw.simt.description import Machine
         from tilefw.simt.passes import lane_passes
-        from tilefw.simt.select import LaneToMachine
+        from tilefw.simt.select.lane_to_machine import LaneToMachine
 
         chip = self.chip(options)
         return (
@@ -104,12 +104,16 @@ class SimtBackend(Backend):
 
         functions = [op.function for op in module.body.block.ops if isinstance(op, FuncOp)]
         text = self.emit_functions(functions, options)
-        return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions))
+        notes = [note for function in functions for note in cast(list[Any], function.attributes.get("notes", []))]
+        return Artifact(
+            self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions),
+            metadata={"notes": notes} if notes else {},
+        )
 
 
 def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
     """The pass that selects instructions of `chip`."""
-    from tilefw.simt.select import LaneToMachine
+    from tilefw.simt.select.lane_to_machine import LaneToMachine
 
     return LaneToMachine(chip, target)
 

@@ -25,6 +25,7 @@ def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
 
     from tilefw.runtime import compiler, config
+    from tilefw.runtime.diagnostics import render_notes
     from tilefw.runtime.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
@@ -37,6 +38,8 @@ def main(summary: str, argv: list[str]) -> int:
     compiled = compiler.compile_source(source, target, request, assemble=assemble, watch=watch if watched else None)
     if args.time_passes:
         _print_times(watch.passes, compiled.times)
+    if compiled.artifact.notes:
+        print(render_notes(compiled.artifact.notes), file=sys.stderr)
     data = _level(compiled.artifact, args.emit)
     if args.output:
         write_file(args.output, data)

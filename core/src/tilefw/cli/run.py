@@ -106,9 +106,11 @@ def render(verdict: Verdict) -> str:
 
 
 def _troubles(verdict: Verdict) -> list[str]:
-    from tilefw.runtime.diagnostics import render_findings
+    from tilefw.runtime.diagnostics import render_findings, render_notes
 
     lines = [render_findings(verdict.findings)] if verdict.findings else []
+    if verdict.artifact is not None and verdict.artifact.notes:
+        lines.append(render_notes(verdict.artifact.notes))
     failed = verdict.failed
     if failed is not None and failed.error is not None and not verdict.findings:
         lines.append(str(failed.error))
@@ -149,6 +151,7 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         "worst": None if verdict.worst is None else {"output": verdict.worst[0], "index": list(verdict.worst[1])},
         "resources": resources, "counters": dict(verdict.counters), "seconds": dict(verdict.times),
         "findings": [finding_to_json(f) for f in verdict.findings],
+        "notes": [] if verdict.artifact is None else [dict(note) for note in verdict.artifact.notes],
     }
 
 

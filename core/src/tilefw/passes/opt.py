@@ -24,13 +24,13 @@ PASSES: Mapping[str, str] = {
     "canonicalize": "tilefw.passes.canonicalize:CanonicalizePass",
     "cse": "tilefw.passes.cse:CsePass",
     "dce": "tilefw.passes.dce:DcePass",
-    "insert-barriers": "tilefw.simt.barriers:InsertBarriers",
+    "insert-barriers": "tilefw.simt.shared_memory.barriers:InsertBarriers",
     "licm": "tilefw.passes.licm:LicmPass",
-    "pipeline-loops": "tilefw.simt.pipeline:PipelineLoops",
-    "place-shared": "tilefw.simt.place_shared:PlaceShared",
+    "pipeline-loops": "tilefw.simt.pipeline.loops:PipelineLoops",
+    "place-shared": "tilefw.simt.shared_memory.placement:PlaceShared",
     "scalarize-carried": "tilefw.passes.scalarize_carried:ScalarizeCarriedPass",
     "structured-access": "tilefw.passes.structured_access:StructuredAccessPass",
-    "tile-to-lane": "tilefw.simt.tile_to_lane:TileToLane",
+    "tile-to-lane": "tilefw.simt.lower.tile_to_lane:TileToLane",
 }
 DIALECTS: Mapping[str, str] = {
     "lane": "tilefw.simt.lane:Lane",

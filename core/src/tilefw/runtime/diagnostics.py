@@ -42,6 +42,16 @@ def render_finding(finding: Finding) -> str:
     return "\n".join(lines + [f"  = {fact}" for fact in _facts(finding)])
 
 
+def render_notes(notes: Sequence[Mapping[str, str]]) -> str:
+    """The notes of a compilation (`Artifact.notes`), each with its place and what to do."""
+    lines: list[str] = []
+    for note in notes:
+        lines.append(f"note[{note['code']}]: {note['message']}")
+        lines += [f" --> {note['place']}"] if note["place"] else []
+        lines.append(f"  = help: {note['help']}")
+    return "\n".join(lines)
+
+
 def finding_to_json(finding: Finding) -> dict[str, Any]:
     """Plain JSON values of a finding; places are `file:line:column`."""
     raw = {name: getattr(finding, name) for name in Finding.__dataclass_fields__}

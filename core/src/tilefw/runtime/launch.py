@@ -11,7 +11,7 @@ from tilefw.api.device import Finding, LaunchOptions, LaunchReport
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
-from tilefw.runtime.diagnostics import render_counters, render_findings
+from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
 
@@ -37,6 +37,11 @@ class LaunchResult:
     times: Mapping[str, float] = field(default_factory=dict)
     found: str = ""
 
+    @property
+    def notes(self) -> tuple[Mapping[str, str], ...]:
+        """What the compiler has to say of code that is right (`Artifact.notes`): a dot that no matrix instruction serves, …"""
+        return self.artifact.notes
+
     def __str__(self) -> str:
         source = _FOUND.get(self.found, self.found)
         seconds = ", ".join(f"{name} {1000 * value:.1f}" for name, value in self.times.items() if value >= 0.00005)
@@ -45,6 +50,7 @@ class LaunchResult:
             f"  milliseconds: {seconds}" if seconds else "",
             "  " + render_counters(self.counters) if self.counters else "",
             render_findings(self.diagnostics),
+            render_notes(self.notes),
         ]
         return "\n".join(line for line in lines if line)
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
-from tilefw.simt.code import Code, Const, Element
-from tilefw.simt.combine import Combiner
 from tilefw.simt.description import ChipDescription, MatrixAtom
+from tilefw.simt.select.code import Code, Const, Element
+from tilefw.simt.select.combine import Combiner
 
 Rule = Callable[..., Any]
 Registers = Sequence[Element]

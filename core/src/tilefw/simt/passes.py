@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
-from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.description import Machine
-from tilefw.simt.park import ParkOperands
-from tilefw.simt.pipeline import PipelineLoops
-from tilefw.simt.place_shared import PlaceShared
-from tilefw.simt.tile_to_lane import TileToLane
+from tilefw.simt.lower.tile_to_lane import TileToLane
+from tilefw.simt.pipeline.loops import PipelineLoops
+from tilefw.simt.pipeline.park import ParkOperands
+from tilefw.simt.shared_memory.barriers import InsertBarriers
+from tilefw.simt.shared_memory.placement import PlaceShared
 
 
 def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tuple[ModulePass, ...]:

@@ -10,12 +10,13 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from tilefw.simt import exchange, lane
-from tilefw.simt.access import Addressing
-from tilefw.simt.builder import LaneBuilder
-from tilefw.simt.convert import Plan
+from tilefw.simt import lane
 from tilefw.simt.description import Machine
+from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout.convert import Plan
+from tilefw.simt.lower import exchange
+from tilefw.simt.lower.access import Addressing
 from tilefw.tile import types
 from tilefw.tile.base import integer_attr
 from tilefw.tile.value import Array

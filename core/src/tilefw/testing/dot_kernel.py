@@ -10,12 +10,13 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.simt import dot, lane
-from tilefw.simt.access import Addressing
-from tilefw.simt.atoms import DotLayouts
-from tilefw.simt.builder import LaneBuilder
+from tilefw.simt import lane
 from tilefw.simt.description import Machine
+from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.simt.lower import dot
+from tilefw.simt.lower.access import Addressing
 from tilefw.tile import types
 from tilefw.tile.base import integer_attr
 

@@ -18,8 +18,9 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
-from tilefw.simt import atoms, lane
+from tilefw.simt import lane
 from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.simt.layout import atoms
 from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.elementwise import ElementwiseOp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -12,7 +13,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CodeError, InternalError, Place, Resources, UsageError
+from tilefw.api import Artifact, CodeError, InternalError, Place, Resources, TargetInfo, UsageError
+from tilefw_nvidia.occupancy import occupancy
 
 _WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
 _USED = re.compile(r"Used (\d+) registers")
@@ -97,7 +99,7 @@ def resources(log: str) -> Resources:
     )
 
 
-def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
+def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
     """The artifact with `binary` and `resources`, or with the reason why they are not known.
 
     A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of foreign text, CodeError.
@@ -108,7 +110,7 @@ def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
         return replace(artifact, resources=unknown)
     version()
     try:
-        report = run_ptxas(artifact.text, chip)
+        report = run_ptxas(artifact.text, target.chip)
     except CodeError as error:
         if not ours:
             raise
@@ -117,4 +119,14 @@ def assemble(artifact: Artifact, chip: str, *, ours: bool) -> Artifact:
         raise InternalError(f"ptxas refuses our PTX: {error.note}", file.name) from None
     found = resources(report.log)
     # ptxas reports static shared memory; the entries also know what the launch adds to it.
-    return replace(artifact, binary=report.cubin, resources=replace(found, shared_bytes=max(found.shared_bytes or 0, dynamic)))
+    shared = max(found.shared_bytes or 0, dynamic)
+    used = replace(found, shared_bytes=shared, occupancy=_occupancy(artifact, target, found, shared) if ours else None)
+    return replace(artifact, binary=report.cubin, resources=used)
+
+
+def _occupancy(artifact: Artifact, target: TargetInfo, found: Resources, shared: int) -> float:
+    """The least of any entry's."""
+    registers = found.registers or {}
+    return min(
+        occupancy(target.limits, math.prod(entry.workgroup), registers.get(entry.name, 0), shared) for entry in artifact.entries
+    )

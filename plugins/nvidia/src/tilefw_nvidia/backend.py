@@ -30,7 +30,7 @@ class NvidiaBackend(SimtBackend):
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
         from tilefw_nvidia.assemble import assemble
 
-        return assemble(artifact, self.target.chip, ours=True)
+        return assemble(artifact, self.target, ours=True)
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
         from tilefw_nvidia.foreign import artifact

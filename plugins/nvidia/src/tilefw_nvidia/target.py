@@ -21,6 +21,7 @@ CAPABILITIES = frozenset(
 SM80_LIMITS = {
     "threads_per_workgroup": 1024,
     "shared_bytes": 163 * 1024,  # dynamic, per block; 48 KiB static
+    "shared_bytes_per_processor": 164 * 1024,
     "registers_per_thread": 255,
     "registers_per_processor": 65536,
     "threads_per_processor": 2048,

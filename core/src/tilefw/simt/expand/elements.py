@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tilefw.simt.code import Code, Const, Element
 from tilefw.simt.expand.builder import CASTS, TYPES, Legal
 from tilefw.simt.expand.rules import RULES
+from tilefw.simt.select.code import Code, Const, Element
 
 # The same register under another name, on every chip: one form holds both.
 _RENAMES = frozenset({"bitcast.i32.f32", "bitcast.f32.i32", "bitcast.i64.f64", "bitcast.f64.i64"})

@@ -1,0 +1,67 @@
+"""The layout of each shared buffer, chosen once from all that is written to it and read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.simt.assign.assignment import Assignment
+from tilefw.simt.assign.stepwise import dot_of, steps_of
+from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout, swizzle
+from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.lower import shared_access
+from tilefw.simt.places import place_of
+from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+
+
+@dataclass(slots=True)
+class _Use:
+    """How one buffer is used."""
+
+    writers: list[LinearLayout] = field(default_factory=list)
+    readers: list[LinearLayout] = field(default_factory=list)
+    copies: list[tuple[LinearLayout, int]] = field(default_factory=list)
+
+
+def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -> dict[SSAValue, SharedLayout]:
+    """By the result of each `tile.alloc_shared`. Raises UnsupportedError as `buffer_of` does."""
+    uses: dict[SSAValue, _Use] = {}
+    for op in function.walk():
+        if isinstance(op, AllocSharedOp):
+            uses[op.results[0]] = _Use()
+        elif isinstance(op, LoadSharedOp):
+            uses[buffer_of(op.view, op)].readers += _readers(op, assignment)
+        elif isinstance(op, StoreSharedOp):
+            uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
+        elif isinstance(op, CopyOp | CopyBlockOp):
+            layout = assignment.layouts[op]
+            uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
+    return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
+
+
+def _readers(op: LoadSharedOp, assignment: Assignment) -> Sequence[LinearLayout]:
+    dot = dot_of(op)
+    made = assignment.made.get(op.results[0], ())
+    return made if dot is None or not made else [steps_of(op, dot, assignment.dots[dot]).layout]
+
+
+def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:
+    type = buffer.type.view  # type: ignore[attr-defined]
+    return swizzle.choose(type.shape, shared_access.storage_bits(type.element), use.writers, use.readers, machine.chip, use.copies)
+
+
+def buffer_of(view: SSAValue, user: Operation) -> SSAValue:
+    """The allocation that a view is of. Raises UnsupportedError (TFW0614) where that is not one in sight."""
+    owner = view.owner
+    if isinstance(owner, SlotOp):
+        return buffer_of(owner.ring, user)
+    if not isinstance(owner, AllocSharedOp):
+        message = "a shared buffer comes from one allocation, not through branches or loops"
+        raise UnsupportedError(message, code="TFW0614", place=place_of(user))
+    return view

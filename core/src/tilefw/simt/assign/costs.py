@@ -1,0 +1,111 @@
+"""What it costs to have a tile in a layout: computing it there, with all that it needs, or converting it from its home.
+
+Costs are issue slots of a thread. An op's own cost is its registers times its weight; an operand that is already wanted in the
+layout costs nothing more. What is never computed twice (dots, reductions, carried values, volatile loads) can only be converted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.simt.assign.accesses import ACCESSES, Accesses
+from tilefw.simt.assign.homes import Homes
+from tilefw.simt.assign.transfer import operand_layouts
+from tilefw.simt.lane.registers import bits_of
+from tilefw.simt.layout import LinearLayout, convert
+from tilefw.simt.layout.convert import Plan
+from tilefw.tile import ops, types
+from tilefw.tile.dot_op import DotOp
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.shape_ops import FlipOp
+from tilefw.tile.shared_ops import LoadSharedOp
+
+_DEEP = 48  # of a slice; a longer one is never cheap
+_REGISTER_BITS = 32
+# Rows that are several instructions on every chip, by group of the elementwise table.
+_HEAVY = ("math.", "float.div", "float.rem", "int.div", "int.rem")
+_HEAVY_WEIGHT = 8.0
+
+
+class Costs:
+    """Costs of one function. `wanted` says which layouts of a value are asked for already."""
+
+    def __init__(self, homes: Homes, accesses: Accesses, wanted: Callable[[SSAValue], list[LinearLayout]]) -> None:
+        self.homes = homes
+        self.accesses = accesses
+        self.chip = homes.machine.chip
+        self._wanted = wanted
+        self._known: dict[tuple[SSAValue, LinearLayout], float] = {}
+
+    def plan(self, value: SSAValue, source: LinearLayout, target: LinearLayout) -> Plan:
+        """How a tile is converted."""
+        return convert.plan(source, target, element_bits(value, self.chip.pointer_bits), self.chip)
+
+    def converted(self, value: SSAValue, source: LinearLayout, target: LinearLayout) -> float:
+        """What a conversion costs; one through shared memory is not to be had where the chip has none."""
+        plan = self.plan(value, source, target)
+        return math.inf if isinstance(plan, convert.ThroughShared) and not self.chip.shared_bytes else plan.cost
+
+    def needs(self, op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+        """The tiles that an op needs, each with its layout, to give its result in `layout`."""
+        return self.accesses.needs(op, layout) if isinstance(op, ACCESSES) else operand_layouts(op, layout)
+
+    def slice(self, op: Operation, layout: LinearLayout, depth: int = 0) -> float:
+        """The cost of computing an op's result in a layout, with what it needs."""
+        cost = self._own(op, layout)
+        for operand, its in self.needs(op, layout):
+            cost += self.operand(operand, its, depth + 1)
+        return cost
+
+    def operand(self, value: SSAValue, layout: LinearLayout, depth: int = 0) -> float:
+        """The cost of having a value in a layout, as far as it is not wanted there anyway."""
+        owner = value.owner
+        if isinstance(owner, ops.ConstantOp | ops.SplatOp) or layout in self._wanted(value):
+            return 0.0
+        key = (value, layout)
+        if key not in self._known:
+            self._known[key] = self._operand(value, owner, layout, depth)
+        return self._known[key]
+
+    def _operand(self, value: SSAValue, owner: Operation | Block, layout: LinearLayout, depth: int) -> float:
+        if isinstance(owner, Block) or (owner.regions and not isinstance(owner, ReduceOp)):
+            home = self.homes.of(value)
+            return 0.0 if layout == home else self.converted(value, home, layout)
+        home = self.homes.natural(owner)
+        if fixed(owner):
+            return 0.0 if layout == home else self.converted(value, home, layout)
+        shared = value.has_more_than_one_use()
+        if layout == home:
+            return 0.0 if shared or depth > _DEEP else self.slice(owner, home, depth)
+        conversion = self.converted(value, home, layout)
+        if depth > _DEEP:
+            return conversion
+        first = 0.0 if shared else self.slice(owner, home, depth)
+        return min(self.slice(owner, layout, depth), first + conversion)
+
+    def _own(self, op: Operation, layout: LinearLayout) -> float:
+        if isinstance(op, ops.LoadOp | ops.LoadBlockOp):
+            return self.accesses.cost(op, layout)
+        if isinstance(op, LoadSharedOp):
+            return layout.registers * element_bits(op.results[0], self.chip.pointer_bits) / _REGISTER_BITS
+        if isinstance(op, FlipOp):
+            bits = element_bits(op.results[0], self.chip.pointer_bits)
+            return convert.plan(layout, layout, bits, self.chip, layout.flipped(op.axis)).cost
+        if isinstance(op, ElementwiseOp):
+            return layout.registers * (_HEAVY_WEIGHT if op.row.group.startswith(_HEAVY) else 1.0)
+        return float(layout.registers) if isinstance(op, ops.AddPtrOp | ops.IotaOp) else 0.0
+
+
+def fixed(op: Operation) -> bool:
+    """Whether the op's results stand in one layout only, and are converted from it."""
+    return isinstance(op, DotOp | ReduceOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
+
+
+def element_bits(value: SSAValue, pointer_bits: int) -> int:
+    """The bits that an element of a tile takes in registers."""
+    element = types.element_of(value.type)
+    return pointer_bits if types.is_pointer(element) else bits_of(types.dtype_of(element).ir)

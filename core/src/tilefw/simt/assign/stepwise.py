@@ -1,0 +1,44 @@
+"""Which reads of shared memory a dot makes itself, k step by k step, so that one step of an operand at a time holds registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+from xdsl.traits import is_side_effect_free
+
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.tile.dot_op import DotOp
+from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.shared_ops import LoadSharedOp
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The operand that a read is for: the layout of one step, and what is XORed to its elements in each."""
+
+    layout: LinearLayout
+    offsets: tuple[int, ...]
+
+
+def dot_of(op: LoadSharedOp) -> DotOp | None:
+    """The dot that may make this read: in the same block, the only user, and nothing between them can write what is read."""
+    value = op.results[0]
+    uses = list(value.uses)
+    if len(uses) != 1 or not isinstance(uses[0].operation, DotOp) or uses[0].operation.acc is value:
+        return None
+    user: Operation = uses[0].operation
+    between = op.next_op
+    while between is not None and between is not user:
+        if not isinstance(between, LoadSharedOp | ReduceOp) and (between.regions or not is_side_effect_free(between)):
+            return None
+        between = between.next_op
+    return uses[0].operation if between is user else None
+
+
+def steps_of(op: LoadSharedOp, dot: DotOp, layouts: DotLayouts) -> Steps:
+    """The steps of the operand that `op` reads for `dot`."""
+    left = dot.a is op.results[0]
+    layout, offset = (layouts.a_step, layouts.a_offset) if left else (layouts.b_step, layouts.b_offset)
+    return Steps(layout, tuple(offset(step) for step in range(layouts.steps)))

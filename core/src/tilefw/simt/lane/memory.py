@@ -1,0 +1,299 @@
+"""Lane ops on memory: global and shared accesses, allocations of shared memory, asynchronous copies, barriers.
+
+An address into shared memory is an i32: bytes from the start of the workgroup's memory. Every shared access names the
+allocation (`buffer`) that it touches, and of a ring the slot: `ring` slots, `phase` iterations ahead of the one that its loop
+is in, so that accesses of one iteration meet only where their phases are equal modulo `ring`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, OpTraits, SSAValue
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from tilefw.simt.lane.base import GenericOp
+from tilefw.tile import types
+from tilefw.tile.base import PURE, dense_i64, integer_attr
+
+SHARED = "shared"
+_READS = OpTraits(lambda: (MemoryReadEffect(),))
+_WRITES = OpTraits(lambda: (MemoryWriteEffect(),))
+_ORDERS = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+
+
+class AllocOp(GenericOp):
+    """`bytes` of shared memory at a multiple of `align`; the result is its address. `id` is what accesses call `buffer`.
+
+    `label` is the author's word for it in messages. `place-shared` adds `offset`, where it stands in the workgroup's memory.
+    """
+
+    name = "lane.alloc"
+    operand_count = 0
+    property_names = frozenset({"id", "bytes", "align", "label", "offset"})
+    traits = PURE
+
+    @property
+    def id(self) -> int:
+        return self.integer("id")
+
+    @property
+    def bytes(self) -> int:
+        return self.integer("bytes")
+
+    @property
+    def align(self) -> int:
+        return self.integer("align")
+
+    @property
+    def label(self) -> str:
+        attribute = self.properties.get("label")
+        return attribute.data if isinstance(attribute, StringAttr) else f"buffer {self.id}"
+
+    @property
+    def offset(self) -> int | None:
+        """None before placement."""
+        return self.integer("offset") if "offset" in self.properties else None
+
+    def problem(self) -> str | None:
+        if self.result.type != types.i32:
+            return f"an address into shared memory is an i32, not {self.result.type}"
+        if self.bytes < 1 or self.align < 1 or self.align & (self.align - 1):
+            return f"{self.bytes} bytes at a multiple of {self.align}: sizes are positive and alignments powers of two"
+        return "the offset is not aligned" if (self.offset or 0) % self.align else None
+
+
+class AccessOp(GenericOp):
+    """Access k is at address[slots[k]] + immediates[k] bytes. `parts` names the operands that are there, in order."""
+
+    def part(self, name: str) -> SSAValue | None:
+        names = self.properties["parts"].data.split(",")  # type: ignore[attr-defined]
+        return self._operands[names.index(name)] if name in names else None
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
+
+    def word(self, name: str) -> str:
+        attribute = self.properties.get(name)
+        return attribute.data if isinstance(attribute, StringAttr) else ""
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return self.numbers("slots")
+
+    @property
+    def immediates(self) -> tuple[int, ...]:
+        return self.numbers("immediates")
+
+    @property
+    def buffer(self) -> int:
+        return self.integer("buffer")
+
+    @property
+    def ring(self) -> int:
+        """The slots of the ring that a shared access goes to; 0 where the buffer is none."""
+        return self.integer("ring") if "ring" in self.properties else 0
+
+    @property
+    def phase(self) -> int:
+        return self.integer("phase") if "phase" in self.properties else 0
+
+    def address_problem(self, part: str, slots: str, immediates: str) -> str | None:
+        """Whether the accesses' addresses are there."""
+        address = self.part(part)
+        if address is None:
+            return f"there is no {part}"
+        count = (types.shape_of(address.type) or (1,))[0]
+        if len(self.numbers(slots)) != len(self.numbers(immediates)):
+            return f"{slots} and {immediates} differ in number"
+        if not all(0 <= slot < count for slot in self.numbers(slots)):
+            return f"{slots}: the address has {count} elements"
+        return None
+
+    def mask_problem(self, name: str, counts: tuple[int, ...]) -> str | None:
+        mask = self.part(name)
+        if mask is None or (types.is_bool(mask.type) and (types.shape_of(mask.type) or (1,))[0] in counts):
+            return None
+        return f"the {name} is {mask.type}, for {max(counts)} accesses"
+
+
+class MemoryOp(AccessOp):
+    """Elements k·width … (k+1)·width - 1 are one access, at address[slots[k]] + immediates[k] bytes, contiguous in memory.
+
+    Operands: address, value (stores), mask?, other? (loads). The mask has one i1 an access, or is one scalar; a
+    masked-off access does not happen. Without `space` memory is global, `buffer` the kernel argument that the address comes
+    from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file.
+    """
+
+    property_names = frozenset(
+        {"parts", "width", "slots", "immediates", "buffer", "cache", "eviction", "volatile", "space", "phase", "ring"}
+    )
+
+    @property
+    def width(self) -> int:
+        return self.integer("width")
+
+    @property
+    def shared(self) -> bool:
+        return self.word("space") == SHARED
+
+    @property
+    def accessed(self) -> Attribute:
+        """The type of the loaded or stored elements."""
+        value = self.part("value")
+        return self.results[0].type if value is None else value.type
+
+    def problem(self) -> str | None:
+        n = (types.shape_of(self.accessed) or (1,))[0]
+        count = len(self.slots)
+        if self.word("space") not in ("", SHARED):
+            return f"there is no memory called {self.word('space')}"
+        if count * self.width != n or len(self.immediates) != count:
+            return f"{count} accesses of {self.width} elements are not the {n} elements"
+        return self.address_problem("address", "slots", "immediates") or self.mask_problem("mask", (1, count))
+
+
+def access_properties(
+    parts: str, width: int, slots: Sequence[int], immediates: Sequence[int], buffer: int
+) -> dict[str, Attribute]:
+    """The properties that every access has."""
+    return {
+        "parts": StringAttr(parts), "width": integer_attr(width), "slots": dense_i64(tuple(slots)),
+        "immediates": dense_i64(tuple(immediates)), "buffer": integer_attr(buffer),
+    }
+
+
+def shared_properties(buffer: int, ring: int = 0, phase: int = 0) -> dict[str, Attribute]:
+    """What an access to shared memory says of where it goes; for loads and stores `space` comes on top."""
+    found: dict[str, Attribute] = {"buffer": integer_attr(buffer)}
+    return {**found, "ring": integer_attr(ring), "phase": integer_attr(phase)} if ring else found
+
+
+class LoadOp(MemoryOp):
+    """Reads global or shared memory; see MemoryOp."""
+
+    name = "lane.load"
+    traits = _READS
+
+
+class StoreOp(MemoryOp):
+    """Writes global or shared memory; see MemoryOp."""
+
+    name = "lane.store"
+    result_count = 0
+    traits = _WRITES
+
+
+class FragmentLoadOp(AccessOp):
+    """A wave reads matrices of shared memory by the chip's fragment load called `load`, `count` matrices an access.
+
+    Every lane gives the address of the row that is its to give. A matrix is 4 bytes in every lane: the result has the accesses'
+    matrices one after the other, and the elements of 4 bytes each. `transposed` exchanges a matrix's rows and columns.
+    """
+
+    name = "lane.fragment_load"
+    property_names = frozenset({"parts", "load", "count", "slots", "immediates", "buffer", "transposed", "phase", "ring"})
+    traits = _READS
+
+    @property
+    def load(self) -> str:
+        return self.word("load")
+
+    @property
+    def count(self) -> int:
+        return self.integer("count")
+
+    @property
+    def transposed(self) -> bool:
+        return "transposed" in self.properties
+
+    def problem(self) -> str | None:
+        if not self.load:
+            return "the fragment load has no name"
+        words = len(self.slots) * self.count
+        bits = types.dtype_of(self.result.type).storage_bits
+        if bits > 32 or types.shape_of(self.result.type) != (words * 32 // bits,):
+            return f"{words} registers of 32 bits are not {self.result.type}"
+        return self.address_problem("address", "slots", "immediates")
+
+
+class CopyAsyncOp(AccessOp):
+    """`bytes` an access from global to shared memory, without registers, landing at the `lane.wait` that covers them.
+
+    Operands: address (shared), source (global), mask?, when?. A masked-off access writes zeros; the mask has one i1 an access or
+    one for all. Where `when`, one i1 a thread, is false, the thread copies nothing at all. `argument` is the kernel argument that
+    is read, -1 for unknown. Each thread's copies since its last `lane.commit` are one group.
+    """
+
+    name = "lane.copy_async"
+    property_names = frozenset({
+        "parts", "bytes", "slots", "immediates", "source_slots", "source_immediates", "buffer", "argument", "cache", "eviction",
+        "phase", "ring",
+    })
+    result_count = 0
+    traits = _ORDERS
+
+    @property
+    def bytes(self) -> int:
+        return self.integer("bytes")
+
+    @property
+    def argument(self) -> int:
+        return self.integer("argument")
+
+    @property
+    def source_slots(self) -> tuple[int, ...]:
+        return self.numbers("source_slots")
+
+    @property
+    def source_immediates(self) -> tuple[int, ...]:
+        return self.numbers("source_immediates")
+
+    def problem(self) -> str | None:
+        count = len(self.slots)
+        if len(self.source_slots) != count:
+            return f"{count} places for {len(self.source_slots)} sources"
+        return (
+            self.address_problem("address", "slots", "immediates")
+            or self.address_problem("source", "source_slots", "source_immediates")
+            or self.mask_problem("mask", (1, count)) or self.mask_problem("when", (1,))
+        )
+
+
+class CommitOp(GenericOp):
+    """Closes the group of the thread's asynchronous copies since the last commit; an empty group counts as well."""
+
+    name = "lane.commit"
+    operand_count = 0
+    result_count = 0
+    traits = _ORDERS
+
+
+class WaitOp(GenericOp):
+    """Until all but the last `pending` groups of this thread have landed. Other threads' need a barrier after it."""
+
+    name = "lane.wait"
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"pending"})
+    traits = _ORDERS
+
+    @property
+    def pending(self) -> int:
+        return self.integer("pending")
+
+    def problem(self) -> str | None:
+        return None if self.pending >= 0 else "a negative number of groups"
+
+
+class BarrierOp(GenericOp):
+    """All threads of the workgroup arrive before any goes on; memory before it is seen after it, within the workgroup."""
+
+    name = "lane.barrier"
+    operand_count = 0
+    result_count = 0
+    traits = _ORDERS
+
+
+MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, BarrierOp)

@@ -1,0 +1,100 @@
+"""Lane ops on a whole wave: shuffles between its lanes, uniform values, matrix atoms.
+
+All lanes of the wave take part: they stand only where control flow is uniform.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import StringAttr
+
+from tilefw.simt.lane.base import GenericOp
+from tilefw.tile import types
+from tilefw.tile.base import PURE
+
+SHUFFLES = ("xor", "index", "up", "down")
+
+
+class ShuffleOp(GenericOp):
+    """Each lane gets the element that another lane of its wave holds.
+
+    `xor`: of lane ^ amount; `up`: of lane - amount and `down`: of lane + amount, its own where there is no such lane; `index`: of
+    lane `amount`, or of the lane that the second operand says, one i32 for all elements or one each.
+    """
+
+    name = "lane.shuffle"
+    property_names = frozenset({"mode", "amount"})
+    traits = PURE
+
+    @property
+    def mode(self) -> str:
+        attribute = self.properties.get("mode")
+        return attribute.data if isinstance(attribute, StringAttr) else ""
+
+    @property
+    def amount(self) -> int | None:
+        """The constant; None when lanes are computed."""
+        return self.integer("amount") if "amount" in self.properties else None
+
+    def problem(self) -> str | None:
+        if self.mode not in SHUFFLES:
+            return f"the mode is one of {', '.join(SHUFFLES)}"
+        if not self._operands or self._operands[0].type != self.result.type or len(types.shape_of(self.result.type)) != 1:
+            return "shuffles a vector to one of the same type"
+        if len(self._operands) != (1 if self.amount is not None else 2):
+            return "takes either an amount or an operand with lanes"
+        if self.amount is not None:
+            return None if self.amount >= 0 else "a negative amount"
+        n, lanes = types.shape_of(self.result.type)[0], self._operands[1].type
+        fits = types.element_of(lanes) == types.i32 and types.shape_of(lanes) in ((1,), (n,))
+        return None if self.mode == "index" and fits else f"lanes are i32 and for the mode index, not {lanes} for {self.mode}"
+
+
+class UniformOp(GenericOp):
+    """A `vector<1xT>` that is known to be equal in all threads of the workgroup, as the scalar T."""
+
+    name = "lane.uniform"
+    operand_count = 1
+    traits = PURE
+
+    def problem(self) -> str | None:
+        source = self._operands[0].type
+        fits = types.shape_of(source) == (1,) and types.element_of(source) == self.result.type
+        return None if fits else "takes vector<1xT> to T"
+
+
+class AtomOp(GenericOp):
+    """The chip's matrix atom called `atom`, once for each repeat: acc += A · B on fragments.
+
+    Operands A, B, acc; the result is the accumulator, in acc's registers. Repeat j takes the atom's elements from A[a[j]] and
+    B[b[j]] on and adds to those from acc[d[j]] on. Repeats that share an accumulator are added in order.
+    """
+
+    name = "lane.atom"
+    operand_count = 3
+    property_names = frozenset({"atom", "a", "b", "d"})
+    traits = PURE
+
+    @property
+    def atom(self) -> str:
+        attribute = self.properties.get("atom")
+        return attribute.data if isinstance(attribute, StringAttr) else ""
+
+    def firsts(self, name: str) -> tuple[int, ...]:
+        """The first element of each repeat, of operand `a`, `b` or `d`."""
+        return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
+
+    def problem(self) -> str | None:
+        if not self.atom:
+            return "the atom has no name"
+        if self.result.type != self._operands[2].type:
+            return "the result has the accumulator's type"
+        if len({len(self.firsts(name)) for name in "abd"}) != 1:
+            return "a, b and d say one first element a repeat"
+        for name, operand in zip("abd", self._operands, strict=True):
+            size = types.shape_of(operand.type)
+            if len(size) != 1 or not all(0 <= first < size[0] for first in self.firsts(name)):
+                return f"{name}: a first element is out of the range of {operand.type}"
+        return None
+
+
+WAVE_OPS = (ShuffleOp, UniformOp, AtomOp)

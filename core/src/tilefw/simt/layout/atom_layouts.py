@@ -1,0 +1,201 @@
+"""How a dot's tiles lie: the bits of every index, dealt out once, to an atom, to repeats in registers, to lanes and warps.
+
+Bits are (dim, bit) pairs. Every operand takes those of the dims that it has, so that D, A and B agree by construction; a thread bit
+of a dim that an operand lacks makes a copy of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
+
+# Lane atoms take up to this many k a step, so that a row of A gives a wide read as a row of B does: 16 bytes of f32.
+LANE_DEPTH = 4
+
+Bit = tuple[str, int]  # a dim of the dot (b, m, n or k) and a bit of its index
+
+
+@dataclass(frozen=True)
+class DotLayouts:
+    """An atom and where everything lies.
+
+    `d`, `a` and `b` are layouts of the whole tiles ([b,] m, n; [b,] m, k; [b,] k, n). The highest register bits of `a` and `b` are
+    the k steps; `repeats` has for each atom of one step its first element in the step's A and B and in D; a lane
+    atom takes one element of each.
+    """
+
+    types: DotTypes
+    atom: MatrixAtom
+    recipe: Recipe
+    d: LinearLayout
+    a: LinearLayout
+    b: LinearLayout
+    steps: int
+    repeats: tuple[tuple[int, int, int], ...]
+
+    @cached_property
+    def a_step(self) -> LinearLayout:
+        """The layout of A's elements of one k step."""
+        return self._step(self.a)
+
+    @cached_property
+    def b_step(self) -> LinearLayout:
+        """The layout of B's elements of one k step."""
+        return self._step(self.b)
+
+    def a_offset(self, step: int) -> int:
+        """The flat index whose XOR takes the elements of `a_step` to those of a step."""
+        return self.a.element(step * self.a_step.registers, 0)
+
+    def b_offset(self, step: int) -> int:
+        """The flat index whose XOR takes the elements of `b_step` to those of a step."""
+        return self.b.element(step * self.b_step.registers, 0)
+
+    def _step(self, whole: LinearLayout) -> LinearLayout:
+        kept = len(whole.register) - log2(self.steps)
+        return LinearLayout(whole.shape, whole.register[:kept], whole.lane, whole.warp)
+
+
+class _Deal:
+    """The bits of every dim, handed out lowest first."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.left = {dim: list(range(log2(size))) for dim, size in sizes.items()}
+
+    def take(self, dim: str, count: int) -> list[Bit]:
+        """Up to `count` of the dim's bits that are left."""
+        taken, self.left[dim] = self.left[dim][:count], self.left[dim][count:]
+        return [(dim, bit) for bit in taken]
+
+    def rest(self, dim: str) -> list[Bit]:
+        """All that is left of a dim; nothing of one that there is not."""
+        return self.take(dim, len(self.left[dim])) if dim in self.left else []
+
+
+def _layout(
+    dims: str, sizes: dict[str, int], atom: LinearLayout, registers: Sequence[Bit], lanes: Sequence[Bit | None],
+    warps: Sequence[Bit | None],
+) -> LinearLayout:
+    """The layout of an operand with `dims`, slowest first: the atom's bits, and of the others those of its dims."""
+    stride: dict[str, int] = {}
+    total = 1
+    for dim in reversed(dims):
+        stride[dim] = total
+        total *= sizes[dim]
+
+    def basis(bit: Bit | None) -> int:
+        return stride[bit[0]] << bit[1] if bit and bit[0] in dims else 0
+
+    def inside(flat: int) -> int:
+        row, column = atom.coordinates(flat)
+        return row * stride[dims[-2]] + column * stride[dims[-1]]
+
+    return LinearLayout(
+        tuple(sizes[dim] for dim in dims),
+        (*map(inside, atom.register), *(basis(bit) for bit in registers if bit[0] in dims)),
+        (*map(inside, atom.lane), *map(basis, lanes)),
+        tuple(map(basis, warps)),
+    )
+
+
+def _finish(
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, repeats: Sequence[Bit], steps: Sequence[Bit],
+    lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
+) -> DotLayouts:
+    """The layouts for a complete deal of bits; `repeats` in the order in which atoms run, fastest first."""
+    batch = "b" if "b" in sizes else ""
+    d, a, b = (
+        _layout(batch + dims, sizes, layout, (*repeats, *steps), lanes, warps)
+        for dims, layout in (("mn", atom.d_layout), ("mk", atom.a_layout), ("kn", atom.b_layout))
+    )
+
+    def first(repeat: int, dims: str, size: int) -> int:
+        at = 0
+        for i, (dim, _) in enumerate(repeats):
+            if dim in dims:
+                at += size * (repeat >> i & 1)
+                size *= 2
+        return at
+
+    operands = (("bmk", atom.a_layout), ("bkn", atom.b_layout), ("bmn", atom.d_layout))
+    columns = ([first(r, dims, layout.registers) for r in range(1 << len(repeats))] for dims, layout in operands)
+    firsts = tuple(zip(*columns, strict=True))
+    return DotLayouts(types, atom, recipe, d, a, b, 1 << len(steps), firsts)
+
+
+def with_warps(
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chained: bool
+) -> DotLayouts:
+    """A matrix atom: warps over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
+    deal = _Deal(sizes)
+    for dim, size in (("m", atom.m), ("n", atom.n), ("k", atom.k)):
+        deal.take(dim, log2(size))
+    total = log2(machine.warps)
+    over_batch = deal.take("b", total) if "b" in sizes else []
+    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chained)
+    repeats = [*deal.take("n", len(deal.left["n"]) - n), *deal.take("m", len(deal.left["m"]) - m)]
+    warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
+    warps += [None] * (total - len(warps))
+    repeats += deal.rest("b")
+    return _finish(atom, recipe, sizes, types, repeats, deal.rest("k"), (), warps)
+
+
+def _grid(left: dict[str, int], sizes: dict[str, int], warps: int, chained: bool) -> tuple[int, int]:
+    """How many warp bits go along m and along n: all to m when chained, else so that a warp reads least of A and B."""
+    splits = [(m, n) for m in range(left["m"] + 1) for n in range(left["n"] + 1) if m + n <= warps]
+    most = max(m + n for m, n in splits)
+
+    def read(split: tuple[int, int]) -> int:
+        return (sizes["m"] >> split[0]) + (sizes["n"] >> split[1])
+
+    full = [split for split in splits if sum(split) == most]
+    return max(full) if chained else min(full, key=lambda split: (read(split), -split[0]))
+
+
+def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine: Machine) -> DotLayouts:
+    """The lane atom: a block of registers r x r in runs of 16 bytes, lanes between the runs, so that reads are wide and without
+    bank conflicts; warps in blocks on top."""
+    deal = _Deal(sizes)
+    lanes, warps = log2(machine.lanes), log2(machine.warps)
+    over_batch = deal.take("b", warps) if "b" in sizes else []
+    warps -= len(over_batch)
+    m_split, n_split = _lane_blocks(sizes, lanes, warps)
+    (m_run, m_lanes, m_rest), (n_run, n_lanes, n_rest) = (
+        [deal.take(dim, count) for count in (min(register, log2(LANE_DEPTH)), across, max(0, register - log2(LANE_DEPTH)))]
+        for dim, (register, across, _) in (("m", m_split), ("n", n_split))
+    )
+    over_lanes: list[Bit | None] = [*n_lanes, *m_lanes]
+    if "b" in sizes:
+        over_lanes += deal.take("b", lanes - len(over_lanes))
+    over_lanes += [None] * (lanes - len(over_lanes))
+    over_warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n")]
+    over_warps += [*[None] * (warps - len(over_warps)), *over_batch]
+    depth = deal.take("k", log2(LANE_DEPTH))
+    repeats = [*n_run, *n_rest, *depth, *m_run, *m_rest, *deal.rest("b")]
+    return _finish(atom, Recipe(atom.a, atom.b), sizes, types, repeats, deal.rest("k"), over_lanes, over_warps)
+
+
+_Split = tuple[int, int, int]  # the bits of a dim that registers, lanes and warps have
+
+
+def _lane_blocks(sizes: dict[str, int], lanes: int, warps: int) -> tuple[_Split, _Split]:
+    """How m and n are split: most threads busy, then the fewest elements of A and B read by a lane, by a wave, by the warps."""
+
+    def splits(bits: int) -> list[_Split]:
+        return [(bits - l - w, l, w) for l in range(min(bits, lanes) + 1) for w in range(min(bits - l, warps) + 1)]
+
+    def price(pair: tuple[_Split, _Split]) -> tuple[int, ...]:
+        (mr, ml, mw), (nr, nl, nw) = pair
+        idle_lanes, idle_warps = lanes - ml - nl, warps - mw - nw
+        wave = (1 << mr + ml) + (1 << nr + nl)
+        return idle_lanes + idle_warps, idle_lanes, (1 << mr) + (1 << nr), wave, (1 << mw) + (1 << nw), mr
+
+    pairs = [
+        (m, n) for m in splits(log2(sizes["m"])) for n in splits(log2(sizes["n"])) if m[1] + n[1] <= lanes and m[2] + n[2] <= warps
+    ]
+    return min(pairs, key=price)

@@ -1,0 +1,31 @@
+"""Lowering of what combines elements: reductions and matrix products."""
+
+from __future__ import annotations
+
+from tilefw.simt.lower import dot, reduce
+from tilefw.simt.lower.context import LoweringContext
+from tilefw.tile import types
+from tilefw.tile.dot_op import DotOp
+from tilefw.tile.reduce_op import ReduceOp
+
+
+def reduction(context: LoweringContext, op: ReduceOp) -> None:
+    """In the home of what is reduced; the results are its slice, or uniform scalars."""
+    layout = context.assignment.layouts.get(op)
+    if layout is None:  # nobody uses it
+        return
+    lowered = reduce.lower(context, op, [context.tiles[operand, layout] for operand in op.operands], layout)
+    for result, value in zip(op.results, lowered, strict=True):
+        context.put(result, layout.slice(op.axis)[0] if types.is_tile(result.type) else None, value)
+
+
+def product(context: LoweringContext, op: DotOp) -> None:
+    """In the layouts that its atom wants."""
+    if not context.layouts(op.result):
+        return
+    layouts = context.assignment.dots[op]
+    a, b = (context.steps.get(v) or context.tiles[v, l] for v, l in ((op.a, layouts.a), (op.b, layouts.b)))
+    context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts))
+
+
+HANDLERS = {ReduceOp: reduction, DotOp: product}

@@ -1,0 +1,92 @@
+"""LoweringContext: what the lowering of one function to lanes knows; handlers and the kit's other parts receive it.
+
+`builder` makes lane IR, `address` indices and addresses; `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile
+and a layout; `steps` reads an operand of a dot k step by k step. `views` has each shared buffer or slot by its tile-level value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.assign.assignment import Assignment
+from tilefw.simt.assign.buffers import shared_layouts
+from tilefw.simt.description import Machine
+from tilefw.simt.facts import Facts
+from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout.shared import SharedLayout
+from tilefw.simt.lower import exchange
+from tilefw.simt.lower.access import Addressing
+from tilefw.tile import types
+from tilefw.tile.base import string_attr
+
+
+@dataclass(frozen=True, slots=True)
+class SharedView:
+    """A buffer in shared memory, or a slot of a ring: its address (uniform i32), allocation, layout and ring position."""
+
+    address: SSAValue
+    buffer: int
+    layout: SharedLayout
+    slots: int = 0
+    phase: int = 0
+
+
+class LoweringContext:
+    """The state of one function's lowering."""
+
+    def __init__(self, function: FuncOp, machine: Machine) -> None:
+        self.function = function
+        self.machine = machine
+        self.pointer: Attribute = types.i64 if machine.chip.pointer_bits == 64 else types.i32
+        self.facts = Facts(function)
+        self.assignment = Assignment(function, machine, self.facts)
+        self.shared = shared_layouts(function, self.assignment, machine)
+        self.scalars: dict[SSAValue, SSAValue] = {}
+        self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
+        self.views: dict[SSAValue, SharedView] = {}
+        self.builder = LaneBuilder(Block(), function.location)
+        self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)
+
+    def element(self, type: Attribute) -> Attribute:
+        """The lane-level element type: pointers are integers."""
+        return self.pointer if types.is_pointer(type) else types.element_of(type)
+
+    def lane_type(self, value: SSAValue, layout: LinearLayout | None) -> Attribute:
+        """The type of a tile in a layout, or of a scalar."""
+        element = self.element(value.type)
+        return element if layout is None else lane.vector(layout.registers, element)
+
+    def layouts(self, value: SSAValue) -> list[LinearLayout | None]:
+        """The layouts that a value is computed in; a scalar's one is None."""
+        return list(self.assignment.made.get(value, ())) if types.is_tile(value.type) else [None]
+
+    def get(self, value: SSAValue, layout: LinearLayout | None) -> SSAValue:
+        """The lane value of a tile in a layout, or of a scalar."""
+        return self.tiles[value, layout] if layout is not None and types.is_tile(value.type) else self.scalars[value]
+
+    def put(self, value: SSAValue, layout: LinearLayout | None, lowered: SSAValue) -> None:
+        if layout is None:
+            self.scalars[value] = lowered
+        else:
+            self.tiles[value, layout] = lowered
+
+    def convert(self, value: SSAValue) -> None:
+        """Bring a tile that was just computed to the layouts that it is converted to."""
+        for source, target in self.assignment.conversions.get(value, ()):
+            plan = self.assignment.costs.plan(value, source, target)
+            found = self.tiles[value, source]
+            lowered = exchange.emit(self, found, plan, source, target)
+            if lowered is not found and isinstance(lowered.owner, Operation):
+                lowered.owner.attributes.setdefault("reason", string_attr(plan.reason))
+            self.put(value, target, lowered)
+
+    def numbered(self, cls: type[Operation], *details: int) -> SSAValue:
+        """A pure lane op without operands, made once."""
+        return self.builder.numbered((cls.name, *details), lambda: cls(*details))

@@ -1,0 +1,118 @@
+"""Lowers a dot to atoms: operands brought to the atom's types and parts, then one `lane.atom` a k step with all repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tilefw.api.dtypes import DTYPES
+from tilefw.simt import lane
+from tilefw.simt.description import Machine
+from tilefw.simt.lane.builder import LaneBuilder
+from tilefw.simt.layout.atoms import DotLayouts, DotTypes
+from tilefw.tile import types
+from tilefw.tile.base import dense_i64
+from tilefw.tile.dot_op import DotOp
+
+Operand = SSAValue | Callable[[int], SSAValue]
+"""An operand's lane value in its whole layout; or what gives its value of one k step, in the layout of a step. The second is
+asked step after step, right before the step's atom: reads that stand there never hold more than one step in registers."""
+
+
+class Context(Protocol):
+    """What of the lowering is needed."""
+
+    @property
+    def builder(self) -> LaneBuilder: ...
+
+    @property
+    def machine(self) -> Machine: ...
+
+
+_TF32_BITS = -(1 << 13)  # all but the 13 bits of f32's mantissa that tf32 has not
+_ELEMENTS: dict[str, Attribute] = {d.ir: types.ir_type(d) for d in DTYPES.values()}
+
+
+def types_of(op: DotOp) -> DotTypes:
+    """The element types of a dot and how it is to be computed."""
+    a, b, acc = (types.dtype_of(v.type).ir for v in (op.a, op.b, op.acc))
+    return DotTypes(a, b, acc, op.input_precision, op.unsigned)
+
+
+def shape_of(op: DotOp) -> tuple[int, ...]:
+    """[b,] m, n, k: what `atoms.choose` takes."""
+    batch, m, n, k = op.sizes
+    return (batch, m, n, k) if len(types.shape_of(op.a.type)) == 3 else (m, n, k)
+
+
+def lower(context: Context, a: Operand, b: Operand, acc: SSAValue, layouts: DotLayouts) -> SSAValue:
+    """a · b + acc as a lane value in `layouts.d`; `acc` is in that layout, `a` and `b` in theirs."""
+    builder = context.builder
+    result = acc.type
+    sums = lane.vector(layouts.d.registers, _ELEMENTS[layouts.atom.d])
+    acc = _cast(builder, acc, layouts.atom.d)
+    a_of, b_of = _steps(builder, a, layouts.steps), _steps(builder, b, layouts.steps)
+    for step in range(layouts.steps):
+        left, right = _parts(builder, a_of(step), layouts, "a"), _parts(builder, b_of(step), layouts, "b")
+        for i, j in layouts.recipe.products:
+            first = i == j == 0
+            acc = _atom(builder, layouts, left[i, first], right[j, first], acc, sums)
+    return _cast(builder, acc, types.dtype_of(result).ir)
+
+
+def _steps(builder: LaneBuilder, value: Operand, steps: int) -> Callable[[int], SSAValue]:
+    if not isinstance(value, SSAValue):
+        return value
+    size = types.shape_of(value.type)[0] // steps
+    return lambda step: builder.pick(value, range(step * size, (step + 1) * size))
+
+
+def _atom(builder: LaneBuilder, layouts: DotLayouts, a: SSAValue, b: SSAValue, acc: SSAValue, result: Attribute) -> SSAValue:
+    columns = zip(*layouts.repeats, strict=True)
+    firsts = {name: dense_i64(tuple(column)) for name, column in zip("abd", columns, strict=True)}
+    op = lane.AtomOp.create(
+        operands=[a, b, acc], result_types=[result], properties={"atom": StringAttr(layouts.atom.name), **firsts}
+    )
+    return builder.insert(op).results[0]
+
+
+def _cast(builder: LaneBuilder, value: SSAValue, to: str, unsigned: bool = False, rounding: str | None = None) -> SSAValue:
+    source, target = types.dtype_of(value.type), types.dtype_of(_ELEMENTS[to])
+    if source == target:
+        return value
+    row = "castf" if source.is_float else "extu" if unsigned else "exts"
+    return builder.op(row, value, result=_ELEMENTS[to], rounding=rounding)
+
+
+def _parts(builder: LaneBuilder, value: SSAValue, layouts: DotLayouts, side: str) -> dict[tuple[int, bool], SSAValue]:
+    """An operand's parts in the atom's type, by their number and whether all factors of the product are parts 0.
+
+    Parts are cut toward zero, so that no part is larger than what it is taken from: rounding would send the largest f32 to
+    infinity. Infinities and NaNs count in the product of parts 0 alone: elsewhere they would meet parts that are 0, and
+    infinity times 0 is NaN. What they leave is NaN, by which they are known.
+    """
+    to = layouts.atom.a if side == "a" else layouts.atom.b
+    last = max(i for pair in layouts.recipe.products for i in pair)
+    if not last:
+        return {(0, True): _cast(builder, value, to, layouts.types.unsigned)}
+    whole = _cut(builder, value, to)
+    first = _cast(builder, whole, "f32")
+    rest = builder.op("subf", value, first)
+    finite, zero = builder.op("eqf", rest, rest), builder.constant(0.0, value.type)
+    rest = builder.op("select", finite, rest, zero)
+    parts = {(0, True): whole, (0, False): _cast(builder, builder.op("select", finite, first, zero), to, rounding="rtz")}
+    for i in range(1, last):
+        parts[i, False] = _cut(builder, rest, to)
+        rest = builder.op("subf", rest, _cast(builder, parts[i, False], "f32"))
+    return {**parts, (last, False): _cast(builder, rest, to, rounding="rtz")}
+
+
+def _cut(builder: LaneBuilder, value: SSAValue, to: str) -> SSAValue:
+    """f32 cut toward zero to bf16, or to the 10 bits of mantissa that tf32 has."""
+    if to != "f32":
+        return _cast(builder, value, to, rounding="rtz")
+    bits = builder.op("bitcast", value, result=types.i32)
+    return builder.op("bitcast", builder.op("andi", bits, builder.constant(_TF32_BITS, bits.type)), result=types.f32)

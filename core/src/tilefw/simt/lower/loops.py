@@ -1,0 +1,110 @@
+"""Lowering of loops and branches: carried tiles become one lane value for each layout that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower.context import LoweringContext
+
+Body = Callable[[Block], None]
+_Placed = tuple[SSAValue, LinearLayout | None]
+
+
+class Loops:
+    """Lowers control flow; `body` lowers the ops of a block."""
+
+    def __init__(self, context: LoweringContext, body: Body) -> None:
+        self.context = context
+        self.body = body
+
+    def lower(self, op: Operation) -> bool:
+        """Whether the op is control flow; if so, it is lowered."""
+        handler = _CONTROL.get(type(op))
+        if handler is not None:
+            handler(self, op)
+        return handler is not None
+
+    def _placed(self, values: list[SSAValue]) -> list[_Placed]:
+        """Each value in each of its layouts."""
+        return [(v, layout) for v in values for layout in self.context.layouts(v)]
+
+    def _given(self, values: list[SSAValue], like: list[SSAValue]) -> list[SSAValue]:
+        """The lane values of `values` in the layouts of `like`; a carried value nobody wants has none."""
+        return [self.context.get(v, l) for v, a in zip(values, like, strict=True) for l in self.context.layouts(a)]
+
+    def _region(self, block: Block, heads: list[SSAValue], first: list[Attribute], loop: bool) -> Region:
+        """A region whose block takes `first` and then `heads`, in their layouts, as arguments."""
+        context = self.context
+        placed = self._placed(heads)
+        new = Block(arg_types=[*first, *(context.lane_type(v, l) for v, l in placed)])
+        outer = context.builder.enter(new, loop)
+        for argument, (value, layout) in zip(new.args[len(first) :], placed, strict=True):
+            context.put(value, layout, argument)
+        if first:
+            context.scalars[block.args[0]] = new.args[0]
+        for value in heads:
+            context.convert(value)
+        self.body(block)
+        context.builder.leave(outer)
+        return Region(new)
+
+    def _for(self, op: ForOp) -> None:
+        carried = list(op.body.block.args[1:])
+        inits = self._given(list(op.iter_args), carried)
+        bounds = [self.context.scalars[v] for v in (op.lb, op.ub, op.step)]
+        body = self._region(op.body.block, carried, [op.body.block.args[0].type], True)
+        self._results(op, carried, [*bounds, *inits], [body])
+
+    def _if(self, op: IfOp) -> None:
+        condition = self.context.scalars[op.cond]
+        regions = [self._region(r.block, [], [], False) if r.blocks else Region() for r in (op.true_region, op.false_region)]
+        self._results(op, list(op.results), [condition], regions)
+
+    def _while(self, op: WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        inits = self._given(list(op.arguments), list(before.args))
+        regions = [self._region(before, list(before.args), [], True), self._region(after, list(after.args), [], True)]
+        self._results(op, list(after.args), inits, regions)
+
+    def _results(self, op: Operation, like: list[SSAValue], operands: list[SSAValue], regions: list[Region]) -> None:
+        """The rebuilt op, whose results have the layouts of `like`."""
+        context = self.context
+        outs = [(r, l) for r, a in zip(op.results, like, strict=True) for l in context.layouts(a)]
+        context.builder.location = op.location
+        new = type(op).create(
+            operands=operands, result_types=[context.lane_type(v, l) for v, l in outs],
+            properties=dict(op.properties), regions=regions,
+        )
+        context.builder.insert(new)
+        for (value, layout), result in zip(outs, new.results, strict=True):
+            context.put(value, layout, result)
+
+    def _yield(self, op: YieldOp) -> None:
+        parent = op.parent_op()
+        assert parent is not None
+        like: list[SSAValue] = list(parent.results)
+        if isinstance(parent, ForOp):
+            like = list(parent.body.block.args[1:])
+        elif isinstance(parent, WhileOp):
+            like = list(parent.before_region.block.args)
+        self.context.builder.insert(YieldOp(*self._given(list(op.operands), like)))
+
+    def _condition(self, op: ConditionOp) -> None:
+        parent = op.parent_op()
+        assert isinstance(parent, WhileOp)
+        values = self._given(list(op.args), list(parent.after_region.block.args))
+        self.context.builder.insert(ConditionOp(self.context.scalars[op.condition], *values))
+
+    def _return(self, op: ReturnOp) -> None:
+        self.context.builder.insert(ReturnOp())
+
+
+_CONTROL: dict[type[Operation], Callable[[Loops, Operation], None]] = {
+    ForOp: Loops._for, IfOp: Loops._if, WhileOp: Loops._while, YieldOp: Loops._yield, ConditionOp: Loops._condition,  # type: ignore[dict-item]
+    ReturnOp: Loops._return,  # type: ignore[dict-item]
+}

@@ -1,0 +1,123 @@
+"""Lowering of loads and stores of global memory, and of the barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.assign.accesses import PointerOp, first_elements
+from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.lower.access import Placed
+from tilefw.simt.lower.context import LoweringContext
+from tilefw.tile import ops, types
+
+_THROUGH = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
+_HINTS = ("cache", "eviction", "volatile")
+
+
+def load(context: LoweringContext, op: ops.LoadOp) -> None:
+    """In each layout anew; a scalar load is one uniform read."""
+    for layout in context.layouts(op.results[0]):
+        if layout is None:
+            mask = None if op.mask is None else context.scalars[op.mask]
+            placed = Placed(_scalar_address(context, op), mask, 1, range(1), [0])
+        else:
+            placed = computed(context, op, layout)
+        other = None if op.other is None else context.get(op.other, layout)
+        context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.pointer))
+
+
+def load_block(context: LoweringContext, op: ops.LoadBlockOp) -> None:
+    """In each layout anew."""
+    for layout in context.layouts(op.results[0]):
+        assert layout is not None
+        other = None if op.other is None else context.get(op.other, layout)
+        placed = context.address.block(op, layout)
+        context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.base))
+
+
+def store(context: LoweringContext, op: ops.StoreOp) -> None:
+    """One of the threads that hold an element stores it."""
+    if types.is_tile(op.value.type):
+        layout = context.assignment.layouts[op]
+        placed, value = computed(context, op, layout), context.get(op.value, layout)
+    else:
+        builder, machine = context.builder, context.machine
+        layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.warps))
+        mask = None if op.mask is None else builder.splat(context.scalars[op.mask], 1)
+        placed = Placed(builder.splat(_scalar_address(context, op), 1), mask, 1, range(1), [0])
+        value = builder.splat(context.scalars[op.value], 1)
+    _store(context, op, layout, placed, value, op.pointer)
+
+
+def store_block(context: LoweringContext, op: ops.StoreBlockOp) -> None:
+    """One of the threads that hold an element stores it."""
+    layout = context.assignment.layouts[op]
+    _store(context, op, layout, context.address.block(op, layout), context.get(op.value, layout), op.base)
+
+
+def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
+    """The workgroup's."""
+    context.builder.insert(lane.BarrierOp.create())
+
+
+def computed(context: LoweringContext, op: PointerOp, layout: LinearLayout) -> Placed:
+    """The accesses of a tile access with an address for each."""
+    firsts = first_elements(layout, context.assignment.accesses.access_width(op, layout))
+    offsets, mask = (None if v is None else context.get(v, firsts) for v in (op.offsets, op.mask))
+    return context.address.computed(op, layout, context.get(op.pointer, firsts), offsets, mask)
+
+
+def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> SSAValue:
+    pointer = context.scalars[op.pointer]
+    if op.offsets is None:
+        return pointer
+    size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
+    return context.builder.op("addi", pointer, context.address.scaled(context.scalars[op.offsets], size))
+
+
+def _load(
+    context: LoweringContext, op: Any, layout: LinearLayout | None, placed: Placed, other: SSAValue | None, base: SSAValue
+) -> SSAValue:
+    parts = {"address": placed.address, "mask": placed.mask, "other": other}
+    type = context.lane_type(op.results[0], layout)
+    return _access(context, lane.LoadOp, op, parts, placed, base, [type]).results[0]
+
+
+def _store(context: LoweringContext, op: Any, layout: LinearLayout, placed: Placed, value: SSAValue, base: SSAValue) -> None:
+    mask = context.address.both(placed.mask, context.address.only_copy(layout))
+    _access(context, lane.StoreOp, op, {"address": placed.address, "value": value, "mask": mask}, placed, base, [])
+
+
+def _access(
+    context: LoweringContext, cls: type[Operation], op: Any, parts: dict[str, SSAValue | None], placed: Placed, base: SSAValue,
+    results: list[Attribute],
+) -> Operation:
+    present = {k: v for k, v in parts.items() if v is not None}
+    properties = lane.access_properties(",".join(present), placed.width, placed.slots, placed.immediates, argument_of(base))
+    properties.update(hints(op))
+    return context.builder.insert(cls.create(operands=list(present.values()), result_types=results, properties=properties))
+
+
+def hints(op: Operation) -> dict[str, Attribute]:
+    """The cache hints of a tile access, as a lane access has them."""
+    return {word: op.properties[word] for word in _HINTS if word in op.properties}
+
+
+def argument_of(base: SSAValue) -> int:
+    """The index of the kernel argument that an address comes from; -1 when it is not one argument."""
+    while True:
+        if isinstance(base, BlockArgument):
+            return base.index if isinstance(base.block.parent_op(), FuncOp) else -1
+        if isinstance(base.owner, _THROUGH):
+            base = base.owner.operands[0]
+            continue
+        return -1
+
+
+HANDLERS = {
+    ops.LoadOp: load, ops.StoreOp: store, ops.LoadBlockOp: load_block, ops.StoreBlockOp: store_block, ops.BarrierOp: barrier,
+}

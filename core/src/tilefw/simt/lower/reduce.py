@@ -1,0 +1,221 @@
+"""Lowering of `tile.reduce`: within a lane's registers, then between lanes by shuffles, then through shared memory.
+
+Two places (register, lane, warp) hold elements that are combined into one when they differ along the axis only: when the
+layout without the axis sends their difference to zero. A basis of those differences, less what only leads to copies, are the
+*directions*; combining along each of them once combines all. Where a direction ends (its highest bit) says how: a register bit
+costs an instruction an element, a lane bit a shuffle as well, a warp bit a trip through shared memory, which then serves
+several directions at once. After it every place holds the result of its element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.lane.registers import bits_of, type_name
+from tilefw.simt.layout import LinearLayout, f2, log2, swizzle
+from tilefw.simt.lower import shared_access
+from tilefw.tile import types
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.ops import ConstantOp
+from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
+
+# One trip through shared memory combines up to 2^5 parts: all warps of the largest workgroup, or the lanes of a chip without
+# shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.
+_ROUND = 5
+_ACCUMULATORS = 4  # chains of combinations side by side: a chunk of selection, and enough to hide an instruction's latency
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A difference between places as masks of register, lane and warp bits; `pivot` is its highest bit over all three."""
+
+    register: int
+    lane: int
+    warp: int
+    pivot: int
+
+    @property
+    def local(self) -> bool:
+        """Whether it stays within a lane."""
+        return not self.lane and not self.warp
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """The directions of a reduction, those within a lane first, then those within a warp.
+
+    `parts` says, for the bits of a place (register, lane and warp bits in this order) that are an own way along the axis, along
+    which directions they lead, as a mask. A place is on the far side of the directions that its bits lead along.
+    """
+
+    found: tuple[Direction, ...]
+    parts: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=1024)
+def directions(layout: LinearLayout, axis: int) -> Directions:
+    """Along which differences a reduction over `axis` combines."""
+    bases = layout.register + layout.lane + layout.warp
+    image = f2.Span()
+    found: list[Direction] = []
+    parts: list[tuple[int, int]] = []
+    first_lane, first_warp = len(layout.register), len(layout.register) + len(layout.lane)
+    # Each of these vectors has a bit that no other has: its highest.
+    for vector in f2.kernel([_without(layout, b, axis) for b in bases]):
+        along = f2.apply(bases, vector)
+        pivot = vector.bit_length() - 1
+        led = image.solve(along)
+        if led is None:
+            led = 1 << len(found)
+            image.add(along)
+            register = vector & ((1 << first_lane) - 1)
+            lanes = vector >> first_lane & ((1 << len(layout.lane)) - 1)
+            found.append(Direction(register, lanes, vector >> first_warp, pivot))
+        parts.append((pivot, led))
+    return Directions(tuple(found), tuple(parts))
+
+
+def _without(layout: LinearLayout, basis: int, axis: int) -> int:
+    """A basis vector in the flat index of the tile without the axis."""
+    flat = 0
+    for d, (size, c) in enumerate(zip(layout.shape, layout.coordinates(basis), strict=True)):
+        if d != axis:
+            flat = flat << log2(size) | c
+    return flat
+
+
+def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: LinearLayout) -> list[SSAValue]:
+    """The reduction of tiles that stand in `layout`: its results in the slice that `layout.slice(op.axis)` gives, or as scalars."""
+    work = _Reduction(context, op, list(operands), layout)
+    found = directions(layout, op.axis).found
+    work.in_registers([d for d in found if d.local])
+    shuffled = [d for d in found if d.lane and not d.warp] if context.machine.chip.shuffles else []
+    for direction in shuffled:
+        work.between_lanes(direction)
+    rest = [d for d in found if not d.local and d not in shuffled]
+    for first in range(0, len(rest), _ROUND):
+        work.through_shared(rest[first : first + _ROUND], len(rest[first + _ROUND :]))
+    return work.results()
+
+
+class _Reduction:
+    """`values` hold the elements of `registers`, ascending; `dropped` are the register directions combined already."""
+
+    def __init__(self, context: Any, op: ReduceOp, values: list[SSAValue], layout: LinearLayout) -> None:
+        self.context = context
+        self.builder = context.builder
+        self.op = op
+        self.values = values
+        self.layout = layout
+        self.target, _ = layout.slice(op.axis)
+        self.registers = list(range(layout.registers))
+        self.dropped: list[Direction] = []
+
+    def combine(self, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
+        """The combine function on vectors, element by element."""
+        block = self.op.combine
+        n = types.shape_of(left[0].type)[0]
+        made: dict[SSAValue, SSAValue] = dict(zip(block.args, (*left, *right), strict=True))
+        for op in block.ops:
+            if isinstance(op, ReduceReturnOp):
+                return [made[v] for v in op.operands]
+            if isinstance(op, ConstantOp):
+                made[op.result] = self.builder.constant(op.value, lane.vector(n, op.result.type))
+                continue
+            assert isinstance(op, ElementwiseOp)
+            result = op.result.type if op.row.is_cast else None
+            rounding = None if op.rounding == "rtne" else op.rounding
+            made[op.result] = self.builder.op(op.row.name, *(made[v] for v in op.operands), result=result, rounding=rounding)
+        raise AssertionError("a combine function ends in tile.reduce_return")
+
+    def pick(self, registers: Sequence[int]) -> list[SSAValue]:
+        """The values of these registers, in this order."""
+        at = {r: i for i, r in enumerate(self.registers)}
+        return [self.builder.pick(v, [at[r] for r in registers]) for v in self.values]
+
+    def in_registers(self, found: Sequence[Direction]) -> None:
+        """A few accumulators run over the lane's elements, then are combined with each other.
+
+        Runs, not a tree over halves: a product of each element then goes into its sum at once, and few registers are alive.
+        """
+        pivots = sum(1 << d.pivot for d in found)
+        kept = [r for r in self.registers if not r & pivots]
+        side = 0
+        while side < len(found) and len(kept) << side < _ACCUMULATORS:
+            side += 1
+        side_by_side, runs = list(found[:side]), found[side:]
+        first = sorted(r ^ offset for r in kept for offset in f2.table([d.register for d in side_by_side]))
+        totals: list[SSAValue] | None = None
+        for offset in f2.table([d.register for d in runs]):
+            part = self.pick([r ^ offset for r in first])
+            totals = part if totals is None else self.combine(totals, part)
+        assert totals is not None
+        self.values, self.registers = totals, first
+        while side_by_side:
+            direction = side_by_side.pop()
+            low = [r for r in self.registers if not r >> direction.pivot & 1]
+            self.values = self.combine(self.pick(low), self.pick([r ^ direction.register for r in low]))
+            self.registers = low
+        self.dropped = list(found)
+
+    def between_lanes(self, direction: Direction) -> None:
+        """Every lane combines with its partner's element of the same place."""
+        offset = direction.register
+        for done in self.dropped:  # registers that are gone hold what the one that is left holds
+            if offset >> done.pivot & 1:
+                offset ^= done.register
+        parts = self.pick([r ^ offset for r in self.registers])
+        self.values = self.combine(self.values, [self._shuffled(part, direction.lane) for part in parts])
+
+    def _shuffled(self, value: SSAValue, distance: int) -> SSAValue:
+        if not types.is_bool(value.type):
+            return self.builder.shuffle(value, "xor", distance)
+        wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
+        return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
+
+    def through_shared(self, found: Sequence[Direction], later: int) -> None:
+        """Every part is written at (element, part), and each thread reads all parts of its elements.
+
+        Places that differ along one of the `later` directions, which another trip combines, keep parts of their own.
+        """
+        shift, width = len(found), len(found) + later
+        whole = directions(self.layout, self.op.axis)
+        first_bit = whole.found.index(found[0])
+        part = {bit: led >> first_bit & ((1 << width) - 1) for bit, led in whole.parts}
+        parts = tuple(1 << i for i in range(shift))
+        target, first = self.target, len(self.layout.register)
+        shape = (*target.shape, 1 << width)
+        register, lanes, warps = (tuple(b << width for b in bases) for bases in (target.register, target.lane, target.warp))
+
+        def told(bases: Sequence[int], start: int, kept: int) -> tuple[int, ...]:
+            return tuple(b | part.get(start + i, 0) & kept for i, b in enumerate(bases))
+
+        threads = ((lanes, first), (warps, first + len(lanes)))
+        written = LinearLayout(shape, register, *(told(bases, start, -1) for bases, start in threads))
+        read = LinearLayout(shape, parts + register, *(told(bases, start, -1 << shift) for bases, start in threads))
+        gathered = [self._exchanged(value, written, read) for value in self.values]
+        chunks = [[self.builder.pick(g, range(p, read.registers, 1 << shift)) for g in gathered] for p in range(1 << shift)]
+        self.values = chunks[0]
+        for chunk in chunks[1:]:
+            self.values = self.combine(self.values, chunk)
+
+    def _exchanged(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> SSAValue:
+        element = types.element_of(value.type)
+        bits = max(8, bits_of(type_name(value.type)))
+        layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
+        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a reduction over axis {self.op.axis}")
+        address = buffer.results[0]
+        shared_access.write(self.context, address, layout, written, value, buffer=buffer.id)
+        return shared_access.read(self.context, address, layout, read, element, buffer=buffer.id)
+
+    def results(self) -> list[SSAValue]:
+        """The values in the registers of the layout's slice, which keeps the register bits that no direction ends in, in order."""
+        if self.target.shape:
+            return self.values
+        return [self.builder.uniform(v) for v in self.values]

@@ -1,0 +1,74 @@
+"""Lowering of ops that only move elements: the operand's layout is chosen so that the result is its registers, picked."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.assign.costs import element_bits
+from tilefw.simt.assign.transfer import joined_half, pull
+from tilefw.simt.layout import LinearLayout, convert
+from tilefw.simt.lower import exchange
+from tilefw.simt.lower.context import LoweringContext
+from tilefw.tile import ops, types
+from tilefw.tile.shape_ops import FlipOp, JoinOp, SplitOp
+
+
+def shape(context: LoweringContext, op: Operation) -> None:
+    """Expand, broadcast, transpose, reshape; a scalar that becomes a tile of one element, or the reverse."""
+    result, source = op.results[0], op.operands[0]
+    for layout in context.layouts(result):
+        pulled = None if layout is None else pull(op, layout)
+        if pulled is not None:
+            lowered = context.builder.pick(context.tiles[source, pulled[0]], pulled[1])
+        elif layout is None:
+            lowered = context.builder.uniform(context.tiles[source, context.assignment.layouts[op]])
+        else:
+            lowered = context.builder.splat(context.scalars[source], layout.registers)
+        context.put(result, layout, lowered)
+
+
+def join(context: LoweringContext, op: JoinOp) -> None:
+    """Registers of both, picked; where it depends on the thread which operand an element is of, chosen by the thread."""
+    for layout in context.layouts(op.result):
+        assert layout is not None
+        context.put(op.result, layout, _joined(context, op, layout))
+
+
+def _joined(context: LoweringContext, op: JoinOp, layout: LinearLayout) -> SSAValue:
+    builder = context.builder
+    half, source = layout.slice(len(layout.shape) - 1)
+    assert half == joined_half(layout)
+    both = builder.join([context.tiles[operand, half] for operand in op.operands])
+    odd = [element & 1 for element in layout.elements]
+    here = builder.pick(both, [s + half.registers * o for s, o in zip(source, odd, strict=True)])
+    part = context.address.thread_part([basis & 1 for basis in layout.thread])
+    if part is None:
+        return here
+    there = builder.pick(both, [s + half.registers * (1 - o) for s, o in zip(source, odd, strict=True)])
+    swapped = builder.op("nei", part, builder.constant(0, lane.vector(1, types.i32)))
+    return builder.op("select", builder.splat(swapped, layout.registers), there, here)
+
+
+def split(context: LoweringContext, op: SplitOp) -> None:
+    """Both elements of each pair stand in one lane."""
+    for layout in context.layouts(op.results[0]):
+        assert layout is not None
+        source, halves = layout.before_split()
+        for result, registers in zip(op.results, halves, strict=True):
+            context.put(result, layout, context.builder.pick(context.tiles[op.operands[0], source], registers))
+
+
+def flip(context: LoweringContext, op: FlipOp) -> None:
+    """An exchange with the element at the index XOR a constant."""
+    for layout in context.layouts(op.result):
+        assert layout is not None
+        bits = element_bits(op.result, context.machine.chip.pointer_bits)
+        plan = convert.plan(layout, layout, bits, context.machine.chip, layout.flipped(op.axis))
+        context.put(op.result, layout, exchange.emit(context, context.tiles[op.operands[0], layout], plan, layout, layout))
+
+
+HANDLERS = {
+    ops.ExpandDimsOp: shape, ops.BroadcastOp: shape, ops.TransOp: shape, ops.ReshapeOp: shape,
+    JoinOp: join, SplitOp: split, FlipOp: flip,
+}

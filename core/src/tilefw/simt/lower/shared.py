@@ -1,0 +1,127 @@
+"""Lowering of shared buffers: allocations, slots of rings, asynchronous copies, reads and writes in the layouts assigned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import Attribute
+from xdsl.ir import SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.assign.stepwise import dot_of, steps_of
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower import shared_access
+from tilefw.simt.lower.access import Placed
+from tilefw.simt.lower.context import LoweringContext, SharedView
+from tilefw.simt.lower.memory import argument_of, computed, hints
+from tilefw.simt.places import place_of
+from tilefw.tile import types
+from tilefw.tile.base import dense_i64, integer_attr, string_attr
+from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp
+from tilefw.tile.shared_type import SharedType
+
+
+def allocate(context: LoweringContext, op: AllocSharedOp) -> None:
+    """One allocation for all slots of a ring, aligned to all banks."""
+    type, chip = op.type, context.machine.chip
+    size = _slot_bytes(type) * max(1, type.slots)
+    place = place_of(op)
+    label = f"{op.results[0].name_hint or 'shared buffer'}{f' (line {place.line})' if place else ''}"
+    alloc = context.builder.alloc(size, min(_slot_bytes(type), chip.banks * chip.bank_bytes), label)
+    context.views[op.results[0]] = SharedView(alloc.results[0], alloc.id, context.shared[op.results[0]], type.slots)
+
+
+def slot(context: LoweringContext, op: SlotOp) -> None:
+    """The ring's address and index times the bytes of a slot, uniform."""
+    builder, ring = context.builder, context.views[op.ring]
+    size = _slot_bytes(op.ring.type)  # type: ignore[arg-type]
+    offset = builder.op("muli", context.scalars[op.index], builder.constant(size, types.i32))
+    # Without a promised phase the slot may be any: then no slots are told, and barriers take the whole ring for one.
+    slots, phase = (0, 0) if op.phase is None else (ring.slots, op.phase)
+    context.views[op.results[0]] = replace(ring, address=builder.op("addi", ring.address, offset), slots=slots, phase=phase)
+
+
+def read(context: LoweringContext, op: LoadSharedOp) -> None:
+    """In each layout that is wanted; what a dot can read for itself, step by step, is left to it."""
+    dot = dot_of(op)
+    if dot is not None:
+        steps = steps_of(op, dot, context.assignment.dots[dot])
+        context.steps[op.results[0]] = lambda step: _read(context, op, steps.layout, steps.offsets[step])
+        return
+    for layout in context.layouts(op.results[0]):
+        assert layout is not None
+        context.put(op.results[0], layout, _read(context, op, layout))
+
+
+def _read(context: LoweringContext, op: LoadSharedOp, layout: LinearLayout, flip: int = 0) -> SSAValue:
+    view, here = context.views[op.view], context.builder.location
+    context.builder.location = op.location
+    value = shared_access.read(
+        context, view.address, view.layout, layout, context.element(op.results[0].type),
+        buffer=view.buffer, phase=view.phase, ring=view.slots, flip=flip,
+    )
+    context.builder.location = here
+    return value
+
+
+def write(context: LoweringContext, op: StoreSharedOp) -> None:
+    """From the home of the value."""
+    view, layout = context.views[op.view], context.assignment.layouts[op]
+    shared_access.write(
+        context, view.address, view.layout, layout, context.get(op.value, layout),
+        buffer=view.buffer, phase=view.phase, ring=view.slots,
+    )
+
+
+def copy_block(context: LoweringContext, op: CopyBlockOp) -> None:
+    """A block, straight to its place in the buffer."""
+    layout = context.assignment.layouts[op]
+    _copy(context, op, layout, context.address.block(op, layout), op.base)
+
+
+def copy(context: LoweringContext, op: CopyOp) -> None:
+    """Elements at computed addresses."""
+    layout = context.assignment.layouts[op]
+    _copy(context, op, layout, computed(context, op, layout), op.pointer)
+
+
+def _copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayout, source: Placed, base: SSAValue) -> None:
+    builder, view = context.builder, context.views[op.view]
+    bits = shared_access.storage_bits(op.view.type.element)  # type: ignore[attr-defined]
+    address, slots, immediates = shared_access.copy_addresses(context, view.address, view.layout, layout, source.width, bits)
+    # A masked-off copy writes zeros, so threads that hold copies of others are kept out by the condition, not by the mask.
+    when = None if op.when is None else builder.splat(context.scalars[op.when], 1)
+    when = context.address.both(when, context.address.only_copy(layout))
+    parts = {"address": address, "source": source.address, "mask": source.mask, "when": when}
+    present = {name: value for name, value in parts.items() if value is not None}
+    properties: dict[str, Attribute] = {
+        "parts": string_attr(",".join(present)), "bytes": integer_attr(source.width * bits // 8),
+        "slots": dense_i64(tuple(slots)), "immediates": dense_i64(tuple(immediates)),
+        "source_slots": dense_i64(tuple(source.slots)), "source_immediates": dense_i64(tuple(source.immediates)),
+        "argument": integer_attr(argument_of(base)), **lane.shared_properties(view.buffer, view.slots, view.phase), **hints(op),
+    }
+    builder.insert(lane.CopyAsyncOp.create(operands=list(present.values()), properties=properties))
+
+
+def commit(context: LoweringContext, op: CommitOp) -> None:
+    """A group of copies ends."""
+    context.builder.insert(lane.CommitOp.create())
+
+
+def wait(context: LoweringContext, op: WaitOp) -> None:
+    """Groups land; the barrier that shows them to other threads is the barrier pass's business."""
+    context.builder.insert(lane.WaitOp.create(properties={"pending": integer_attr(op.pending)}))
+
+
+def _slot_bytes(type: SharedType) -> int:
+    size = shared_access.storage_bits(type.element) // 8
+    for extent in type.shape:
+        size *= extent
+    return size
+
+
+HANDLERS = {
+    AllocSharedOp: allocate, SlotOp: slot, LoadSharedOp: read, StoreSharedOp: write, CopyBlockOp: copy_block, CopyOp: copy,
+    CommitOp: commit, WaitOp: wait,
+}

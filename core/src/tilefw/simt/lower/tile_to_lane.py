@@ -1,0 +1,107 @@
+"""Tile IR to lane IR: one walk that rebuilds each function with every tile as vectors in its assigned layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.simt import notes
+from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.lower import compute, memory, shape, shared, values
+from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.loops import Loops
+from tilefw.simt.places import place_of
+from tilefw.tile import types
+from tilefw.tile.base import integer_attr
+from tilefw.tile.elementwise import ElementwiseOp
+
+_HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
+    **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
+}
+
+
+@dataclass(frozen=True)
+class TileToLane(ModulePass):
+    """The lowering for `machine`; as text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts."""
+
+    machine: Machine
+    name = "tile-to-lane"
+
+    @classmethod
+    def from_pass_spec(cls, spec: ArgSpec) -> TileToLane:
+        """The pass of a textual pipeline; raises ValueError for options that a plain chip does not have."""
+        given = dict(spec.normalize_parameter_names().parameters)
+        facts = {name: _number(given.pop(name, (default,)), name) for name, default in _PLAIN.items()}
+        if given:
+            raise ValueError(f"tile-to-lane has no option {', '.join(sorted(given))}; it has {', '.join(_PLAIN)}")
+        warps = facts.pop("warps")
+        shuffles, copies = bool(facts.pop("shuffles")), (4, 8, 16) if facts.pop("copies") else ()
+        return cls(Machine(ChipDescription("plain", shuffles=shuffles, copy_bytes=copies, **facts), warps))  # type: ignore[arg-type]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
+            lowered = lowered_function(function, self.machine)
+            op.body.block.insert_op_before(lowered, function)
+            function.detach()
+            function.erase()
+
+
+# The options of the textual form, with their defaults: `ChipDescription`'s, and the warps of the launch.
+_PLAIN = {"lanes": 32, "warps": 4, "access_bytes": 16, "pointer_bits": 64, "shared_bytes": 49152, "shuffles": 1, "copies": 0}
+
+
+def _number(values: Sequence[object], name: str) -> int:
+    if len(values) != 1 or not isinstance(values[0], int):
+        raise ValueError(f"the option {name} of tile-to-lane is one integer")
+    return values[0]
+
+
+def lowered_function(function: FuncOp, machine: Machine) -> FuncOp:
+    """The function rebuilt in lane IR; the old one is left as it is."""
+    context = LoweringContext(function, machine)
+    old = function.body.block
+    block = Block(arg_types=[a.type for a in old.args])
+    context.builder.block = block
+    for a, b in zip(old.args, block.args, strict=True):
+        b.name_hint = a.name_hint
+        context.scalars[a] = context.builder.op("ptr_to_int", b, result=context.pointer) if types.is_pointer(a.type) else b
+    _Lowering(context).body(old)
+    attributes = {
+        **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.warps": integer_attr(machine.warps),
+        **notes.of_dots(context.assignment.dots.items(), machine.chip),
+    }
+    result = FuncOp.create(properties=dict(function.properties), attributes=attributes, regions=[Region(block)])
+    result.location = function.location
+    return result
+
+
+class _Lowering:
+    """The walk."""
+
+    def __init__(self, context: LoweringContext) -> None:
+        self.context = context
+        self.loops = Loops(context, self.body)
+
+    def body(self, block: Block) -> None:
+        for op in block.ops:
+            self.context.builder.location = op.location
+            self._op(op)
+            for result in op.results:
+                self.context.convert(result)
+
+    def _op(self, op: Operation) -> None:
+        if isinstance(op, ElementwiseOp):
+            values.elementwise(self.context, op)
+        elif (handler := _HANDLERS.get(type(op))) is not None:
+            handler(self.context, op)
+        elif not self.loops.lower(op):
+            raise UnsupportedError(f"{op.name} has no lowering to lanes", code="TFW0612", place=place_of(op))

@@ -1,0 +1,158 @@
+"""Loads of one loop that are issued early: the prologue, the loop's own issue, and where the body finds the values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from xdsl.ir import SSAValue
+
+from tilefw.simt.pipeline.emit import Emitter, always
+from tilefw.simt.pipeline.fill import filled
+from tilefw.simt.pipeline.frame import LoopFrame
+from tilefw.simt.pipeline.issue import Values, copy, guarded
+from tilefw.simt.pipeline.plan import Chain
+from tilefw.simt.pipeline.slice import Load
+from tilefw.tile import types
+from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, WaitOp, shared
+
+
+class Ahead(ABC):
+    """A chain of levels, each with a state: the carried values that its slice needs, by index, at what it issues next."""
+
+    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+        self.frame = frame
+        self.chain = chain
+        self.states = [{index: frame.loop.iter_args[index] for index in level.slice.carried} for level in chain.levels]
+        self.loaded: list[dict[Load, SSAValue]] = [{} for _ in chain.levels]  # what addresses are computed from
+
+    @abstractmethod
+    def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
+        """Issue the loads on other operands: for an iteration before the loop, or (None) for the one ahead of the loop's."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Add to the top of the loop what comes before all else."""
+
+    @abstractmethod
+    def use(self) -> None:
+        """Let the body take the loads' values from where they are, and hand on what the next iteration needs."""
+
+    @property
+    def place(self) -> Emitter:
+        """Where the loop issues the loads."""
+        return self.frame.top
+
+    def prologue(self) -> None:
+        """Issue the first iterations, those of the deeper levels first."""
+        levels = self.chain.levels
+        for iteration in range(levels[-1].distance):
+            induction, when = self.frame.first(iteration)
+            for depth in reversed(range(len(levels))):
+                if iteration < levels[depth].distance:
+                    inner = self.loaded[depth + 1] if depth + 1 < len(levels) else {}
+                    self._run(depth, self.frame.outside, induction, when, inner, iteration)
+
+    def steady(self) -> None:
+        """What the loop does in each iteration."""
+        self.open()
+        frame = self.frame
+        for number, loaded in enumerate(self.loaded):
+            self.loaded[number] = {load: frame.carry(value, named(load, "ahead")) for load, value in loaded.items()}
+        for number, state in enumerate(self.states):
+            names = {index: frame.body.args[1 + index].name_hint for index in state}
+            self.states[number] = {index: frame.carry(value, names[index]) for index, value in state.items()}
+        carried = [*self.loaded[1:], {}]
+        for depth, level in enumerate(self.chain.levels):
+            emitter = frame.top if depth else self.place
+            self._run(depth, emitter, *frame.ahead(emitter, level.distance), carried[depth], None)
+        self.use()
+        frame.hand_on(*(value for loaded in self.loaded for value in loaded.values()))
+        frame.hand_on(*(value for state in self.states for value in state.values()))
+
+    def _run(
+        self, depth: int, emitter: Emitter, induction: SSAValue, when: SSAValue, inner: dict[Load, SSAValue], iteration: int | None
+    ) -> None:
+        """One level for one iteration; its state moves on."""
+        level = self.chain.levels[depth]
+        values, self.states[depth] = level.slice.run(self.frame.loop, emitter, induction, self.states[depth], inner)
+        if depth:
+            self.loaded[depth] = {load: guarded(load, emitter, values, when) for load in level.loads}
+        else:
+            self.issue(emitter, values, when, iteration)
+
+
+class Rings(Ahead):
+    """Copies into rings of shared slots, which all move on together."""
+
+    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+        super().__init__(frame, chain)
+        self.rings = {load: self._allocate(load) for load in chain.loads}
+        self.read = self.write = frame.outside.constant(0, types.i32)
+
+    def _allocate(self, load: Load) -> SSAValue:
+        type = load.result.type
+        ring = shared(self.chain.slots, types.shape_of(type), types.element_of(type))
+        value = self.frame.outside.insert(AllocSharedOp(ring), load.location).results[0]
+        value.name_hint = named(load, "ring")
+        return value
+
+    @property
+    def place(self) -> Emitter:
+        return self.frame.end if self.chain.compact else self.frame.top
+
+    def open(self) -> None:
+        self.frame.top.insert(WaitOp(self.chain.distance - 1))
+        frame, zero, count = self.frame, self.read, self.chain.slots
+        if count == 1:
+            return
+        self.read = self.write = frame.carry(zero, "read_slot")
+        more = frame.end.row("addi", self.read, frame.end.constant(1, types.i32))
+        wraps = frame.end.row("eqi", more, frame.end.constant(count, types.i32))
+        frame.hand_on(frame.end.row("select", wraps, zero, more))
+        if not self.chain.compact:  # the slot to fill is the one that was read last
+            self.write = frame.carry(frame.outside.constant(count - 1, types.i32), "write_slot")
+            frame.hand_on(self.read)
+
+    def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
+        slot = self.write if iteration is None else emitter.constant(iteration, types.i32)
+        for load, ring in self.rings.items():
+            if always(when) is False:
+                continue
+            view = emitter.insert(SlotOp(ring, slot, self.chain.distance if iteration is None else None), load.location).results[0]
+            view.name_hint = named(load, "next")
+            emitter.insert(copy(load, view, values, None if always(when) else when), load.location)
+        emitter.insert(CommitOp())
+
+    def use(self) -> None:
+        for load, ring in self.rings.items():
+            emitter = Emitter(load, self.frame.outside)
+            view = emitter.insert(SlotOp(ring, self.read, 0)).results[0]
+            view.name_hint = named(load, "slot")
+            value = emitter.insert(LoadSharedOp(view)).results[0]
+            value.name_hint = load.result.name_hint
+            load.result.replace_all_uses_with(filled(load, value, emitter))
+
+
+class Registers(Ahead):
+    """Loads whose tiles the loop carries until it is their turn: `waiting`, the next iteration's first."""
+
+    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+        super().__init__(frame, chain)
+        self.waiting: list[dict[Load, SSAValue]] = []
+
+    def open(self) -> None:
+        self.waiting = [{load: self.frame.carry(v, named(load, "ahead")) for load, v in row.items()} for row in self.waiting]
+
+    def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
+        self.waiting.append({load: guarded(load, emitter, values, when) for load in self.chain.loads})
+        if iteration is None:
+            self.frame.hand_on(*(value for row in self.waiting[1:] for value in row.values()))
+
+    def use(self) -> None:
+        for load, value in self.waiting[0].items():
+            load.result.replace_all_uses_with(value)
+
+
+def named(load: Load, what: str) -> str | None:
+    """A name for what belongs to a load."""
+    return None if load.result.name_hint is None else f"{load.result.name_hint}_{what}"

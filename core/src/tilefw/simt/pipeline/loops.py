@@ -1,0 +1,86 @@
+"""Software pipelines: loads of a loop are issued some iterations early, into rings of shared slots or into registers.
+
+With S stages the copies of iteration i + S - 1 are issued in iteration i, into the slot that iteration i - 1 has read:
+
+    for s in 0 … S-2: copies of iteration s into slot s, when there is such an iteration; commit
+    for i …:          wait S-2                  (the copies of iteration i have landed: here stands the one barrier)
+                      copies of iteration i+S-1, when there is one; commit
+                      the body, which reads slot i mod S
+
+Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end. Carried values that
+addresses need run ahead too, as values of their own; what else they were good for dies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec
+
+from tilefw.passes.dce import erase_dead
+from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.facts import Facts
+from tilefw.simt.pipeline.ahead import Registers, Rings
+from tilefw.simt.pipeline.frame import LoopFrame
+from tilefw.simt.pipeline.plan import STAGES, Plan, candidates, plan, stages_of
+from tilefw.tile.shared_ops import WaitOp
+
+
+@dataclass(frozen=True)
+class PipelineLoops(ModulePass):
+    """Pipelines the innermost loops with loads for dots, and those that their author marked, at `num_stages` or the mark's.
+
+    `disjoint`: the launch knows that the buffers of different arguments do not overlap.
+    """
+
+    machine: Machine
+    num_stages: int
+    disjoint: bool = False
+    name = "pipeline-loops"
+
+    @classmethod
+    def from_pass_spec(cls, spec: ArgSpec) -> PipelineLoops:
+        """The pass of a textual pipeline, `pipeline-loops{num_stages=3 copies=1 disjoint=0}`, for a plain chip."""
+        given = {name.replace("-", "_"): values for name, values in spec.parameters.items()}
+        numbers = {"num_stages": 3, "copies": 1, "disjoint": 0, "shared_bytes": 1 << 16}
+        for name, values in given.items():
+            if name not in numbers or len(values) != 1 or not isinstance(values[0], int):
+                raise ValueError(f"pipeline-loops has the whole numbers {', '.join(numbers)} as options, got {name}")
+            numbers[name] = values[0]
+        copies = (4, 8, 16) if numbers["copies"] else ()
+        chip = ChipDescription("plain", 32, 64, 16, shared_bytes=numbers["shared_bytes"], copy_bytes=copies)
+        return cls(Machine(chip, 4), numbers["num_stages"], bool(numbers["disjoint"]))
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
+            self._function(function)
+
+    def _function(self, function: FuncOp) -> None:
+        loops = [op for op in function.walk() if isinstance(op, ForOp) and stages_of(op, self.num_stages) > 1 and candidates(op)]
+        if not loops:
+            return
+        accesses = Accesses(self.machine, Facts(function))
+        plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
+        for loop, found in plans:
+            if found:
+                _rewrite(loop, found)
+        while erase_dead(function):
+            pass
+
+
+def _rewrite(loop: ForOp, plan: Plan) -> None:
+    """Prologue, steady loop, and the loop op that carries what iterations hand on."""
+    frame = LoopFrame(loop)
+    parts = [Rings(frame, chain) if chain.ring else Registers(frame, chain) for chain in plan]
+    for part in parts:
+        part.prologue()
+    for part in parts:
+        part.steady()
+    # All groups that are left are empty; after this wait their buffers are known to be free for others.
+    frame.close(frozenset({STAGES}), *(WaitOp(0) for part in parts if isinstance(part, Rings)))

@@ -1,0 +1,134 @@
+"""Operands of dots that a loop does not change go to shared memory where registers would not hold all that the loop needs.
+
+Attention's queries are such an operand: kept in registers they are there once and for all, but next to the accumulators of large
+heads they do not fit. Parked, each k step of them is read again in every iteration, like the operands that change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.simt.description import Machine
+from tilefw.simt.lane.registers import bits_of
+from tilefw.simt.layout import LinearLayout, atoms
+from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.simt.lower import dot
+from tilefw.tile import ops, types
+from tilefw.tile.dot_op import DotOp
+from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
+from tilefw.tile.shared_type import SharedType
+
+# What accumulators and operands of a loop's dots may take of a lane's registers; the rest is for addresses and masks.
+SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class ParkOperands(ModulePass):
+    """Looks at each loop with dots; does nothing on a chip that does not say how many registers a lane has."""
+
+    machine: Machine
+    name = "park-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chip = self.machine.chip
+        if not chip.registers or not chip.shared_bytes:
+            return
+        for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
+            loops = [o for o in function.walk() if isinstance(o, ForOp)]
+            lot = _Lot(function, chip.shared_bytes)
+            for loop in loops:
+                _relieve(loop, self.machine, lot)
+
+
+def _relieve(loop: ForOp, machine: Machine, lot: _Lot) -> None:
+    """Park what the loop's dots do not change, the largest first, until the rest fits."""
+    dots = [op for op in loop.body.block.ops if isinstance(op, DotOp)]
+    chosen = {op: atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chained=len(dots) > 1) for op in dots}
+    invariant: dict[SSAValue, int] = {}
+    for op, layouts in chosen.items():
+        for value, layout in ((op.a, layouts.a), (op.b, layouts.b)):
+            if _is_outside(value, loop):
+                invariant[value] = max(invariant.get(value, 0), _registers(layout, value))
+    need = sum(invariant.values()) + _working_set(chosen)
+    for value, size in sorted(invariant.items(), key=lambda item: -item[1]):
+        if need <= SHARE * machine.chip.registers:
+            return
+        if lot.park(value, loop):
+            need -= size
+
+
+def _working_set(chosen: dict[DotOp, DotLayouts]) -> int:
+    """Registers of all accumulators, and of one k step's operands."""
+    sums = sum(_registers(layouts.d, op.acc) for op, layouts in chosen.items())
+    steps = [_registers(layouts.a_step, op.a) + _registers(layouts.b_step, op.b) for op, layouts in chosen.items()]
+    return sums + max(steps, default=0)
+
+
+def _registers(layout: LinearLayout, value: SSAValue) -> int:
+    return -(-layout.registers * bits_of(types.dtype_of(value.type).ir) // 32)
+
+
+def _is_outside(value: SSAValue, loop: ForOp) -> bool:
+    """Whether a value comes from outside of the loop, and is more than a constant."""
+    owner = value.owner
+    if isinstance(owner, ops.ConstantOp | ops.SplatOp | LoadSharedOp):
+        return False
+    block: Block | None = owner if isinstance(owner, Block) else owner.parent
+    while block is not None:
+        if block is loop.body.block:
+            return False
+        parent = block.parent_op()
+        block = None if parent is None else parent.parent
+    return True
+
+
+class _Lot:
+    """The shared memory of a function that buffers may still take; each parked value once in each block."""
+
+    def __init__(self, function: FuncOp, limit: int) -> None:
+        taken = [op.type for op in function.walk() if isinstance(op, AllocSharedOp)]
+        self.left = limit - sum(_bytes(type) * max(1, type.slots) for type in taken)
+        self.views: dict[tuple[SSAValue, Block], SSAValue] = {}
+
+    def park(self, value: SSAValue, loop: ForOp) -> bool:
+        """Have the loop's dots read `value` from shared memory; False where that does not hold it."""
+        block = loop.parent
+        assert block is not None
+        view = self.views.get((value, block))
+        if view is None:
+            type = shared(0, types.shape_of(value.type), types.element_of(value.type))
+            if _bytes(type) > self.left:
+                return False
+            self.left -= _bytes(type)
+            alloc = AllocSharedOp(type)
+            view = self.views[value, block] = alloc.results[0]
+            view.name_hint = value.name_hint
+            _before(loop, alloc)
+            _before(loop, StoreSharedOp(view, value))
+        for use in [use for use in value.uses if isinstance(use.operation, DotOp) and use.operation.parent is loop.body.block]:
+            if use.index < 2:
+                load = LoadSharedOp(view)
+                load.results[0].name_hint = value.name_hint
+                _before(use.operation, load)
+                use.operation.operands[use.index] = load.results[0]
+        return True
+
+
+def _before(place: Operation, op: Operation) -> None:
+    op.location = place.location
+    assert place.parent is not None
+    place.parent.insert_op_before(op, place)
+
+
+def _bytes(type: SharedType) -> int:
+    total = bits_of(types.dtype_of(type.element).ir) // 8
+    for extent in type.shape:
+        total *= extent
+    return total

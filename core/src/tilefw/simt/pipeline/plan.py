@@ -1,0 +1,184 @@
+"""What a loop's pipeline is made of: which loads are issued early, how far, and whether into shared memory or registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.scf import ForOp, WhileOp
+from xdsl.ir import Block, Operation
+
+from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.pipeline.alias import LoopWrites
+from tilefw.simt.pipeline.slice import Load, Slice, slice_of
+from tilefw.tile import ops, types
+from tilefw.tile.dot_op import DotOp
+
+STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
+_NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width
+# What a loop's carried tiles may take of a lane's registers where loads wait there too: narrow loads need an address an element.
+# (128x128x32 blocks of f16 on 4 warps of an sm_80 carry half of the registers; two tiles more, and ptxas spilled.)
+_CARRIED_SHARE = 0.5
+_UNCACHED = ".cv"  # fetch anew on each access: as good as volatile
+
+
+@dataclass(frozen=True)
+class Level:
+    """Loads that are issued `distance` iterations early, and the slice that computes their operands.
+
+    Level 0 holds what the loop's work reads; level n + 1 what the addresses of level n are computed from, one iteration earlier.
+    """
+
+    distance: int
+    loads: tuple[Load, ...]
+    slice: Slice
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The levels of some loads of a loop, which all go one way: into a `ring` of shared slots each, or into registers.
+
+    A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
+    is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: copies then follow the reads.
+    """
+
+    levels: tuple[Level, ...]
+    ring: bool
+    compact: bool = False
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The loads that the loop's work reads."""
+        return self.levels[0].loads
+
+    @property
+    def distance(self) -> int:
+        """How many iterations early they are issued."""
+        return self.levels[0].distance
+
+    @property
+    def slots(self) -> int:
+        """The slots of each ring."""
+        return self.distance if self.compact else self.distance + 1
+
+
+Plan = Sequence[Chain]
+
+
+def stages_of(loop: ForOp, default: int) -> int:
+    """The stages of a loop: its author's, or those of the launch."""
+    wish = loop.attributes.get(STAGES)
+    return wish.value.data if isinstance(wish, IntegerAttr) else default
+
+
+def candidates(loop: ForOp) -> list[Load]:
+    """The loads of an innermost loop that are worth issuing early: what dots read or, without any, what a marked loop reads."""
+    body = loop.body.block
+    if not types.is_int(loop.lb.type) or any(isinstance(op, ForOp | WhileOp) for op in body.walk()):
+        return []
+    dots = [op for op in body.ops if isinstance(op, DotOp)]
+    if not dots and STAGES not in loop.attributes:
+        return []
+    found = [op for op in body.ops if isinstance(op, Load) and _may_move(op)]
+    if not dots or not found:
+        return found
+    feeding = _feeding(dots, body)
+    return [load for load in found if load in feeding]
+
+
+def _may_move(load: Load) -> bool:
+    """Tiles of whole bytes, which may be fetched at any time."""
+    type = load.result.type
+    if not types.is_tile(type) or types.is_pointer(type) or types.dtype_of(type).bits < 8:
+        return False
+    return not load.volatile and load.cache != _UNCACHED
+
+
+def _feeding(dots: list[DotOp], body: Block) -> set[Operation]:
+    """The ops of the body whose results reach a dot in the same iteration, loads being where the search ends."""
+    seen: set[Operation] = set()
+    pending: list[Operation] = list(dots)
+    while pending:
+        for operand in pending.pop().operands:
+            op = operand.owner
+            if isinstance(op, Operation) and op.parent is body and op not in seen:
+                seen.add(op)
+                if not isinstance(op, Load):
+                    pending.append(op)
+    return seen
+
+
+def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
+    """How to pipeline a loop: copies first; empty when nothing in it can be issued early."""
+    if stages < 2:
+        return ()
+    writes = LoopWrites(loop, disjoint)
+    loads = [load for load in candidates(loop) if _reaches(loop, load, writes, ())]
+    ringed = [load for load in loads if _copies(load, accesses)]
+    chains: list[Chain] = []
+    if ringed:
+        compact = stages * sum(accesses.bytes(load.result.type) for load in ringed) > accesses.machine.chip.shared_bytes
+        chains.append(Chain(_levels(loop, ringed, stages - 1), ring=True, compact=compact))
+    held, distance = _held([load for load in loads if load not in ringed], stages - 1, accesses, loop)
+    if held:
+        chains.append(Chain(_levels(loop, held, distance), ring=False))
+    return chains
+
+
+def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, ...]:
+    """The loads, those that their addresses are computed from, and so on."""
+    levels: list[Level] = []
+    loads = tuple(first)
+    while loads:
+        found = slice_of(loop, [operand for load in loads for operand in load.operands])
+        assert found is not None
+        levels.append(Level(distance + len(levels), loads, found))
+        loads = found.loads
+    return tuple(levels)
+
+
+def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> tuple[list[Load], int]:
+    """Of loads that can wait in registers only, those that there is room for, and how many iterations early."""
+    room = _room(loop, accesses)
+    if room is None or not loads:
+        return list(loads), most
+    held: list[Load] = []
+    used = 0
+    for load in loads:
+        size = max(1, accesses.bytes(load.result.type) // accesses.machine.threads)
+        if used + size <= room:
+            held.append(load)
+            used += size
+    return held, min(most, room // used) if held else 0
+
+
+def _room(loop: ForOp, accesses: Accesses) -> int | None:
+    """The bytes of a lane in which loads may wait, half of what the loop's own tiles leave; None where the chip does not say."""
+    machine = accesses.machine
+    if not machine.chip.registers:
+        return None
+    tiles = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
+    carried = sum(accesses.bytes(type) // machine.threads for type in tiles)
+    return max(0, int(_CARRIED_SHARE * machine.chip.registers * 4) - carried) // 2
+
+
+def _reaches(loop: ForOp, load: Load, writes: LoopWrites, above: tuple[Load, ...]) -> bool:
+    """Whether a load may be issued early: its memory is not written in the loop, and its operands can be computed early.
+
+    `above` are the loads whose addresses need it; a load that its own address needs (a list that is followed) cannot be early.
+    """
+    if load in above or load.volatile or writes.may_touch(load.pointer if isinstance(load, ops.LoadOp) else load.base):
+        return False
+    found = slice_of(loop, load.operands)
+    return found is not None and all(_reaches(loop, inner, writes, (*above, load)) for inner in found.loads)
+
+
+def _copies(load: Load, accesses: Accesses) -> bool:
+    """Whether copies can take the load's place: each takes a few bytes at least."""
+    chip = accesses.machine.chip
+    if not chip.copy_bytes:
+        return False
+    width = accesses.best_width(load, accesses.coalesced(load))
+    size = types.dtype_of(load.result.type).storage_bits // 8
+    return width * size >= max(_NARROWEST, min(chip.copy_bytes))

@@ -1,0 +1,167 @@
+"""Selection of structured control flow: loops and branches over registers that several places write, without phis.
+
+Values that a region uses from outside are selected before it, so that it stands there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.machine.inst import Slice
+from tilefw.simt.lane.registers import carried_packed, form_of, per_register, size_of, type_name, whole
+from tilefw.simt.select.code import Element
+from tilefw.simt.select.values import Values
+
+
+class ControlSelection:
+    """Emits control flow; `select` selects one op of a region."""
+
+    def __init__(self, values: Values, select: Callable[[Operation], None]) -> None:
+        self.values = values
+        self.select = select
+        self.code = values.code
+        self.chip = values.chip
+
+    def capture(self, op: Operation) -> dict[SSAValue, None]:
+        """Select what the regions of `op` use from outside, so that it stands before them; these values."""
+        vectors = self.values.vectors
+        wanted = dict.fromkeys(v for inner in op.walk() if inner is not op for v in inner.operands if v in vectors)
+        for value in wanted:
+            self.values.force(value)
+        return wanted
+
+    # -- values that several places write
+
+    def registers(self, value: SSAValue) -> list[Element]:
+        """All registers of a value, in its carried form."""
+        vector = self.values.vectors[value]
+        packed = carried_packed(vector.type, vector.n)
+        return self.values.all_packed(value) if packed else self.values.all_elements(value)
+
+    def carrier(self, value: SSAValue) -> list[Slice]:
+        """Registers for a value that several places write; the value is defined as them."""
+        name, n = type_name(value.type), size_of(value.type)
+        packed = carried_packed(name, n)
+        form, count = ("w32", n // per_register(name)) if packed else (form_of(name), n)
+        registers = [self.code.new_register(form) for _ in range(count)]
+        self.values.vectors[value] = whole(name, n, registers, packed)
+        return registers
+
+    def gather(self, values: Sequence[SSAValue]) -> list[Element]:
+        return [r for v in values for r in self.registers(v)]
+
+    def carriers(self, values: Sequence[SSAValue]) -> list[Slice]:
+        return [r for v in values for r in self.carrier(v)]
+
+    def copy(self, to: Sequence[Slice], sources: Sequence[Element]) -> None:
+        """All moves at once: a source that another move writes is saved first."""
+        written = {register.reg for register in to}
+        saved: list[Element] = []
+        for register, source in zip(to, sources, strict=True):
+            if isinstance(source, Slice) and source.reg in written and source != register:
+                # The source may be a part of its register, as a half of a pair is on chips that have pairs.
+                fresh = self.code.function.register(register.reg.cls, register.reg.width, register.reg.align).whole
+                self.chip.move(self.code, fresh, source)
+                source = fresh
+            saved.append(source)
+        for register, source in zip(to, saved, strict=True):
+            if source != register:
+                self.chip.move(self.code, register, source)
+
+    # -- regions
+
+    def region(self, block: Block) -> Operation:
+        """Select a region's ops but for its terminator, which comes back."""
+        self.code.scopes.append({})
+        last = block.last_op
+        assert last is not None
+        for op in block.ops:
+            if op is not last:
+                self.select(op)
+        return last
+
+    def close(self) -> None:
+        self.code.scopes.pop()
+
+    def predicate(self, value: SSAValue) -> Slice:
+        """A condition as a predicate register."""
+        element = self.values.element(value)
+        if isinstance(element, Slice):
+            return element
+        register = self.code.new_register("i1")
+        self.chip.move(self.code, register, element)
+        return register
+
+    def for_loop(self, op: ForOp) -> None:
+        captured = self.capture(op)
+        code, body = self.code, op.body.block
+        name = type_name(op.lb.type)
+        upper, step = self.values.element(op.ub), self.values.element(op.step)
+        starts = [*self.registers(op.lb), *self.gather(op.iter_args)]
+        variables = self.carriers(list(body.args))
+        self.copy(variables, starts)
+        head, end = code.label("loop"), code.label("end")
+        self._test(name, variables[0], upper, end, True)
+        code.start(head)
+        last = self.region(body)
+        nexts = self.gather(last.operands)
+        advanced = code(f"addi.{name}", variables[0], step)
+        self.copy(variables, [advanced, *nexts])
+        self.close()
+        self._test(name, variables[0], upper, head, False)
+        code.start(end)
+        self.values.forget_predicates(captured)
+        for result, argument in zip(op.results, body.args[1:], strict=True):
+            self.values.vectors[result] = self.values.vectors[argument]
+
+    def _test(self, name: str, index: Element, upper: Element, label: str, leave: bool) -> None:
+        self.code.scopes.append({})
+        inside = self.code(f"lts.{name}", index, upper)
+        self.code.scopes.pop()
+        self.chip.branch_if(self.code, inside, label, leave)
+
+    def if_op(self, op: IfOp) -> None:
+        self.capture(op)
+        code = self.code
+        predicate = self.predicate(op.cond)
+        results = self.carriers(list(op.results))
+        has_else = bool(op.false_region.blocks)
+        other, end = code.label("else"), code.label("end")
+        self.chip.branch_if(code, predicate, other if has_else else end, True)
+        code.start(code.label("then"))
+        for region, label in ((op.true_region, other), (op.false_region, end)):
+            if not region.blocks:
+                continue
+            last = self.region(region.block)
+            self.copy(results, self.gather(last.operands))
+            self.close()
+            if region is op.true_region and has_else:
+                self.chip.branch(code, end)
+                code.start(label)
+        code.start(end)
+
+    def while_loop(self, op: WhileOp) -> None:
+        self.capture(op)
+        code, before, after = self.code, op.before_region.block, op.after_region.block
+        starts = self.gather(op.arguments)
+        arguments = self.carriers(list(before.args))
+        passed = self.carriers(list(after.args))
+        self.copy(arguments, starts)
+        head, end = code.label("while"), code.label("end")
+        code.start(head)
+        condition = self.region(before)
+        predicate = self.predicate(condition.operands[0])
+        self.copy(passed, self.gather(condition.operands[1:]))
+        self.close()
+        self.chip.branch_if(code, predicate, end, True)
+        code.start(code.label("do"))
+        last = self.region(after)
+        self.copy(arguments, self.gather(last.operands))
+        self.close()
+        self.chip.branch(code, head)
+        code.start(end)
+        for result, argument in zip(op.results, after.args, strict=True):
+            self.values.vectors[result] = self.values.vectors[argument]

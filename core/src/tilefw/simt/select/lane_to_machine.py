@@ -1,0 +1,166 @@
+"""Lane IR to machine code: the pass, and which part of selection takes which op.
+
+Memory, barriers, atoms and control flow keep their order; everything else is selected when one of them asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.api.errors import InternalError
+from tilefw.machine.coalesce import coalesce
+from tilefw.machine.dead import eliminate_dead
+from tilefw.machine.function_op import FuncOp as MachineFuncOp
+from tilefw.machine.inst import Function
+from tilefw.simt import lane
+from tilefw.simt.chip import LaneChip
+from tilefw.simt.expand.base import check_rules
+from tilefw.simt.lane.registers import Piece, Vector, type_name
+from tilefw.simt.notes import notes_of
+from tilefw.simt.select.code import Code
+from tilefw.simt.select.combine import combine
+from tilefw.simt.select.control import ControlSelection
+from tilefw.simt.select.matrix import MatrixSelection
+from tilefw.simt.select.memory import MemorySelection
+from tilefw.simt.select.parameters import parameters
+from tilefw.simt.select.values import Values
+from tilefw.simt.shared_memory.placement import shared_memory
+from tilefw.tile import types
+
+
+@dataclass(frozen=True)
+class LaneToMachine(ModulePass):
+    """Selects instructions of `chip` for every function."""
+
+    name = "lane-to-machine"
+    chip: LaneChip
+    target: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
+            machine = select(function, self.chip, self.target)
+            op.body.block.insert_op_before(MachineFuncOp.of(machine), function)
+            function.detach()
+            function.erase()
+
+
+def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
+    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
+    check_rules(chip.name, chip.rules)
+    warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
+    attributes: dict[str, object] = {
+        "workgroup": [chip.lanes * warps, 1, 1], "parameters": parameters(function, chip.pointer_bits), **shared_memory(function)
+    }
+    if noted := notes_of(function):
+        attributes["notes"] = noted
+    machine = Function(function.sym_name.data, target, attributes)
+    Selector(machine, chip).function(function)
+    eliminate_dead(machine, chip.table)
+    if chip.combiner is not None and combine(machine, chip.combiner):
+        eliminate_dead(machine, chip.table)
+    if len(machine.blocks) > 1:
+        coalesce(machine, chip.table)
+    return machine
+
+
+class Selector:
+    """One function's selection: `values` on demand, the other parts in order."""
+
+    def __init__(self, machine: Function, chip: LaneChip) -> None:
+        self.chip = chip
+        self.code = Code(machine, chip)
+        self.values = Values(self.code, chip)
+        self.memory = MemorySelection(self.values)
+        self.matrix = MatrixSelection(self.memory)
+        self.control = ControlSelection(self.values, self.op)
+        self._reads: list[Operation] = []  # of shared memory, not made yet
+
+    def function(self, function: FuncOp) -> None:
+        for i, argument in enumerate(function.body.block.args):
+            name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
+            element = self.chip.parameter(self.code, i, name)
+            self.values.vectors[argument] = Vector(name, 1, [Piece(elements=[element])])
+        for op in function.body.block.ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        handler = _ORDERED.get(type(op))
+        if handler is None:
+            if type(op) not in _POSTPONED:
+                raise InternalError(f"no selection for {op.name}")
+            self.values.postpone(op)
+        elif isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared):
+            self._reads.append(op)
+        else:
+            if isinstance(op, lane.AtomOp):
+                self._before_reads(op)
+            self._make_reads()
+            self._ordered(op)
+        if op.next_op is not None and op.next_op.next_op is None:  # the terminator asks for values
+            self._make_reads()
+
+    def _ordered(self, op: Operation) -> None:
+        self.code.stand_at(op)
+        _ORDERED[type(op)](self, op)
+
+    def _make_reads(self) -> None:
+        """Reads of shared memory are put off to the next op that keeps order: pure ops are selected late, and what an atom reads
+        for itself would hold registers meanwhile."""
+        reads, self._reads = self._reads, []
+        for read in reads:
+            self._ordered(read)
+
+    def _before_reads(self, atom: lane.AtomOp) -> None:
+        """What the atom needs besides what is still to be read for it: work that ends before the reads begin."""
+        if self._reads:
+            for operand in atom.operands:
+                if not self._is_read(operand):
+                    self.values.force(operand)
+
+    def _is_read(self, value: SSAValue) -> bool:
+        """Whether a value depends on a read that is put off."""
+        reads = {read.results[0] for read in self._reads}
+        seen: set[SSAValue] = set()
+        todo = [value]
+        while todo:
+            value = todo.pop()
+            if value in reads:
+                return True
+            vector = self.values.vectors[value]
+            if value not in seen and vector.op is not None and None in vector.pieces:
+                seen.add(value)
+                todo += vector.op.operands
+        return False
+
+
+# Looked up by class, as xDSL's classes have a slow isinstance.
+_POSTPONED = frozenset({
+    *lane.ELEMENTWISE.values(), lane.ConstantOp, lane.ConstantsOp, lane.SplatOp, lane.PickOp, lane.JoinOp, lane.ShuffleOp,
+    lane.UniformOp, lane.AllocOp,
+})
+_ORDERED: dict[type, Callable[[Selector, Any], None]] = {
+    lane.LoadOp: lambda s, op: s.memory.load(op),
+    lane.StoreOp: lambda s, op: s.memory.store(op),
+    lane.CopyAsyncOp: lambda s, op: s.memory.copy_async(op),
+    lane.CommitOp: lambda s, op: s.chip.commit(s.code),
+    lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),
+    lane.BarrierOp: lambda s, op: s.chip.barrier(s.code),
+    lane.FragmentLoadOp: lambda s, op: s.matrix.fragment_load(op),
+    lane.AtomOp: lambda s, op: s.matrix.atom(op),
+    lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.chip.thread_id(s.code)),
+    lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.chip.program_id(s.code, op.axis)),
+    lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.chip.num_programs(s.code, op.axis)),
+    ForOp: lambda s, op: s.control.for_loop(op),
+    IfOp: lambda s, op: s.control.if_op(op),
+    WhileOp: lambda s, op: s.control.while_loop(op),
+    ReturnOp: lambda s, op: s.chip.exit(s.code),
+}

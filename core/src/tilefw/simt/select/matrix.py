@@ -1,0 +1,104 @@
+"""Selection of matrix work: fragment loads, and atoms whose accumulators stay in the registers they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Block, SSAValue
+
+from tilefw.machine.inst import Slice
+from tilefw.simt import lane
+from tilefw.simt.chip import FragmentAccess
+from tilefw.simt.description import MatrixAtom
+from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name, whole
+from tilefw.simt.layout.atoms import LANE_ATOM, find
+from tilefw.simt.select.code import Element
+from tilefw.simt.select.memory import MemorySelection
+
+
+class MatrixSelection:
+    """Emits fragment loads and atoms; `memory` makes addresses."""
+
+    def __init__(self, memory: MemorySelection) -> None:
+        self.memory = memory
+        self.values = memory.values
+        self.code = memory.code
+        self.chip = memory.chip
+        self.description = memory.chip.description
+        self._sums: set[SSAValue] = set()  # results of atoms, all of whose registers were made for them
+
+    def fragment_load(self, op: lane.FragmentLoadOp) -> None:
+        registers: list[Element] = []
+        for k in range(len(op.slots)):
+            loaded = tuple(self.code.new_register("w32") for _ in range(op.count))
+            address, immediate = self.memory.address(op, k)
+            self.chip.fragment_load(
+                self.code, FragmentAccess(op.load, loaded, address, immediate, op.transposed, op.buffer)
+            )
+            registers += loaded
+        result = op.results[0]
+        self.values.vectors[result] = whole(type_name(result.type), size_of(result.type), registers, True)
+
+    def atom(self, op: lane.AtomOp) -> None:
+        atom = find(self.description, op.atom)
+        a, b, c = op.operands
+        firsts = list(zip(*(op.firsts(name) for name in "abd"), strict=True))
+        name, n = type_name(c.type), size_of(c.type)
+        if op.atom.startswith(LANE_ATOM):
+            sums = self._multiply_add(atom.d, a, b, c, firsts)
+            self.values.vectors[op.results[0]] = whole(name, n, sums, False)
+            return
+        sums, own = self._multiply(atom, a, b, c, firsts, self._owned(op))
+        if own:
+            self._sums.add(op.results[0])
+        self.values.vectors[op.results[0]] = whole(name, n, sums, True)
+
+    def _multiply_add(
+        self, element: str, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]]
+    ) -> list[Element]:
+        """The kit's own atom, a multiply-add of each lane."""
+        code = self.code
+        left, right, sums = (self.values.all_elements(v) for v in (a, b, c))
+        for i, j, d in firsts:
+            if element == "i32":
+                sums[d] = code("addi.i32", code("muli.i32", left[i], right[j]), sums[d])
+            else:
+                sums[d] = code(f"fma.{element}", left[i], right[j], sums[d])
+        return sums
+
+    def _multiply(
+        self, atom: MatrixAtom, a: SSAValue, b: SSAValue, c: SSAValue, firsts: Sequence[tuple[int, ...]], owned: bool
+    ) -> tuple[list[Element], bool]:
+        """The chip's atom on packed registers. A sum is written where it stands if nobody else reads that, else anew, once.
+
+        Also says whether all registers of the sums are now theirs alone.
+        """
+        code, values = self.code, self.values
+        left, right, sums = (values.all_packed(v) for v in (a, b, c))
+        pers = [per_register(type_name(v.type)) for v in (a, b, c)]
+        sizes = [layout.registers // per for layout, per in zip((atom.a_layout, atom.b_layout, atom.d_layout), pers, strict=True)]
+        form = form_of(type_name(c.type)) if pers[2] == 1 else "w32"
+        mine = [isinstance(s, Slice) and owned for s in sums]
+        for i, j, d in ((i // pers[0], j // pers[1], d // pers[2]) for i, j, d in firsts):
+            source = sums[d : d + sizes[2]]
+            for k in range(d, d + sizes[2]):
+                if not mine[k]:
+                    sums[k], mine[k] = code.new_register(form), True
+            targets: list[Slice] = sums[d : d + sizes[2]]  # type: ignore[assignment]
+            self.chip.atom(code, atom, left[i : i + sizes[0]], right[j : j + sizes[1]], source, targets)
+        return sums, all(mine)
+
+    def _owned(self, op: lane.AtomOp) -> bool:
+        """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
+
+        So are the registers of another atom and of values that control flow carries (each has registers of its own), if they have
+        no other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from.
+        """
+        value = op.operands[2]
+        if value.has_more_than_one_use():
+            return False
+        owner = value.owner
+        if isinstance(owner, Block):
+            return owner is op.parent and isinstance(owner.parent_op(), ForOp | WhileOp)
+        return owner.parent is op.parent and (value in self._sums or isinstance(owner, ForOp | IfOp | WhileOp))

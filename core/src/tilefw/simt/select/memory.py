@@ -1,0 +1,157 @@
+"""Selection of memory accesses, in their order: loads, stores, asynchronous copies; widths, fills, guards and addresses."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tilefw.machine.inst import Slice
+from tilefw.simt import lane
+from tilefw.simt.chip import Access, AsyncCopy
+from tilefw.simt.lane.memory import AccessOp
+from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name, whole
+from tilefw.simt.select.code import Const, Element
+from tilefw.simt.select.values import Values
+
+_ZEROS = {"e8": "i8", "e16": "i16", "w64": "i64"}
+
+
+class MemorySelection:
+    """Emits accesses; `values` gives their operands and takes what they load."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.code = values.code
+        self.chip = values.chip
+
+    # -- loads
+
+    def load(self, op: lane.LoadOp) -> None:
+        name, n = type_name(op.accessed), size_of(op.accessed)
+        stored = "i8" if name == "i1" else name
+        bits, width = bits_of(stored), op.width
+        narrow = bits * width < 32
+        other = op.part("other")
+        registers: list[Element] = []
+        for k in range(n // width):
+            if narrow:
+                for i in range(width):
+                    fill = None if other is None else self._stored(other, name, k * width + i)
+                    registers += self._load(op, k, form_of(stored), [fill], bits, i * bits // 8)
+                continue
+            form = "w64" if bits == 64 else "w32"
+            count = bits * width // (64 if bits == 64 else 32)
+            fills = [None if other is None else self._stored_register(other, name, k * count + i) for i in range(count)]
+            registers += self._load(op, k, form, fills, max(bits, 32), 0)
+        self.values.vectors[op.results[0]] = self._loaded(name, stored, n, registers, narrow)
+
+    def _load(self, op: lane.LoadOp, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Slice]:
+        code = self.code
+        registers = [code.new_register(form) for _ in fills]
+        predicate = self.guard(op.part("mask"), k)
+        if predicate is not None:
+            for register, fill in zip(registers, fills, strict=True):
+                zero = Const(_ZEROS.get(form, "i32"), 0)
+                self.chip.move(code, register, zero if fill is None else fill)
+        if not isinstance(predicate, Const):
+            self.chip.load(code, self._access(op, k, tuple(registers), bits, extra, predicate))
+        return registers
+
+    def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> Vector:
+        vector = whole(stored, n, registers, not narrow)
+        if name != "i1":
+            return vector
+        loaded = Vector("i1", n, [])
+        for chunk, piece in enumerate(vector.pieces):
+            assert piece is not None
+            elements = piece.elements
+            if elements is None:
+                assert piece.packed is not None
+                elements = [e for r in piece.packed for e in self.chip.unpack(self.code, 8, r, min(4, vector.count(chunk)))]
+            loaded.pieces.append(Piece(elements=[self.code("nei.i8", e, Const("i8", 0)) for e in elements]))
+        return loaded
+
+    # -- stores
+
+    def store(self, op: lane.StoreOp) -> None:
+        value = op.part("value")
+        assert value is not None
+        name = type_name(value.type)
+        bits, width = bits_of("i8" if name == "i1" else name), op.width
+        for k in range(len(op.slots)):
+            predicate = self.guard(op.part("mask"), k)
+            if isinstance(predicate, Const):
+                continue
+            if bits * width < 32:
+                for i in range(width):
+                    register = self._stored(value, name, k * width + i)
+                    self.chip.store(self.code, self._access(op, k, (register,), bits, i * bits // 8, predicate))
+                continue
+            count = bits * width // (64 if bits == 64 else 32)
+            registers = tuple(self._stored_register(value, name, k * count + i) for i in range(count))
+            self.chip.store(self.code, self._access(op, k, registers, max(bits, 32), 0, predicate))
+
+    def _stored(self, value: SSAValue, name: str, index: int) -> Element:
+        """One element in its memory form: an i1 is a byte of 0 or 1."""
+        element = self.values.element(value, index)
+        if name != "i1":
+            return element
+        if isinstance(element, Const):
+            return Const("i8", element.bits & 1)
+        return self.code("select.i8", element, Const("i8", 1), Const("i8", 0))
+
+    def _stored_register(self, value: SSAValue, name: str, index: int) -> Element:
+        """One 32-bit (64-bit) register of a value in its memory form."""
+        if name == "i1":
+            return self.chip.pack(self.code, 8, [self._stored(value, name, index * 4 + i) for i in range(4)])
+        return self.values.register(value, index * self.values.vectors[value].per_register)
+
+    # -- asynchronous copies
+
+    def copy_async(self, op: lane.CopyAsyncOp) -> None:
+        when = self.guard(op.part("when"), 0)
+        if isinstance(when, Const):
+            return
+        for k, (slot, immediate) in enumerate(zip(op.source_slots, op.source_immediates, strict=True)):
+            source = op.part("source")
+            assert source is not None
+            address, offset = self.address(op, k)
+            copy = AsyncCopy(
+                op.bytes, address, offset, self.register(source, slot), immediate, self.guard(op.part("mask"), k), when, op.buffer,
+                op.word("cache"), op.word("eviction"),
+            )
+            self.chip.copy_async(self.code, copy)
+
+    # -- guards and addresses
+
+    def guard(self, mask: SSAValue | None, k: int) -> Slice | Const | None:
+        """The predicate of access `k`: None where it is always made, a constant where it never is."""
+        if mask is None:
+            return None
+        element = self.values.element(mask, k if self.values.vectors[mask].n > 1 else 0)
+        return None if isinstance(element, Const) and element.bits else element
+
+    def address(self, op: AccessOp, k: int) -> tuple[Slice, int]:
+        """Access `k`'s address register and the constant on top; shared addresses give their constant part to the instruction."""
+        address = op.part("address")
+        assert address is not None
+        where = self.register(address, op.slots[k])
+        base, offset = self.code.displacement(where)
+        return base, offset + op.immediates[k]
+
+    def register(self, value: SSAValue, index: int) -> Slice:
+        """An element of an address as a register."""
+        where = self.values.elements(value, index // CHUNK)[index % CHUNK]
+        if isinstance(where, Slice):
+            return where
+        register = self.code.new_register(form_of(where.type))
+        self.chip.move(self.code, register, where)
+        return register
+
+    def _access(
+        self, op: lane.MemoryOp, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
+    ) -> Access:
+        address, immediate = self.address(op, k)
+        return Access(
+            registers, bits, address, immediate + extra, predicate, op.buffer, op.word("cache"), op.word("eviction"),
+            "volatile" in op.properties, op.word("space"),
+        )

@@ -1,0 +1,299 @@
+"""Inserts the barriers that shared memory needs, and no other.
+
+The rule. Two accesses to overlapping bytes, possibly by different threads, at least one of them a write, have a barrier between
+them on every path. An access is a load, a fragment load or a store where it stands. An asynchronous copy is a write twice: where it
+is issued, for what came before (nobody may still need the old bytes), and at the wait by which it has landed, for what comes after
+(the wait speaks for the thread's own copies only). What happens between the two is the author's word: nobody touches those bytes.
+
+Which bytes: those of the allocation as it is placed, so that buffers that share bytes follow one another in order; of a ring, one
+slot: accesses in phases p and q of one iteration meet only when p = q modulo the ring's slots, and what was phase p is phase p - 1
+one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
+
+The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
+any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
+Branches join. At last every barrier is asked whether those found after it, as those of a loop's next iteration are, do without it.
+Control flow in lane IR is uniform, so that all threads meet at every barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, IfOp, WhileOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from tilefw.api.errors import InternalError
+from tilefw.simt import lane
+from tilefw.simt.lane.memory import AccessOp
+
+
+@dataclass(frozen=True)
+class InsertBarriers(ModulePass):
+    """Runs on functions whose shared memory is placed."""
+
+    name = "insert-barriers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp):
+                insert_barriers(function)
+
+
+def insert_barriers(function: FuncOp) -> int:
+    """Insert what one function lacks; how many."""
+    analysis = _Barriers(function)
+    if not analysis.buffers:
+        return 0
+    analysis.block(function.body.block, _State())
+    analysis.prune(function)
+    for op in analysis.before:
+        barrier = lane.BarrierOp.create()
+        barrier.location = op.location
+        assert op.parent is not None
+        op.parent.insert_op_before(barrier, op)
+    return len(analysis.before)
+
+
+_Touched = tuple[int, int | None]  # a buffer and the phase, None where it may be any
+
+
+# The ops that matter, by class: xDSL's classes have a slow isinstance.
+_EVENTS = frozenset({
+    lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
+})
+
+
+@dataclass(slots=True)
+class _State:
+    """What may have happened on the way here.
+
+    `reads` and `writes` since the last barrier; `started` copies that no commit covers yet; the `groups` that may not have landed,
+    oldest first.
+    """
+
+    reads: set[_Touched] = field(default_factory=set)
+    writes: set[_Touched] = field(default_factory=set)
+    started: set[_Touched] = field(default_factory=set)
+    groups: tuple[frozenset[_Touched], ...] = ()
+
+    def copy(self) -> _State:
+        return _State(set(self.reads), set(self.writes), set(self.started), self.groups)
+
+    def barrier(self) -> None:
+        self.reads.clear()
+        self.writes.clear()
+
+    def join(self, other: _State) -> _State:
+        """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
+        short, long = sorted((self.groups, other.groups), key=len)
+        short = (frozenset(),) * (len(long) - len(short)) + short
+        groups = tuple(a | b for a, b in zip(short, long, strict=True))
+        return _State(self.reads | other.reads, self.writes | other.writes, self.started | other.started, groups)
+
+
+class _Barriers:
+    """`before` are the ops that need a barrier in front; `buffers` the allocations by id."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.buffers: dict[int, lane.AllocOp] = {}
+        self.events: dict[Block, list[Operation]] = {}
+        self.before: dict[Operation, None] = {}
+        self.probing = False  # only ask whether something is missing
+        self.missing = False
+        self.pending = 0  # the most groups that any wait leaves
+        self.rings: dict[int, _Ring] = {}
+        self._collect(function.body.block, ())
+        self.loops = {buffer: ring.loop for buffer, ring in self.rings.items() if ring.direct}
+
+    def _collect(self, block: Block, loops: tuple[Operation, ...]) -> None:
+        """The ops of a block that matter here, and where rings are used."""
+        events = self.events[block] = []
+        for op in block.ops:
+            if op.regions:
+                events.append(op)
+                inner = (*loops, op) if isinstance(op, ForOp) else loops
+                for region in op.regions:
+                    for inside in region.blocks:
+                        self._collect(inside, inner)
+            elif type(op) in _EVENTS:
+                if isinstance(op, lane.AllocOp):
+                    self.buffers[op.id] = op
+                elif not isinstance(op, lane.MemoryOp) or op.shared:
+                    events.append(op)
+                    self._note(op, loops)
+
+    def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
+        if isinstance(op, AccessOp) and op.ring:
+            self.rings.setdefault(op.buffer, _Ring(op.ring, loops)).meet(loops)
+        elif isinstance(op, lane.WaitOp):
+            self.pending = max(self.pending, op.pending)
+
+    def prune(self, function: FuncOp) -> None:
+        """Drop barriers, the first that were found first, without which nothing is missing."""
+        for op in list(self.before):
+            del self.before[op]
+            if self.lacking(lambda: self.block(function.body.block, _State())):
+                self.before[op] = None
+
+    def lacking(self, analyse: Callable[[], _State]) -> bool:
+        """Whether an analysis finds a barrier missing; none is added."""
+        outer, self.probing, self.missing = (self.probing, self.missing), True, False
+        analyse()
+        found = self.missing
+        self.probing, self.missing = outer
+        return found
+
+    # -- straight code
+
+    def block(self, block: Block, state: _State) -> _State:
+        """The state after a block; `state` is used up."""
+        for op in self.events[block]:
+            if op in self.before and not isinstance(op, ForOp | WhileOp):
+                state.barrier()
+            if isinstance(op, AccessOp):
+                self.access(op, state)
+            elif isinstance(op, lane.BarrierOp):
+                state.barrier()
+            elif isinstance(op, lane.CommitOp):
+                self.commit(state)
+            elif isinstance(op, lane.WaitOp):
+                self.wait(op, state)
+            else:
+                state = self.regions(op, state)
+        return state
+
+    def access(self, op: AccessOp, state: _State) -> None:
+        touched = (op.buffer, self.phase(op))
+        reads = isinstance(op, lane.LoadOp | lane.FragmentLoadOp)
+        earlier = state.writes if reads else state.writes | state.reads
+        if any(self.meet(touched, other) for other in earlier):
+            self.need(op, state)
+        if isinstance(op, lane.CopyAsyncOp):
+            state.started.add(touched)
+        else:
+            (state.reads if reads else state.writes).add(touched)
+
+    def need(self, op: Operation, state: _State) -> None:
+        """A barrier before `op`."""
+        if self.probing:
+            self.missing = True
+        else:
+            self.before[op] = None
+        state.barrier()
+
+    def commit(self, state: _State) -> None:
+        groups = [*state.groups, frozenset(state.started)]
+        state.started = set()
+        # Every wait makes what is older than it counts land, whatever the groups were.
+        surplus = max(0, len(groups) - self.pending - 1)
+        oldest = frozenset(t for group in groups[: surplus + 1] for t in group)
+        state.groups = (oldest, *groups[surplus + 1 :])
+
+    def wait(self, op: lane.WaitOp, state: _State) -> None:
+        kept = state.groups[len(state.groups) - op.pending :] if op.pending < len(state.groups) else state.groups
+        kept = kept if op.pending else ()
+        for group in state.groups[: len(state.groups) - len(kept)]:
+            state.writes |= group
+        state.groups = kept
+
+    def phase(self, op: AccessOp) -> int | None:
+        return op.phase % op.ring if op.ring and op.buffer in self.loops else None
+
+    def meet(self, a: _Touched, b: _Touched) -> bool:
+        """Whether two accesses may touch a byte in common."""
+        if a[0] == b[0]:
+            return a[1] is None or b[1] is None or a[1] == b[1]
+        first, second = self.buffers[a[0]], self.buffers[b[0]]
+        if first.offset is None or second.offset is None:
+            raise InternalError("shared memory is not placed: the pass place-shared has not run")
+        return first.offset < second.offset + second.bytes and second.offset < first.offset + first.bytes
+
+    # -- control flow
+
+    def regions(self, op: Operation, state: _State) -> _State:
+        if isinstance(op, IfOp):
+            ends = [self.block(region.block, state.copy()) if region.blocks else state for region in op.regions]
+            return ends[0].join(ends[1])
+        if isinstance(op, ForOp | WhileOp):
+            return self.loop(op, state)
+        raise InternalError(f"no rule for barriers in {op.name}")
+
+    def loop(self, op: ForOp | WhileOp, state: _State) -> _State:
+        if op not in self.before:
+            fresh = state.copy()
+            fresh.barrier()
+            settled = self.settle(op, fresh)
+            if not self.lacking(lambda: self.settle(op, state.copy())):
+                return self.settle(op, state)
+            self.need(op, state)
+            return settled
+        state.barrier()
+        return self.settle(op, state)
+
+    def settle(self, op: ForOp | WhileOp, entry: _State) -> _State:
+        """The state after a loop that is entered in `entry`, when going round again changes nothing."""
+        into = entry
+        while True:
+            known = len(self.before)
+            leaving, again = self.round(op, into.copy())
+            following = entry.join(self.next_iteration(op, again))
+            if len(self.before) == known:
+                following = into.join(following)
+                if following == into:
+                    return self.outside(op, leaving)
+            into = following
+
+    def round(self, op: ForOp | WhileOp, state: _State) -> tuple[_State, _State]:
+        """One round of a loop: the states in which it may be left and in which it goes on."""
+        if isinstance(op, ForOp):
+            end = self.block(op.body.block, state.copy())
+            return state.join(end), end
+        checked = self.block(op.before_region.block, state)
+        return checked, self.block(op.after_region.block, checked.copy())
+
+    def next_iteration(self, op: Operation, state: _State) -> _State:
+        def shifted(touched: _Touched) -> _Touched:
+            buffer, phase = touched
+            return (buffer, (phase - 1) % self.rings[buffer].slots) if phase is not None and self.loops[buffer] is op else touched
+
+        return self.mapped(state, shifted)
+
+    def outside(self, op: Operation, state: _State) -> _State:
+        """After its loop a phase says nothing."""
+        return self.mapped(state, lambda t: (t[0], None) if t[1] is not None and self.loops[t[0]] is op else t)
+
+    def mapped(self, state: _State, change: Callable[[_Touched], _Touched]) -> _State:
+        groups = tuple(frozenset(map(change, group)) for group in state.groups)
+        return _State(set(map(change, state.reads)), set(map(change, state.writes)), set(map(change, state.started)), groups)
+
+
+@dataclass(slots=True)
+class _Ring:
+    """Where the accesses of a ring that say a phase stand: in the loops `around` all of them; its own loop is the innermost.
+
+    `direct`: some access is in that loop and no deeper. Without one the phases of several loops were mixed, and say nothing.
+    """
+
+    slots: int
+    around: tuple[Operation, ...]
+    depths: set[int] = field(default_factory=set)
+
+    def meet(self, loops: tuple[Operation, ...]) -> None:
+        self.depths.add(len(loops))
+        same = 0
+        while same < min(len(loops), len(self.around)) and loops[same] is self.around[same]:
+            same += 1
+        self.around = self.around[:same]
+
+    @property
+    def loop(self) -> Operation | None:
+        return self.around[-1] if self.around else None
+
+    @property
+    def direct(self) -> bool:
+        return bool(self.around) and min(self.depths) == len(self.around)

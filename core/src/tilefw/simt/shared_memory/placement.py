@@ -1,0 +1,183 @@
+"""Places allocations of shared memory: those that are never alive at once may stand on the same bytes.
+
+An allocation lives from its first access to its last. Where it is made outside a loop and touched inside, it lives all through the
+loop, since an iteration may read what one before left. What asynchronous copies write lives until a wait that leaves nothing
+pending. Large ones are placed first, then early ones, each at the lowest bytes that nothing alive at the same time has ("first fit
+by decreasing size", as in register allocation of arrays). That two buffers follow each other on the same bytes is the barrier
+pass's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, WhileOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from tilefw.api.errors import Place, UnsupportedError
+from tilefw.simt import lane
+from tilefw.simt.lane.memory import AccessOp
+from tilefw.simt.places import place_of
+from tilefw.tile.base import integer_attr
+
+
+@dataclass(frozen=True)
+class PlaceShared(ModulePass):
+    """Gives every `lane.alloc` its offset, and the function its bytes. Raises UnsupportedError (TFW0651) above `limit` bytes."""
+
+    limit: int
+    name = "place-shared"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.body.block.ops:
+            if isinstance(function, FuncOp):
+                place_shared(function, self.limit)
+
+
+def shared_memory(function: FuncOp) -> dict[str, int]:
+    """The bytes of shared memory that a placed function takes and how they are to be aligned; nothing where it takes none."""
+    found = {name: function.attributes.get(f"lane.{name}") for name in ("shared_bytes", "shared_align")}
+    return {name: attribute.value.data for name, attribute in found.items() if isinstance(attribute, IntegerAttr)}
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """An allocation, the steps of the function between which it lives, and where it is placed."""
+
+    op: lane.AllocOp
+    loops: tuple[Operation, ...]
+    first: int = -1
+    last: int = -1
+    offset: int = 0
+    copied: bool = False
+
+    def overlaps(self, other: _Buffer) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.op.bytes
+
+
+def place_shared(function: FuncOp, limit: int) -> None:
+    """Place one function's allocations; those that nothing accesses go away."""
+    buffers = _Lives().of(function)
+    alive = [b for b in buffers if b.first >= 0]
+    for buffer in buffers:
+        if buffer.first < 0 and not any(result.uses for result in buffer.op.results):
+            buffer.op.detach()
+            buffer.op.erase()
+    placed: list[_Buffer] = []
+    for buffer in sorted(alive, key=lambda b: (-b.op.bytes, b.first)):
+        buffer.offset = _lowest(buffer, [other for other in placed if other.overlaps(buffer)])
+        buffer.op.properties["offset"] = integer_attr(buffer.offset)
+        placed.append(buffer)
+    total = max((b.end for b in placed), default=0)
+    if total > limit:
+        raise _too_much(placed, total, limit)
+    if total:
+        function.attributes["lane.shared_bytes"] = integer_attr(total)
+        function.attributes["lane.shared_align"] = integer_attr(max(b.op.align for b in placed))
+
+
+def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:
+    offset = 0
+    for other in sorted(taken, key=lambda b: b.offset):
+        if offset + buffer.op.bytes <= other.offset:
+            break
+        offset = max(offset, -(-other.end // buffer.op.align) * buffer.op.align)
+    return offset
+
+
+# The ops that matter, by class: xDSL's classes have a slow isinstance.
+_EVENTS = frozenset({lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp})
+
+
+class _Lives:
+    """One walk over a function in program order, a step an op."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.buffers: dict[int, _Buffer] = {}
+        self.spans: dict[Operation, list[_Buffer]] = {}  # what is touched in a loop but made outside it
+        self.loops: list[Operation] = []
+
+    def of(self, function: FuncOp) -> list[_Buffer]:
+        self.block(function.body.block)
+        for buffer in self.buffers.values():
+            if buffer.copied:  # no wait came that leaves nothing pending
+                buffer.last = self.step
+        return list(self.buffers.values())
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.step += 1
+            if op.regions:
+                self.regions(op)
+            elif type(op) not in _EVENTS:
+                continue
+            elif isinstance(op, lane.AllocOp):
+                self.buffers[op.id] = _Buffer(op, tuple(self.loops))
+            elif isinstance(op, AccessOp):
+                self.access(op)
+            elif isinstance(op, lane.WaitOp):
+                self.wait(op)
+
+    def access(self, op: AccessOp) -> None:
+        if isinstance(op, lane.MemoryOp) and not op.shared:
+            return
+        buffer = self.buffers[op.buffer]
+        buffer.copied |= isinstance(op, lane.CopyAsyncOp)
+        self.touch(buffer)
+
+    def touch(self, buffer: _Buffer) -> None:
+        if buffer.first < 0:
+            buffer.first = self.step
+        buffer.last = max(buffer.last, self.step)
+        if len(self.loops) > len(buffer.loops):
+            self.spans.setdefault(self.loops[len(buffer.loops)], []).append(buffer)
+
+    def wait(self, op: lane.WaitOp) -> None:
+        for buffer in self.buffers.values():
+            if buffer.copied:
+                self.touch(buffer)
+                buffer.copied = op.pending > 0
+
+    def regions(self, op: Operation) -> None:
+        loop = isinstance(op, ForOp | WhileOp)
+        begin = self.step
+        if loop:
+            self.loops.append(op)
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block)
+        if loop:
+            self.loops.pop()
+        self.step += 1
+        for buffer in self.spans.pop(op, ()):
+            buffer.first = min(buffer.first, begin)
+            buffer.last = max(buffer.last, self.step)
+
+
+def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError:
+    """The error, with the buffers that are alive where most is needed, the largest first."""
+    def peak(at: int) -> list[_Buffer]:
+        return [b for b in placed if b.first <= at <= b.last]
+
+    most = max((peak(b.first) for b in placed), key=lambda group: sum(b.op.bytes for b in group))
+    places = [place_of(b.op) for b in most]
+    listed = [f"{b.op.bytes} bytes for {b.op.label}{_where(p)}" for b, p in zip(most, places, strict=True)]
+    if not limit:
+        message, help = f"the kernel needs {total} bytes of shared memory, and the chip has none", None
+    else:
+        message = f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}"
+        help = "fewer num_stages, a smaller block along K, or smaller tiles take less"
+    return UnsupportedError(message, code="TFW0651", place=places[0], note="; ".join(listed), help=help)
+
+
+def _where(place: Place | None) -> str:
+    return "" if place is None else f", {place.file}:{place.line}"
