@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tilefw.api import Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.device import ALL_CHECKS, Finding
 from tilefw.api.simt import lane_to_machine
-from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.lane import Lane
-from tilefw.simt.place_shared import PlaceShared
+from tilefw.simt.shared_memory.barriers import InsertBarriers
+from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.tile.text import parse
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.chip import DESCRIPTION, PtxChip

@@ -8,13 +8,12 @@ from isa.machine import launch
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from tilefw.simt import convert, f2
-from tilefw.simt.barriers import InsertBarriers
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import LinearLayout
-from tilefw.simt.place_shared import PlaceShared
-from tilefw.simt.select import select
-from tilefw.simt.shuffle import Shuffle, shuffle
+from tilefw.simt.layout import LinearLayout, convert, f2
+from tilefw.simt.layout.shuffle import Shuffle, shuffle
+from tilefw.simt.select.lane_to_machine import select
+from tilefw.simt.shared_memory.barriers import InsertBarriers
+from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import conversion_kernel, converted
 from tilefw_nvidia.chip import DESCRIPTION, PtxChip
 from tilefw_nvidia.emit import emit

@@ -7,10 +7,10 @@ import pytest
 from isa.machine import launch
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.simt import atoms
-from tilefw.simt.atoms import DotTypes
 from tilefw.simt.description import Machine
-from tilefw.simt.select import select
+from tilefw.simt.layout import atoms
+from tilefw.simt.layout.atoms import DotTypes
+from tilefw.simt.select.lane_to_machine import select
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
 from tilefw_nvidia.chip import DESCRIPTION, PtxChip
