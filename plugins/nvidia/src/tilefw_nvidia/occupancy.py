@@ -1,7 +1,8 @@
 """Occupancy: the part of a multiprocessor's warps that can be resident at once, from what ptxas reports and the chip's limits.
 
 Source: the CUDA Occupancy Calculator's data for a compute capability (allocation units), and the CUDA C++ Programming Guide,
-"Technical Specifications per Compute Capability"; from compute capability 8.0 on, one KiB of shared memory of each block is the system's.
+"Technical Specifications per Compute Capability"; from compute capability 8.0 on, one KiB of the shared memory of each block is the
+system's.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt import notes
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.lower import compute, memory, shape, shared, values
+from tilefw.simt.lower import compute, memory, notes, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.loops import Loops
 from tilefw.simt.places import place_of

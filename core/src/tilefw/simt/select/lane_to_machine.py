@@ -25,7 +25,7 @@ from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import Piece, Vector, type_name
-from tilefw.simt.notes import notes_of
+from tilefw.simt.lower.notes import notes_of
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.combine import combine
 from tilefw.simt.select.control import ControlSelection

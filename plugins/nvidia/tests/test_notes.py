@@ -1,0 +1,62 @@
+"""What a user learns beside the result: dots without a matrix instruction, occupancy from ptxas's report."""
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw_nvidia.assemble import find_ptxas
+from tilefw_nvidia.occupancy import occupancy
+from tilefw_nvidia.target import SM80_LIMITS
+
+
+@tilefw.jit
+def product(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PRECISION: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    c = tl.dot(tl.load(a + m * K + k[None, :]), tl.load(b + k[:, None] * N + n), input_precision=PRECISION)
+    tl.store(out + m * N + n, c)
+
+
+@pytest.mark.parametrize(
+    "shape, element, precision, sizes",
+    [
+        ((8, 16, 16), np.float16, "ieee", "m 16, n 8, k 16"),
+        ((16, 8, 8), np.float16, "ieee", None),
+        ((4, 4, 4), np.float32, "tf32", "k 8"),
+        ((4, 4, 4), np.float32, "ieee", None),  # as precise as that no matrix instruction is, whatever its sizes
+        ((16, 8, 8), np.int8, "ieee", "k 16"),
+    ],
+)
+def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_would_do(shape, element, precision, sizes):
+    m, n, k = shape
+    a, b = np.ones((m, k), element), np.ones((k, n), element)
+    out = np.empty((m, n), np.int32 if element is np.int8 else np.float32)
+    result = product[(1,)](a, b, out, m, n, k, precision, target="nvidia-sm80")
+    assert (out == k).all()
+    if sizes is None:
+        assert not result.notes and "note[" not in str(result)
+    else:
+        (note,) = result.notes
+        assert note["code"] == "TFW0623" and sizes in note["help"] and f"{m}x{n}x{k}" in note["message"]
+        assert note["place"] == f"{__file__}:16" and "note[TFW0623]" in str(result)
+
+
+@pytest.mark.parametrize(
+    "threads, registers, shared, expected",
+    # From the CUDA Occupancy Calculator.
+    [
+        (128, 32, 0, 1.0), (128, 128, 0, 0.25), (256, 168, 49152, 0.125), (256, 255, 0, 0.125), (1024, 65, 0, 0.0),
+        (128, 64, 40960, 0.25), (128, 64, 41984, 0.1875), (32, 16, 0, 0.5), (128, 33, 1024, 0.75),
+    ],
+)
+def test_occupancy_by_registers_shared_memory_and_blocks(threads, registers, shared, expected):
+    assert occupancy(SM80_LIMITS, threads, registers, shared) == expected
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
+def test_an_artifact_has_its_occupancy():
+    artifact = tilefw.compile(
+        product, target="nvidia-sm80", signature=dict.fromkeys(("a", "b", "out"), "*fp32"),
+        constexprs={"M": 16, "N": 16, "K": 16, "PRECISION": "tf32"}, num_warps=4,
+    )
+    assert artifact.resources.occupancy is not None and 0.25 <= artifact.resources.occupancy <= 1
