@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from oracles.known_bits import same_value
 from oracles.sites import Site
+from oracles.thread_bits import repeated_store
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
@@ -86,6 +87,8 @@ def proof(ptx: str, site: Site) -> str:
     """Why the change at `site` cannot be seen; empty when this does not prove it."""
     if site.kind == "constant":
         return same_value(ptx, site)
+    if site.kind == "predicate":
+        return repeated_store(ptx, site)
     if site.kind not in ("wait", "weaken", "barrier"):
         return ""
     flow = Flow(ptx)

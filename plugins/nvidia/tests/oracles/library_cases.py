@@ -11,7 +11,7 @@ import functools
 from oracles.library_subject import Configuration, LibrarySubject, Variant
 
 _BLOCKS = {"block_m": 32, "block_n": 32, "block_k": 32}
-_FEWER_TERMS = (Variant({"k": 16}), Variant({"k": 48}))
+_FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
 # A sum of no terms: arrays without elements, whose strides NumPy gives as 0.
 _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48, "stride_bn": 1})
 # exp overflows unless it is the very maximum of a row that is taken off first.
@@ -19,7 +19,7 @@ _STEEP = Variant(scale=200.0)
 
 
 def _matmul(stages: int, *variants: Variant, **over: object) -> Configuration:
-    parameters = {"m": 37, "n": 48, "k": 144, **_BLOCKS, "num_stages": stages, "num_warps": 2, **over}
+    parameters = {"m": 37, "n": 48, "k": 144, **_BLOCKS, "num_stages": stages, **over}
     return Configuration("matmul", parameters, variants or _FEWER_TERMS)
 
 
@@ -37,16 +37,18 @@ CONFIGURATIONS = {
     "layernorm_backward": Configuration("layernorm_backward", {"rows": 9, "columns": 150}, (Variant({"columns": 20}),)),
     "rmsnorm": Configuration("rmsnorm", {"rows": 3, "columns": 300, "block": 128}, (Variant({"columns": 20}),)),
     "matmul_f16": _matmul(3),
-    "matmul_f16_even": _matmul(4, Variant({"k": 32}), _NO_TERMS, k=160, num_warps=4),
-    "matmul_tf32": _matmul(2, dtype="fp32"),
-    "matmul_transposed": _matmul(3, dtype="bf16", a_layout="columns", b_layout="columns", m=48),
+    "matmul_f16_even": _matmul(4, Variant({"k": 32}), _NO_TERMS, k=160),
+    "matmul_tf32": _matmul(2, dtype="fp32", num_warps=8),
+    "matmul_transposed": _matmul(
+        3, Variant({"k": 16, "n": 50}), Variant({"k": 48}), dtype="bf16", a_layout="columns", b_layout="columns", m=48, n=37,
+    ),
     "int8_matmul": Configuration("int8_matmul", {"m": 37, "n": 48, "k": 144, **_BLOCKS, "num_warps": 2}, _FEWER_TERMS),
     "batched_matmul": Configuration(
         "batched_matmul", {"batch": 2, "m": 37, "n": 48, "k": 80, **_BLOCKS, "num_stages": 2}, _FEWER_TERMS,
     ),
     "attention_causal": _attention(queries=71, keys=71, heads=2),
     "attention": _attention(Variant({"keys": 5}), Variant(scale=30.0), queries=37, keys=70, causal=False, num_stages=3),
-    "transpose": Configuration("transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32}),
+    "transpose": Configuration("transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32}, (Variant({"rows": 3}),)),
     "column_sum": Configuration("column_sum", {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32}),
     "welford": Configuration("welford", {"rows": 6, "columns": 300}, (Variant({"columns": 20}),)),
     "argmax": Configuration("argmax", {"rows": 10, "columns": 300}, (Variant({"columns": 20}),)),

@@ -18,7 +18,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer, Launch
-from tilefw.runtime import compiler, config, options
+from tilefw.runtime import compiler, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.loader import find
 from tilefw.runtime.module import Module

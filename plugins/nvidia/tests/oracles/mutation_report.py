@@ -1,4 +1,4 @@
-"""What a mutation campaign found, as Markdown: counts by kernel and kind, which check told, and every site that no check reported."""
+"""What a mutation campaign found, as Markdown: counts by kernel and kind, which check told, every site that no check reported."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
-# What a compiler of pipelines and swizzles can get wrong besides; `address` moves every access, `offset` flips a bit of shared ones.
+# `address` moves every access; `offset` flips a bit of shared ones, and sizes, commits and distances are what pipelines add.
 LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")

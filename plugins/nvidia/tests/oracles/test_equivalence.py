@@ -79,3 +79,44 @@ def test_bits_that_no_thread_has_set_may_be_masked_or_not() -> None:
         ("%r4,", "0;"): False, ("%r4,", "384;"): False,
     }
     assert masks(MASKS.replace("128, 1, 1", "256, 1, 1"))["%r2,", "224;"] is False
+
+
+STORES = """
+mov.u32 %r1, %tid.x;
+and.b32 %r2, %r1, {kept};
+setp.eq.s32 %p1, %r2, 0;
+and.b32 %r3, %r1, 31;
+ld.global.b32 %r4, [%rd1];
+add.s32 %r5, %r4, %r3;
+shfl.sync.bfly.b32 %r6, %r5, 8, 31, -1;
+add.f32 %r7, %r5, %r6;
+{made}
+@%p1 st.shared.b32 [{address}], {value};
+{end}
+"""
+
+
+@pytest.mark.parametrize(("kept", "address", "value", "proved"), [
+    (96, "%r3", "%r5", True),
+    (32, "%r3", "%r5", True),
+    (16, "%r3", "%r5", False),  # threads that the guard keeps out have another place
+    (8, "%rd1", "%r7", True),  # x + shuffle(x, lane ^ 8) is the same in both
+    (8, "%rd1", "%r5", False),
+    (24, "%rd1", "%r7", False),
+])
+def test_a_guard_may_go_where_it_keeps_out_threads_that_would_store_the_same(
+    kept: int, address: str, value: str, proved: bool,
+) -> None:
+    ptx = STORES.format(kept=kept, address=address, value=value, made="", end="ret;")
+    assert [bool(proof(ptx, s)) for s in sites(ptx) if s.kind == "predicate"] == [proved]
+
+
+@pytest.mark.parametrize("made", ["setp.lt.and.s32 %p1, %r4, 7, %p1;", "xor.b32 %r3, %r3, %r2;"])
+def test_a_second_part_of_the_guard_or_a_changed_address_forbids_it(made: str) -> None:
+    ptx = STORES.format(kept=96, address="%r3", value="%r5", made=made, end="ret;")
+    assert [proof(ptx, s) for s in sites(ptx) if s.kind == "predicate"] == [""]
+
+
+def test_threads_that_take_other_branches_are_not_compared() -> None:
+    ptx = STORES.format(kept=96, address="%r3", value="%r5", made="", end="$L_end:\nsetp.lt.s32 %p2, %r1, 40;\n@%p2 bra $L_end;")
+    assert [proof(ptx, s) for s in sites(ptx) if s.kind == "predicate" and "st." in s.before] == [""]
