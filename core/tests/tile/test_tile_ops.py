@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launching import launch
+from xdsl.traits import ConstantLike
 
 from tilefw.api.errors import IRError
 from tilefw.tile import ops, types
+from tilefw.tile.base import literal_attr
 from tilefw.tile.text import parse
 
 GOOD = """builtin.module {
@@ -43,6 +45,12 @@ def test_text_reads_back() -> None:
     assert str(parse(str(module))) == str(module) == GOOD.rstrip("\n")
     rows = [op.row for op in module.walk() if isinstance(op, ops.ReduceOp)]
     assert rows == [None, "addf"]
+
+
+def test_xdsl_sees_the_number_of_a_constant() -> None:
+    """What xDSL's own patterns and folders ask of any dialect's constants."""
+    constant = ops.ConstantOp(-3, types.tile((8,), types.i32))
+    assert ConstantLike.get_constant_value(constant.result) == constant.literal == literal_attr(-3, types.i32)
 
 
 # A piece of GOOD, what it becomes, and what is said of it.

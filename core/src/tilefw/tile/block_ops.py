@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, OpTraits, SSAValue
@@ -12,18 +12,11 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.base import (
-    Value,
-    parse_operand_group,
-    parse_optional_after,
-    print_operand_group,
-    print_words,
-    string_attr,
-    string_list,
-)
+from tilefw.tile.base import Value, string_attr
 from tilefw.tile.memory_ops import HINTS, MemoryOp, hint_properties, parse_hints
+from tilefw.tile.op_text import parse_operand_group, parse_optional_after, print_operand_group, print_types, print_words
 
-Check = Literal["none", "upper", "both"]
+CHECKS = ("none", "upper", "both")
 
 
 class BlockAccess(MemoryOp):
@@ -48,9 +41,9 @@ class BlockAccess(MemoryOp):
         return types.shape_of(self.block_type)
 
     @property
-    def checks(self) -> tuple[Check, ...]:
-        """How each dim is bounds-checked."""
-        return string_list(self.properties.get("checks"))  # type: ignore[return-value]
+    def checks(self) -> tuple[str, ...]:
+        """How each dim is bounds-checked: one of `CHECKS`."""
+        return self.words("checks")
 
     @property
     def base(self) -> SSAValue:
@@ -80,7 +73,7 @@ class BlockAccess(MemoryOp):
 
     def problem(self) -> str | None:
         rank = len(self.block)
-        if len(self.checks) != rank or any(c not in ("none", "upper", "both") for c in self.checks):
+        if len(self.checks) != rank or any(c not in CHECKS for c in self.checks):
             return f"checks gives none, upper or both for each of the {rank} dims, got {list(self.checks)}"
         minimum = 1 + 2 * rank + sum(c != "none" for c in self.checks)
         if len(self._operands) < minimum:
@@ -109,11 +102,7 @@ class BlockAccess(MemoryOp):
     def _print_types(self, printer: Printer, container: Attribute | None = None) -> None:
         """The hints and the types: of the base and of what holds the block (the tile itself unless `container` is given)."""
         print_words(printer, self.properties, HINTS)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.base.type)
-        printer.print_string(", ")
-        printer.print_attribute(container or self.block_type)
+        print_types(printer, self.attributes, [self.base.type, container or self.block_type])
 
 
 def checks_attr(shape: Sequence[Value | None], lower: Sequence[bool] | None) -> ArrayAttr:
@@ -122,12 +111,12 @@ def checks_attr(shape: Sequence[Value | None], lower: Sequence[bool] | None) -> 
     return ArrayAttr([string_attr(w) for w in words])
 
 
-def parse_block(parser: Parser) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue], ArrayAttr]:
+def parse_block(parser: Parser) -> tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue], ArrayAttr]:
     parser.parse_keyword("at")
     offsets = parse_operand_group(parser)
     parser.parse_keyword("strides")
     strides = parse_operand_group(parser)
-    bounds: list[SSAValue] = []
+    bounds: Sequence[SSAValue] = []
     words = ["none"] * len(offsets)
     if parser.parse_optional_keyword("shape"):
         bounds = parse_operand_group(parser)

@@ -8,10 +8,12 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, OpTraits
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import ConstantLike, OpTrait, Pure
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilefw.tile import types
-from tilefw.tile.base import TileOp, literal_attr, literal_text, parse_literal
+from tilefw.tile.base import Folds, TileOp, literal_attr
+from tilefw.tile.op_text import literal_text, parse_literal, parse_type_at_end, print_types
 
 
 class ConstantOp(TileOp):
@@ -20,7 +22,7 @@ class ConstantOp(TileOp):
     name = "tile.constant"
     operand_count = 0
     property_names = frozenset({"value"})
-    traits = OpTraits(lambda: (Pure(), _CONSTANT_LIKE))
+    traits = OpTraits(lambda: (Pure(), ConstantLike(), Folds()))
 
     def __init__(self, value: int | float, type: Attribute) -> None:
         super().__init__(result_types=[type], properties={"value": literal_attr(value, type)})
@@ -28,10 +30,18 @@ class ConstantOp(TileOp):
     @property
     def value(self) -> int | float:
         """The number: a signed integer (0 or 1 for i1) or the exact value of the float."""
-        return self.properties["value"].value.data  # type: ignore[attr-defined]
+        return self.literal.value.data
+
+    @property
+    def literal(self) -> IntegerAttr | FloatAttr:
+        """The number as an attribute, i64 or f64; raises VerifyException when it is missing or no number."""
+        attribute = self.properties.get("value")
+        if not isinstance(attribute, IntegerAttr | FloatAttr):
+            raise VerifyException(f"the value {attribute} is no number")
+        return attribute
 
     def problem(self) -> str | None:
-        type, value = self.results[0].type, self.properties.get("value")
+        type, value = self.results[0].type, self.literal
         if not (types.is_int(type) or types.is_float(type)):
             return f"a constant is an integer or a float, got {type}"
         if not isinstance(value, FloatAttr if types.is_float(type) else IntegerAttr):
@@ -42,18 +52,14 @@ class ConstantOp(TileOp):
 
     def print(self, printer: Printer) -> None:
         type = self.results[0].type
-        printer.print_string(f" {literal_text(self.properties['value'], type)}")  # type: ignore[arg-type]
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(type)
+        printer.print_string(f" {literal_text(self.literal, type)}")
+        print_types(printer, self.attributes, [type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         position = parser.pos
         value = parse_literal(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
+        attributes, type = parse_type_at_end(parser)
         if not (types.is_int(type) or types.is_float(type)):
             parser.raise_error(f"a constant is an integer or a float, got {type}", position)
         if isinstance(value, float) and types.is_int(type):
@@ -63,14 +69,3 @@ class ConstantOp(TileOp):
             parser.raise_error(f"{value} is out of the range of {type}", position)
         op.attributes = attributes
         return op
-
-
-class _ConstantLike(ConstantLike):
-    """Tells xDSL's folder and patterns where the constant stands."""
-
-    @classmethod
-    def get_constant_value(cls, op: TileOp) -> Attribute | None:  # type: ignore[override]
-        return op.properties.get("value")
-
-
-_CONSTANT_LIKE: OpTrait = _ConstantLike()

@@ -11,10 +11,11 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.base import Value, dense_i32, parse_optional_after
+from tilefw.tile.base import Value, dense_i32
 from tilefw.tile.block_ops import BlockAccess, checks_attr, parse_block
 from tilefw.tile.memory_ops import PointerAccess, accessed_type, hint_properties, parse_address, parse_address_types, parse_hints
-from tilefw.tile.shared_type import SharedType, parse_shared_type, view_problem
+from tilefw.tile.op_text import parse_optional_after, resolve_optional
+from tilefw.tile.shared_type import SharedType, parse_shared_type, shared_type_of, view_problem
 
 _READS_AND_WRITES = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
 
@@ -53,9 +54,7 @@ class CopyBlockOp(BlockAccess):
 
     @property
     def block_type(self) -> Attribute:
-        type = self.view.type
-        assert isinstance(type, SharedType)
-        return type.tile
+        return shared_type_of(self.view).tile
 
     def problem(self) -> str | None:
         if not any(isinstance(v.type, SharedType) for v in self._operands[-2:]):
@@ -138,7 +137,7 @@ class CopyOp(PointerAccess):
             return wrong
         if self.volatile:
             return "a copy is not volatile"
-        held = self.view.type.tile  # type: ignore[attr-defined]
+        held = shared_type_of(self.view).tile
         return None if held == value_type else f"the buffer holds {held}, expected {value_type}"
 
     def print(self, printer: Printer) -> None:
@@ -169,8 +168,8 @@ class CopyOp(PointerAccess):
         op = cls(
             view_value,
             parser.resolve_operand(pointer, pointer_type),
-            None if offsets is None or offsets_type is None else parser.resolve_operand(offsets, offsets_type),
-            None if mask is None else parser.resolve_operand(mask, mask_type),
+            resolve_optional(parser, offsets, offsets_type),
+            resolve_optional(parser, mask, mask_type),
             *when,
         )
         op.properties.update(hints)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Self
 
-from xdsl.dialects.builtin import StringAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.tile import types
 from tilefw.tile.base import PURE, TileOp, Value, string_attr
+from tilefw.tile.op_text import parse_operands, parse_types_at_end, print_types
 
 # What becomes of operands of f32 (Triton's names). `ieee` multiplies them as they are; `tf32` rounds them to 10 mantissa bits, or
 # cuts them off there; `tf32x3`, `bf16x3` and `bf16x6` add up that many products of parts in the narrow format.
@@ -65,8 +66,7 @@ class DotOp(TileOp):
     @property
     def input_precision(self) -> str:
         """One of `INPUT_PRECISIONS`."""
-        attribute = self.properties.get("input_precision")
-        return attribute.data if isinstance(attribute, StringAttr) else "ieee"
+        return self.word("input_precision", "ieee")
 
     @property
     def unsigned(self) -> bool:
@@ -81,9 +81,7 @@ class DotOp(TileOp):
 
     def problem(self) -> str | None:
         a, b, acc = self.operand_types
-        if self.results[0].type != acc:
-            return f"the result is {self.results[0].type}, expected {acc}"
-        return shapes_problem(a, b, acc) or elements_problem(a, b, acc) or self._words_problem()
+        return self.result_problem(acc) or shapes_problem(a, b, acc) or elements_problem(a, b, acc) or self._words_problem()
 
     def _words_problem(self) -> str | None:
         element = types.element_of(self.a.type)
@@ -100,19 +98,15 @@ class DotOp(TileOp):
             printer.print_string(f" {self.input_precision}")
         if self.unsigned:
             printer.print_string(" unsigned")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
+        print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         position = parser.pos
-        unresolved = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        unresolved = parse_operands(parser)
         precision = next((word for word in INPUT_PRECISIONS if parser.parse_optional_keyword(word)), "ieee")
         unsigned = parser.parse_optional_keyword("unsigned") is not None
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        found = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        attributes, found = parse_types_at_end(parser)
         if len(unresolved) != 3:
             parser.raise_error(f"tile.dot takes 3 operands, got {len(unresolved)}", position)
         a, b, acc = parser.resolve_operands(unresolved, found, position)

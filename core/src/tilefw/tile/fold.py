@@ -37,7 +37,9 @@ def fold(op: Operation) -> Folded | None:
 
 
 def fold_to_attributes(op: Operation) -> list[SSAValue | Attribute] | None:
-    """`fold` in the form of xDSL's folder: values, or attributes that the dialect makes constants of."""
+    """`fold` in the form of xDSL's folder: values, or attributes that the dialect makes constants of, as a constant's own is."""
+    if isinstance(op, ops.ConstantOp):
+        return [op.literal]
     found = fold(op)
     if found is None:
         return None

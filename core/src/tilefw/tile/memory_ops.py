@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, OpTraits, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.base import (
-    TileOp,
-    Value,
-    dense_i32,
-    parse_optional_after,
-    print_words,
-    string_attr,
-)
+from tilefw.tile.base import TileOp, Value, dense_i32, string_attr
+from tilefw.tile.op_text import parse_optional_after, print_types, print_words, resolve_optional
 
 CACHE_MODIFIERS = (".ca", ".cg", ".cv", ".wb", ".cs", ".wt")  # Triton's spellings; hints
 EVICTION_POLICIES = ("evict_first", "evict_last")
@@ -56,21 +50,17 @@ class MemoryOp(TileOp):
     @property
     def cache(self) -> str:
         """The cache modifier (`.ca`, `.cg`, …); empty when none was asked for."""
-        return self._word("cache")
+        return self.word("cache")
 
     @property
     def eviction(self) -> str:
         """`evict_first`, `evict_last` or empty."""
-        return self._word("eviction")
+        return self.word("eviction")
 
     @property
     def volatile(self) -> bool:
         """Whether the access may be neither repeated nor left out."""
         return "volatile" in self.properties
-
-    def _word(self, name: str) -> str:
-        attribute = self.properties.get(name)
-        return "" if attribute is None else attribute.data  # type: ignore[attr-defined]
 
     def hint_problem(self) -> str | None:
         """What is wrong with the hints, in words."""
@@ -88,7 +78,7 @@ class PointerAccess(MemoryOp):
     property_names = frozenset({"operandSegmentSizes", *HINTS})
 
     def _segment(self, name: str) -> SSAValue | None:
-        sizes = self.properties["operandSegmentSizes"].get_values()  # type: ignore[attr-defined]
+        sizes = self.integers("operandSegmentSizes")
         index = self.segment_names.index(name)
         return self._operands[sum(sizes[:index])] if sizes[index] else None
 
@@ -113,8 +103,7 @@ class PointerAccess(MemoryOp):
         return accessed_type(self.pointer.type, None if self.offsets is None else self.offsets.type)
 
     def problem(self) -> str | None:
-        sizes = self.properties.get("operandSegmentSizes")
-        values = sizes.get_values() if isinstance(sizes, DenseArrayBase) else ()
+        values = self.integers("operandSegmentSizes")
         optional = [name not in ("pointer", "value", "view") for name in self.segment_names]
         if len(values) != len(optional) or sum(values) != len(self._operands):
             return "operandSegmentSizes does not fit the operands"
@@ -144,9 +133,7 @@ class PointerAccess(MemoryOp):
 
     def _print_tail(self, printer: Printer) -> None:
         print_words(printer, self.properties, HINTS)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.pointer.type)
+        print_types(printer, self.attributes, [self.pointer.type])
         if self.offsets is not None:
             printer.print_string("[")
             printer.print_attribute(self.offsets.type)
@@ -208,13 +195,11 @@ class LoadOp(PointerAccess):
         return self._segment("other")
 
     def value_problem(self, value_type: Attribute) -> str | None:
-        if self.results[0].type != value_type:
-            return f"the result is {self.results[0].type}, expected {value_type}"
         if self.other is not None and self.mask is None:
             return "other without a mask has no meaning"
         if self.other is not None and self.other.type != value_type:
             return f"other is {self.other.type}, expected {value_type}"
-        return None
+        return self.result_problem(value_type)
 
     def print(self, printer: Printer) -> None:
         self._print_address(printer)
@@ -233,9 +218,12 @@ class LoadOp(PointerAccess):
         attributes = parser.parse_optional_attr_dict()
         pointer_type, offsets_type = parse_address_types(parser, offsets is not None)
         value_type = accessed_type(pointer_type, offsets_type)
-        kinds = (pointer_type, offsets_type, types.with_element(value_type, types.i1), value_type)
-        pairs = zip((pointer, offsets, mask, other), kinds, strict=True)
-        op = cls(*[None if u is None else parser.resolve_operand(u, t) for u, t in pairs])  # type: ignore[arg-type]
+        op = cls(
+            parser.resolve_operand(pointer, pointer_type),
+            resolve_optional(parser, offsets, offsets_type),
+            resolve_optional(parser, mask, types.with_element(value_type, types.i1)),
+            resolve_optional(parser, other, value_type),
+        )
         op.properties.update(hints)
         op.attributes = attributes
         return op
@@ -292,8 +280,8 @@ class StoreOp(PointerAccess):
         op = cls(
             parser.resolve_operand(pointer, pointer_type),
             parser.resolve_operand(value, value_type),
-            None if offsets is None or offsets_type is None else parser.resolve_operand(offsets, offsets_type),
-            None if mask is None else parser.resolve_operand(mask, types.with_element(value_type, types.i1)),
+            resolve_optional(parser, offsets, offsets_type),
+            resolve_optional(parser, mask, types.with_element(value_type, types.i1)),
         )
         op.properties.update(hints)
         op.attributes = attributes

@@ -18,6 +18,7 @@ from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.constant_op import ConstantOp
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.op_text import parse_type_at_end, print_types
 from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
 from tilefw.tile.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
 
@@ -58,8 +59,7 @@ class IotaOp(TileOp):
         start, end = self.start, self.end
         if not -(2**31) <= start < end <= 2**31:
             return f"{start} to {end} is no range of 32-bit integers"
-        wanted = types.tile((end - start,), types.i32)
-        return None if self.results[0].type == wanted else f"the result is {self.results[0].type}, expected {wanted}"
+        return self.result_problem(types.tile((end - start,), types.i32))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.start} to {self.end}")
@@ -96,7 +96,7 @@ class _GridOp(TileOp):
     def problem(self) -> str | None:
         if not 0 <= self.axis < AXES:
             return f"a grid has axes 0, 1 and 2, got {self.axis}"
-        return None if self.results[0].type == types.i32 else f"the result is i32, got {self.results[0].type}"
+        return self.result_problem(types.i32)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.axis}")
@@ -156,23 +156,19 @@ class AddPtrOp(TileOp):
             return f"takes a pointer and an integer, got {pointer} and {offset}"
         if types.shape_of(pointer) != types.shape_of(offset):
             return f"shapes differ: {pointer} and {offset}"
-        return None if self.results[0].type == pointer else f"the result is {self.results[0].type}, expected {pointer}"
+        return self.result_problem(pointer)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
+        print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         pointer = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         offset = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
+        attributes, type = parse_type_at_end(parser)
         parser.parse_punctuation(",")
         values = [parser.resolve_operand(pointer, type), parser.resolve_operand(offset, parser.parse_type())]
         return cls.create(operands=values, result_types=[type], attributes=attributes)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from xdsl.ir import Attribute, Block, BlockArgument, OpTraits, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpTraits, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
@@ -24,6 +24,7 @@ from tilefw.tile import types
 from tilefw.tile.base import TileOp, Value, integer_attr
 from tilefw.tile.constant_op import ConstantOp
 from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.op_text import parse_operands, parse_types_at_end, print_types
 
 
 class ReduceReturnOp(TileOp):
@@ -42,14 +43,14 @@ class ReduceReturnOp(TileOp):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
+        print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        values, attributes = _parse_typed_list(parser)
-        op = cls(values)
+        position = parser.pos
+        unresolved = parse_operands(parser)
+        attributes, found = parse_types_at_end(parser)
+        op = cls(parser.resolve_operands(unresolved, found, position))
         op.attributes = attributes
         return op
 
@@ -137,21 +138,17 @@ class ReduceOp(TileOp):
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
         printer.print_string(f" axis {self.axis}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_list(self.operand_types, printer.print_attribute)
+        print_types(printer, self.attributes, self.operand_types)
         printer.print_string(" ")
         printer.print_region(self.regions[0])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         position = parser.pos
-        unresolved = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        unresolved = parse_operands(parser)
         parser.parse_keyword("axis")
         axis = parser.parse_integer(allow_negative=False)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        found = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        attributes, found = parse_types_at_end(parser)
         if any(axis >= len(types.shape_of(type)) for type in found):
             parser.raise_error(f"axis {axis} does not fit {_listed(found)}", position)
         op = cls(parser.resolve_operands(unresolved, found, position), axis, parser.parse_region())
@@ -164,28 +161,18 @@ def _without(type: Attribute, axis: int) -> Attribute:
     return types.tile((*shape[:axis], *shape[axis + 1 :]), types.element_of(type))
 
 
-def _body_problem(op: object, block: Block) -> str | None:
+def _body_problem(op: Operation, block: Block) -> str | None:
     """What keeps an op out of a combine function."""
     if not isinstance(op, ElementwiseOp | ConstantOp | ReduceReturnOp):
-        return f"its function has elementwise ops and constants only, got {op.name}"  # type: ignore[attr-defined]
+        return f"its function has elementwise ops and constants only, got {op.name}"
     if any(types.is_tile(value.type) for value in (*op._operands, *op.results)):
         return f"its function computes on scalars, got {op.name} on a tile"
     for value in op._operands:
-        home = value.block if isinstance(value, BlockArgument) else value.op.parent  # type: ignore[attr-defined]
-        if home is not block:
+        home = value.owner
+        if (home if isinstance(home, Block) else home.parent) is not block:
             return f"its function uses what it is given only, and {op.name} uses a value from outside"
     return None
 
 
 def _listed(found: Sequence[Attribute]) -> str:
     return ", ".join(str(type) for type in found) or "nothing"
-
-
-def _parse_typed_list(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]:
-    """`%a, %b {attributes} : f32, i32`."""
-    position = parser.pos
-    unresolved = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    found = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    return list(parser.resolve_operands(unresolved, found, position)), attributes

@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import prod
 from typing import Self
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.tile import types
 from tilefw.tile.base import PURE, TileOp, Value, dense_i64, integer_attr
+from tilefw.tile.op_text import parse_type_at_end, print_types
 
 
-class _ShapeOp(TileOp):
-    """One operand to a type that is printed: `tile.splat %x : f32 to tensor<128xf32>`."""
+class _OneSourceOp(TileOp):
+    """An op without effect on one tile (or the scalar that is splat)."""
 
     operand_count = 1
     traits = PURE
-
-    def __init__(self, source: Value, type: Attribute) -> None:
-        super().__init__(operands=[SSAValue.get(source)], result_types=[type])
 
     @property
     def source(self) -> SSAValue:
         """The operand."""
         return self._operands[0]
 
-    def print(self, printer: Printer) -> None:
+    def _print_source(self, printer: Printer, words: str = "") -> None:
+        """` %x words : tensor<128xf32>`."""
         printer.print_string(" ")
         printer.print_operand(self.source)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
+        printer.print_string(words)
+        print_types(printer, self.attributes, [self.source.type])
+
+
+class _ShapeOp(_OneSourceOp):
+    """One operand to a type that is printed: `tile.splat %x : f32 to tensor<128xf32>`. Takes the result's type, or its shape."""
+
+    def __init__(self, source: Value, type: Attribute | Sequence[int]) -> None:
+        value = SSAValue.get(source)
+        result = type if isinstance(type, Attribute) else types.tile(tuple(type), types.element_of(value.type))
+        super().__init__(operands=[value], result_types=[result])
+
+    def print(self, printer: Printer) -> None:
+        self._print_source(printer)
         printer.print_string(" to ")
         printer.print_attribute(self.results[0].type)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         source = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
+        attributes, type = parse_type_at_end(parser)
+        value = parser.resolve_operand(source, type)
         parser.parse_keyword("to")
         return cls.create(operands=[value], result_types=[parser.parse_type()], attributes=attributes)
 
@@ -58,28 +67,18 @@ class _ShapeOp(TileOp):
 
 
 class SplatOp(_ShapeOp):
-    """A tile whose elements are all the one scalar. Takes the result's type, or its shape."""
+    """A tile whose elements are all the one scalar."""
 
     name = "tile.splat"
-
-    def __init__(self, source: Value, type: Attribute | Sequence[int]) -> None:
-        value = SSAValue.get(source)
-        super().__init__(value, type if isinstance(type, Attribute) else types.tile(tuple(type), value.type))
 
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
         return None if not source and result else f"a splat makes a tile of a scalar, got {source} to {result}"
 
 
 class BroadcastOp(_ShapeOp):
-    """A tile with its dims of size 1 repeated. Takes the result's type, or its shape."""
+    """A tile with its dims of size 1 repeated."""
 
     name = "tile.broadcast"
-
-    def __init__(self, source: Value, type: Attribute | Sequence[int]) -> None:
-        value = SSAValue.get(source)
-        super().__init__(
-            value, type if isinstance(type, Attribute) else types.tile(tuple(type), types.element_of(value.type))
-        )
 
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
         fits = len(source) == len(result) > 0 and all(s in (1, r) for s, r in zip(source, result, strict=True))
@@ -87,27 +86,18 @@ class BroadcastOp(_ShapeOp):
 
 
 class ReshapeOp(_ShapeOp):
-    """The same elements in row-major order in another shape. Takes the result's type, or its shape."""
+    """The same elements in row-major order in another shape."""
 
     name = "tile.reshape"
 
-    def __init__(self, source: Value, type: Attribute | Sequence[int]) -> None:
-        value = SSAValue.get(source)
-        super().__init__(
-            value, type if isinstance(type, Attribute) else types.tile(tuple(type), types.element_of(value.type))
-        )
-
     def shape_problem(self, source: tuple[int, ...], result: tuple[int, ...]) -> str | None:
-        return None if _size(source) == _size(result) else f"{_size(source)} elements do not reshape to {_size(result)}"
+        return None if prod(source) == prod(result) else f"{prod(source)} elements do not reshape to {prod(result)}"
 
 
-class ExpandDimsOp(TileOp):
-    """A tile with a new dim of size 1 at `axis`: `tile.expand_dims %x axis 1 : tensor<128xf32>`."""
+class _AxisOp(_OneSourceOp):
+    """One tile and an axis: `tile.flip %x axis 0 : tensor<64xf32>`."""
 
-    name = "tile.expand_dims"
-    operand_count = 1
     property_names = frozenset({"axis"})
-    traits = PURE
 
     def __init__(self, source: Value, axis: int) -> None:
         value = SSAValue.get(source)
@@ -115,44 +105,55 @@ class ExpandDimsOp(TileOp):
 
     @staticmethod
     def _result(type: Attribute, axis: int) -> Attribute:
-        shape = types.shape_of(type)
-        return types.tile((*shape[:axis], 1, *shape[axis:]), types.element_of(type))
-
-    @property
-    def source(self) -> SSAValue:
-        """The tile."""
-        return self._operands[0]
+        raise NotImplementedError
 
     @property
     def axis(self) -> int:
-        """Where the new dim stands in the result."""
+        """The dim that the op is about."""
         return self.integer("axis")
 
+    def _axes(self) -> int:
+        """How many axes there are to choose from."""
+        return len(types.shape_of(self.source.type))
+
     def problem(self) -> str | None:
-        rank = len(types.shape_of(self.source.type))
-        if not types.is_tile(self.source.type) or not 0 <= self.axis <= rank:
+        if not types.is_tile(self.source.type) or not 0 <= self.axis < self._axes():
             return f"axis {self.axis} does not fit {self.source.type}"
-        wanted = self._result(self.source.type, self.axis)
-        return None if self.results[0].type == wanted else f"the result is {self.results[0].type}, expected {wanted}"
+        return self.result_problem(self._result(self.source.type, self.axis))
 
     def print(self, printer: Printer) -> None:
-        print_with_axis(printer, self.source, self.axis, self.attributes)
+        self._print_source(printer, f" axis {self.axis}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        source, axis, attributes = parse_with_axis(parser)
-        op = cls(source, axis)
+        source = parser.parse_unresolved_operand()
+        parser.parse_keyword("axis")
+        axis = parser.parse_integer(allow_negative=False)
+        attributes, type = parse_type_at_end(parser)
+        op = cls(parser.resolve_operand(source, type), axis)
         op.attributes = attributes
         return op
 
 
-class TransOp(TileOp):
+class ExpandDimsOp(_AxisOp):
+    """A tile with a new dim of size 1, which stands at `axis` of the result: `tile.expand_dims %x axis 1 : tensor<128xf32>`."""
+
+    name = "tile.expand_dims"
+
+    @staticmethod
+    def _result(type: Attribute, axis: int) -> Attribute:
+        shape = types.shape_of(type)
+        return types.tile((*shape[:axis], 1, *shape[axis:]), types.element_of(type))
+
+    def _axes(self) -> int:
+        return super()._axes() + 1
+
+
+class TransOp(_OneSourceOp):
     """A tile with its dims permuted: result dim i is source dim `order[i]`; `tile.trans %x [1, 0] : tensor<64x32xf16>`."""
 
     name = "tile.trans"
-    operand_count = 1
     property_names = frozenset({"order"})
-    traits = PURE
 
     def __init__(self, source: Value, order: Sequence[int]) -> None:
         value = SSAValue.get(source)
@@ -165,39 +166,26 @@ class TransOp(TileOp):
         return types.tile(tuple(shape[i] for i in order), types.element_of(type))
 
     @property
-    def source(self) -> SSAValue:
-        """The tile."""
-        return self._operands[0]
-
-    @property
     def order(self) -> tuple[int, ...]:
         """The source dim of each result dim."""
-        attribute = self.properties.get("order")
-        return tuple(attribute.get_values()) if isinstance(attribute, DenseArrayBase) else ()  # type: ignore[return-value]
+        return self.integers("order")
 
     def problem(self) -> str | None:
         rank = len(types.shape_of(self.source.type))
         if rank == 0 or sorted(self.order) != list(range(rank)):
             return f"order {list(self.order)} is no permutation of the dims of {self.source.type}"
-        wanted = self._result(self.source.type, self.order)
-        return None if self.results[0].type == wanted else f"the result is {self.results[0].type}, expected {wanted}"
+        return self.result_problem(self._result(self.source.type, self.order))
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.source)
-        printer.print_string(f" {list(self.order)}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
+        self._print_source(printer, f" {list(self.order)}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         source = parser.parse_unresolved_operand()
         position = parser.pos
         order = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        value = parser.resolve_operand(source, parser.parse_type())
+        attributes, type = parse_type_at_end(parser)
+        value = parser.resolve_operand(source, type)
         if sorted(order) != list(range(len(types.shape_of(value.type)))):
             parser.raise_error(f"order {order} is no permutation of the dims of {value.type}", position)
         op = cls(value, order)
@@ -224,36 +212,29 @@ class JoinOp(TileOp):
         left, right = self.operand_types
         if not types.is_tile(left) or left != right:
             return f"joins two tiles of one type, got {left} and {right}"
-        wanted = self._result(left)
-        return None if self.results[0].type == wanted else f"the result is {self.results[0].type}, expected {wanted}"
+        return self.result_problem(self._result(left))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list(self._operands, printer.print_operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self._operands[0].type)
+        print_types(printer, self.attributes, [self._operands[0].type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         left = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         right = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
+        attributes, type = parse_type_at_end(parser)
         op = cls(parser.resolve_operand(left, type), parser.resolve_operand(right, type))
         op.attributes = attributes
         return op
 
 
-class SplitOp(TileOp):
+class SplitOp(_OneSourceOp):
     """The two halves of a last dim of size 2, without that dim: `%a, %b = tile.split %x : tensor<64x2xf32>`."""
 
     name = "tile.split"
-    operand_count = 1
     result_count = 2
-    traits = PURE
 
     def __init__(self, source: Value) -> None:
         value = SSAValue.get(source)
@@ -262,11 +243,6 @@ class SplitOp(TileOp):
     @staticmethod
     def _result(type: Attribute) -> Attribute:
         return types.tile(types.shape_of(type)[:-1], types.element_of(type))
-
-    @property
-    def source(self) -> SSAValue:
-        """The tile."""
-        return self._operands[0]
 
     def problem(self) -> str | None:
         shape = types.shape_of(self.source.type)
@@ -277,86 +253,25 @@ class SplitOp(TileOp):
         return None if found == wanted else f"the results are {wanted}, got {found}"
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.source)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
+        self._print_source(printer)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         source = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = cls(parser.resolve_operand(source, parser.parse_type()))
+        attributes, type = parse_type_at_end(parser)
+        op = cls(parser.resolve_operand(source, type))
         op.attributes = attributes
         return op
 
 
-class FlipOp(TileOp):
+class FlipOp(_AxisOp):
     """A tile in reverse order along `axis`: `tile.flip %x axis 0 : tensor<64xf32>`."""
 
     name = "tile.flip"
-    operand_count = 1
-    property_names = frozenset({"axis"})
-    traits = PURE
 
-    def __init__(self, source: Value, axis: int) -> None:
-        value = SSAValue.get(source)
-        super().__init__(operands=[value], result_types=[value.type], properties={"axis": integer_attr(axis)})
-
-    @property
-    def source(self) -> SSAValue:
-        """The tile."""
-        return self._operands[0]
-
-    @property
-    def axis(self) -> int:
-        """The dim that is reversed."""
-        return self.integer("axis")
-
-    def problem(self) -> str | None:
-        if not 0 <= self.axis < len(types.shape_of(self.source.type)):
-            return f"axis {self.axis} does not fit {self.source.type}"
-        found = self.results[0].type
-        return None if found == self.source.type else f"the result is {found}, expected {self.source.type}"
-
-    def print(self, printer: Printer) -> None:
-        print_with_axis(printer, self.source, self.axis, self.attributes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        source, axis, attributes = parse_with_axis(parser)
-        op = cls(source, axis)
-        op.attributes = attributes
-        return op
-
-
-def print_with_axis(printer: Printer, source: SSAValue, axis: int, attributes: Mapping[str, Attribute]) -> None:
-    """` %x axis 1 : tensor<128xf32>`."""
-    printer.print_string(" ")
-    printer.print_operand(source)
-    printer.print_string(f" axis {axis}")
-    printer.print_op_attributes(attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(source.type)
-
-
-def parse_with_axis(parser: Parser) -> tuple[SSAValue, int, dict[str, Attribute]]:
-    """The reverse of `print_with_axis`."""
-    source = parser.parse_unresolved_operand()
-    parser.parse_keyword("axis")
-    axis = parser.parse_integer(allow_negative=False)
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    return parser.resolve_operand(source, parser.parse_type()), axis, attributes
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for dim in shape:
-        size *= dim
-    return size
+    @staticmethod
+    def _result(type: Attribute, axis: int) -> Attribute:
+        return type
 
 
 SHAPE_OPS: tuple[type[TileOp], ...] = (SplatOp, BroadcastOp, ReshapeOp, ExpandDimsOp, TransOp, JoinOp, SplitOp, FlipOp)

@@ -16,7 +16,8 @@ from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect
 from tilefw.tile import types
 from tilefw.tile.base import PURE, TileOp, Value, integer_attr
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
-from tilefw.tile.shared_type import SharedType, parse_shared_type, shared, view_problem
+from tilefw.tile.op_text import parse_type_at_end, print_types
+from tilefw.tile.shared_type import SharedType, parse_shared_type, shared, shared_type_of, view_problem
 
 __all__ = [
     "SHARED_OPS", "AllocSharedOp", "CommitOp", "CopyBlockOp", "CopyOp", "LoadSharedOp", "SharedType", "SlotOp", "StoreSharedOp",
@@ -39,24 +40,19 @@ class AllocSharedOp(TileOp):
     @property
     def type(self) -> SharedType:
         """The type of the buffer."""
-        type = self.results[0].type
-        assert isinstance(type, SharedType)
-        return type
+        return shared_type_of(self.results[0])
 
     def problem(self) -> str | None:
         type = self.results[0].type
         return None if isinstance(type, SharedType) else f"gives a shared buffer, got {type}"
 
     def print(self, printer: Printer) -> None:
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.results[0].type)
+        print_types(printer, self.attributes, [self.results[0].type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        return cls.create(result_types=[parser.parse_type()], attributes=attributes)
+        attributes, type = parse_type_at_end(parser)
+        return cls.create(result_types=[type], attributes=attributes)
 
 
 class SlotOp(TileOp):
@@ -74,10 +70,8 @@ class SlotOp(TileOp):
 
     def __init__(self, ring: Value, index: Value, phase: int | None = None) -> None:
         values = [SSAValue.get(ring), SSAValue.get(index)]
-        type = values[0].type
-        assert isinstance(type, SharedType)
         promised: dict[str, Attribute] = {} if phase is None else {"phase": integer_attr(phase)}
-        super().__init__(operands=values, result_types=[type.view], properties=promised)
+        super().__init__(operands=values, result_types=[shared_type_of(values[0]).view], properties=promised)
 
     @property
     def ring(self) -> SSAValue:
@@ -95,16 +89,14 @@ class SlotOp(TileOp):
         return self.integer("phase") if "phase" in self.properties else None
 
     def problem(self) -> str | None:
-        ring, index, result = self.ring.type, self.index.type, self.results[0].type
         wrong = view_problem(self.ring, ring=True)
         if wrong is not None:
             return wrong
-        if index != types.i32:
-            return f"the index is an i32, got {index}"
-        if result != ring.view:  # type: ignore[attr-defined]
-            return f"gives {ring.view}, got {result}"  # type: ignore[attr-defined]
-        phase = self.phase
-        return None if phase is None or phase >= 0 else f"a phase is at least 0, got {phase}"
+        if self.index.type != types.i32:
+            return f"the index is an i32, got {self.index.type}"
+        if self.phase is not None and self.phase < 0:
+            return f"a phase is at least 0, got {self.phase}"
+        return self.result_problem(shared_type_of(self.ring).view)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -112,9 +104,7 @@ class SlotOp(TileOp):
         printer.print_string("[")
         printer.print_operand(self.index)
         printer.print_string("]" if self.phase is None else f"] phase {self.phase}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ring.type)
+        print_types(printer, self.attributes, [self.ring.type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -190,8 +180,7 @@ class LoadSharedOp(TileOp):
 
     def __init__(self, view: Value) -> None:
         value = SSAValue.get(view)
-        assert isinstance(value.type, SharedType)
-        super().__init__(operands=[value], result_types=[value.type.tile])
+        super().__init__(operands=[value], result_types=[shared_type_of(value).tile])
 
     @property
     def view(self) -> SSAValue:
@@ -199,18 +188,12 @@ class LoadSharedOp(TileOp):
         return self._operands[0]
 
     def problem(self) -> str | None:
-        wrong = view_problem(self.view, ring=False)
-        if wrong is not None:
-            return wrong
-        held, result = self.view.type.tile, self.results[0].type  # type: ignore[attr-defined]
-        return None if result == held else f"the result is {result}, expected {held}"
+        return view_problem(self.view, ring=False) or self.result_problem(shared_type_of(self.view).tile)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_operand(self.view)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.view.type)
+        print_types(printer, self.attributes, [self.view.type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -247,15 +230,13 @@ class StoreSharedOp(TileOp):
         wrong = view_problem(self.view, ring=False)
         if wrong is not None:
             return wrong
-        held = self.view.type.tile  # type: ignore[attr-defined]
+        held = shared_type_of(self.view).tile
         return None if self.value.type == held else f"the value is {self.value.type}, expected {held}"
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list((self.view, self.value), printer.print_operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.view.type)
+        print_types(printer, self.attributes, [self.view.type])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -75,6 +75,13 @@ def shared(slots: int, shape: tuple[int, ...], element: Attribute) -> SharedType
     return SharedType(slots, shape, element)
 
 
+def shared_type_of(value: SSAValue) -> SharedType:
+    """The type of a shared buffer, a ring or one of its slots; raises TypeError for other values."""
+    if not isinstance(value.type, SharedType):
+        raise TypeError(f"{value.type} is no shared buffer")
+    return value.type
+
+
 def parse_shared_type(parser: Parser) -> SharedType:
     position = parser.pos
     type = parser.parse_type()

@@ -59,39 +59,30 @@ class PtrType(ParametrizedAttribute, TypeAttribute):
                 printer.print_string(f", {self.space.data}")
 
 
-_FLOAT_CLASSES: dict[str, type[Attribute]] = {
-    "f64": builtin.Float64Type,
-    "f32": builtin.Float32Type,
-    "bf16": builtin.BFloat16Type,
-    "f16": builtin.Float16Type,
-    "f8E5M2": builtin.Float8E5M2Type,
-    "f8E4M3FN": builtin.Float8E4M3FNType,
-    "f8E5M2FNUZ": builtin.Float8E5M2FNUZType,
-    "f8E4M3FNUZ": builtin.Float8E4M3FNUZType,
-    "!tile.fp8e4b15": Fp8E4B15Type,
-    "f6E3M2FN": builtin.Float6E3M2FNType,
-    "f6E2M3FN": builtin.Float6E2M3FNType,
-    "f4E2M1FN": builtin.Float4E2M1FNType,
+_INTEGERS: dict[int, IntegerType] = {bits: IntegerType(bits) for bits in {d.bits for d in DTYPES.values() if d.kind != "float"}}
+i1, i8, i16, i32, i64 = (_INTEGERS[bits] for bits in (1, 8, 16, 32, 64))
+f16, bf16, f32, f64 = builtin.Float16Type(), builtin.BFloat16Type(), builtin.Float32Type(), builtin.Float64Type()
+_FLOATS: dict[str, Attribute] = {
+    "f64": f64,
+    "f32": f32,
+    "bf16": bf16,
+    "f16": f16,
+    "f8E5M2": builtin.Float8E5M2Type(),
+    "f8E4M3FN": builtin.Float8E4M3FNType(),
+    "f8E5M2FNUZ": builtin.Float8E5M2FNUZType(),
+    "f8E4M3FNUZ": builtin.Float8E4M3FNUZType(),
+    "!tile.fp8e4b15": Fp8E4B15Type(),
+    "f6E3M2FN": builtin.Float6E3M2FNType(),
+    "f6E2M3FN": builtin.Float6E2M3FNType(),
+    "f4E2M1FN": builtin.Float4E2M1FNType(),
 }
-_FLOAT_DTYPES: dict[type[Attribute], DType] = {_FLOAT_CLASSES[d.ir]: d for d in DTYPES.values() if d.is_float}
+_FLOAT_DTYPES: dict[type[Attribute], DType] = {_FLOATS[d.ir].__class__: d for d in DTYPES.values() if d.is_float}
 _INT_DTYPES: dict[int, DType] = {d.bits: d for d in DTYPES.values() if d.kind == "int"} | {1: DTYPES["int1"]}
 
 
-@cache
 def ir_type(dtype: DType) -> Attribute:
     """The scalar type of tile IR that spells `dtype`; signedness is lost, as integers are signless there."""
-    return _FLOAT_CLASSES[dtype.ir]() if dtype.is_float else IntegerType(dtype.bits)
-
-
-i1 = ir_type(DTYPES["int1"])
-i8 = ir_type(DTYPES["int8"])
-i16 = ir_type(DTYPES["int16"])
-i32 = ir_type(DTYPES["int32"])
-i64 = ir_type(DTYPES["int64"])
-f16 = ir_type(DTYPES["fp16"])
-bf16 = ir_type(DTYPES["bf16"])
-f32 = ir_type(DTYPES["fp32"])
-f64 = ir_type(DTYPES["fp64"])
+    return _FLOATS[dtype.ir] if dtype.is_float else _INTEGERS[dtype.bits]
 
 
 def dtype_of(type: Attribute) -> DType:

@@ -45,8 +45,7 @@ class ElementwiseOp(Operation):
     @property
     def rounding(self) -> Rounding:
         """How a cast to a narrower float rounds; nearest, ties to even, unless said otherwise."""
-        attribute = self.properties.get("rounding")
-        return "rtne" if attribute is None else attribute.data  # type: ignore[attr-defined]
+        return "rtz" if self.properties.get("rounding") == _ROUNDINGS["rtz"] else "rtne"
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
