@@ -1,1 +1,1 @@
-"""A tilefw backend for the ACME X1, a made-up chip of sixteen lanes, written against `tilefw.api` alone."""
+"""A tilefw backend for the ACME X1 and X2, made-up chips of 16 and 64 lanes, written against `tilefw.api` alone."""

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class AcmeBackend(SimtBackend):
-    """The X1 has no file format of its own: text of machine functions with physical registers is what it loads."""
+    """The chips have no file format of their own: text of machine functions with physical registers is what they load."""
 
     def chip(self, options: CompileOptions) -> LaneChip:
-        from tilefw_acme.lower import X1Lanes
+        from tilefw_acme.lower import AcmeLanes
 
-        return X1Lanes()
+        return AcmeLanes(self.target)
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
-        from tilefw_acme.isa import TABLE
+        from tilefw_acme.isa import table
 
-        return (assign_registers(TABLE),)
+        return (assign_registers(table(self.target)),)
 
     def simulator(self) -> Device:
         from tilefw_acme.simulate import Simulator

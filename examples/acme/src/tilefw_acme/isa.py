@@ -1,9 +1,9 @@
-"""THE TABLE of the ACME X1: every instruction, its operands, unit, latency, and its meaning, written once in the lane algebra.
+"""THE TABLES of the ACME chips: every instruction, its operands, unit, latency, and its meaning, written once in the lane algebra.
 
 Registers: `v` of 32 bits and `p` of one bit (`target.py` says how many); a 64-bit value is an even `v` and the next one. An operand
 is `v`, `p` or `d` (such a pair), each a register or, for sources `v` and `p`, an immediate; or `i`, always an immediate. Any
-instruction may stand under a predicate. An address is a pair plus a signed byte offset. Floats are binary32 with subnormals,
-rounded to nearest even.
+instruction may stand under a predicate. An address is a pair, in shared memory a `v`, plus a signed byte offset. Floats are
+binary32 with subnormals, rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTraits, RegisterClass, from_dict
+from tilefw.api import TargetInfo
+from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.api.sim import Algebra
-from tilefw_acme.target import PREDICATES, VECTORS
+from tilefw_acme.matrix import MATRICES, MatrixRow
 
 Meaning = Callable[..., Any]
 
@@ -53,6 +54,14 @@ def _store(bits: int) -> Meaning:
         x.store("global", x.add(base, x.sign_extend(offset, 64)), [x.truncate(value, bits)])
 
     return store
+
+
+def _load_shared(bits: int) -> Meaning:
+    return lambda x, base, offset: x.zero_extend(x.load("shared", x.add(base, offset), bits)[0], 32)
+
+
+def _store_shared(bits: int) -> Meaning:
+    return lambda x, base, offset, value: x.store("shared", x.add(base, offset), [x.truncate(value, bits)])
 
 
 def _moves() -> dict[str, Row]:
@@ -100,6 +109,8 @@ def _memory() -> dict[str, Row]:
         rows[f"param{bits}"] = Row("v", "i", "memory", 4, _parameter(bits))
         rows[f"ld{bits}"] = Row("v", "di", "memory", 20, _load(bits))
         rows[f"st{bits}"] = Row("", "div", "memory", 1, _store(bits), EFFECT)
+        rows[f"lds{bits}"] = Row("v", "vi", "shared", 6, _load_shared(bits))
+        rows[f"sts{bits}"] = Row("", "viv", "shared", 1, _store_shared(bits), EFFECT)
     return rows
 
 
@@ -113,11 +124,32 @@ def _ids() -> dict[str, Row]:
 
 _CONTROL: dict[str, Row] = {
     "jump": Row("", "", "control", 2, traits=JUMP, control="jump"),
-    "barrier": Row("", "", "control", 8, traits=EFFECT, control="barrier"),
+    "barrier": Row("", "i", "control", 8, traits=EFFECT, control="barrier"),  # its number
     "end": Row("", "", "control", 1, traits=JUMP, control="end"),
 }
 
-ROWS: dict[str, Row] = _moves() | _INTEGER | _FLOAT | _memory() | _ids() | _CONTROL
 
-CLASSES = [RegisterClass("v", 32, VECTORS), RegisterClass("p", 1, PREDICATES)]
-TABLE = from_dict("acme-x1", {name: row.traits for name, row in ROWS.items()}, CLASSES)
+def _matrix(row: MatrixRow) -> Row:
+    """The operands are the registers of A, then of B, then of C; C's count is D's."""
+    a, b, d = row.registers
+
+    def multiply(x: Algebra, *v: Any) -> Any:
+        return x.matrix_multiply(v[:a], v[a : a + b], v[a + b :], row.a, row.b, row.d, row.accumulation)
+
+    return Row("v" * d, "v" * (a + b + d), "matrix", 4 * row.cost, multiply)
+
+
+_WAVE: dict[str, Row] = {
+    "lane": Row("v", "", "alu", 1, lambda x: x.lane_id()),
+    "shuffle": Row("v", "vv", "shared", 6, lambda x, a, lane: x.read_lane(a, lane)),  # of that lane, modulo the lanes of a wave
+}
+
+_X1: dict[str, Row] = _moves() | _INTEGER | _FLOAT | _memory() | _ids() | _CONTROL
+ROWS: dict[str, dict[str, Row]] = {"x1": _X1, "x2": _X1 | _WAVE | {name: _matrix(row) for name, row in MATRICES.items()}}
+
+
+def table(target: TargetInfo) -> InstructionTable:
+    """What passes on machine code must know of a chip: its instructions and its registers."""
+    counts = {"v": target.limits["registers_per_thread"], "p": target.limits["predicates_per_thread"]}
+    classes = [RegisterClass(cls, BITS[cls], count) for cls, count in counts.items()]
+    return from_dict(target.name, {name: row.traits for name, row in ROWS[target.chip].items()}, classes)

@@ -1,14 +1,30 @@
-"""The X1's side of the SIMT kit: which instruction serves which row, and how values stand in registers. Core expands the rest."""
+"""The SIMT kit's view of the ACME chips: which instruction serves which row, how values stand in registers, what a chip has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
+from tilefw.api import TargetInfo, UnsupportedError
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.simt import Access, Code, Const, Element, LaneChip, Rule, alias, template
-from tilefw_acme.isa import TABLE
-from tilefw_acme.target import LANES
+from tilefw.api.sim import Fragment
+from tilefw.api.simt import (
+    Access,
+    ChipDescription,
+    Code,
+    Const,
+    Element,
+    LaneChip,
+    LinearLayout,
+    MatrixAtom,
+    Registers,
+    Rule,
+    alias,
+    template,
+)
+from tilefw_acme.isa import ROWS, table
+from tilefw_acme.matrix import MATRICES
 
 _WORD = 0xFFFFFFFF
 
@@ -29,14 +45,30 @@ def _low_bits(bits: int) -> Rule:
     return lambda code, x: code("andi.i32", x, code.i32((1 << bits) - 1))
 
 
-class X1Lanes(LaneChip):
+def _layout(fragment: Fragment) -> LinearLayout:
+    """The same places as bases: in a register, registers, lanes; an element's flat index is row-major."""
+    names = (*fragment.columns, *fragment.rows)
+    bases = {name: 1 << i for i, name in enumerate(names)}
+    registers = sorted(name for name in names if name[0] != "l")  # e0, e1, r0, r1, ...
+    lanes = sorted(name for name in names if name[0] == "l")
+    return LinearLayout(fragment.shape, tuple(bases[n] for n in registers), tuple(bases[n] for n in lanes), ())
+
+
+def _atoms() -> tuple[MatrixAtom, ...]:
+    return tuple(
+        MatrixAtom(
+            name, row.a.shape[0], row.b.shape[1], row.a.shape[1], row.element, row.element, row.sums,
+            _layout(row.a), _layout(row.b), _layout(row.d), row.cost,
+        )
+        for name, row in MATRICES.items()
+    )
+
+
+class AcmeLanes(LaneChip):
     """Elements of up to 32 bits take a `v`, those of 64 bits an even pair of them; an i1 takes a `p`."""
 
-    name = "the ACME X1"
-    lanes = LANES
     pointer_bits = 64
     access_bytes = 4
-    table = TABLE
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
     rules: ClassVar = {
         **{key: template(opcode, "w32") for key, opcode in _WORDS.items()},
@@ -44,6 +76,22 @@ class X1Lanes(LaneChip):
         **{f"extu.i{bits}.i32": _low_bits(bits) for bits in (8, 16)},
         **{f"trunci.i32.i{bits}": alias for bits in (8, 16)},
     }
+
+    def __init__(self, target: TargetInfo) -> None:
+        self.name = f"the ACME {target.chip.upper()}"
+        self.lanes = target.limits["lanes"]
+        self.table = table(target)
+        self._target = target
+
+    @cached_property
+    def description(self) -> ChipDescription:  # type: ignore[override]
+        limits, rows = self._target.limits, ROWS[self._target.chip]
+        return ChipDescription(
+            self.name, self.lanes, self.pointer_bits, self.access_bytes, threads=limits["threads_per_workgroup"],
+            shared_bytes=limits["shared_bytes"], shared_access_bytes=4, banks=limits["banks"], bank_bytes=4,
+            shuffles="shuffle" in rows, atoms=tuple(atom for atom in _atoms() if atom.name in rows),
+            registers=limits["registers_per_thread"],
+        )
 
     def literal(self, code: Code, const: Const) -> Operand:
         if const.type in ("i64", "f64"):
@@ -90,13 +138,15 @@ class X1Lanes(LaneChip):
 
     def load(self, code: Code, access: Access) -> None:
         for register, bits, offset in self._words(code, access):
+            opcode = f"lds{bits}" if access.space == "shared" else f"ld{bits}"
             where = [access.address, offset]
-            code.effect(f"ld{bits}", [register], where, predicate=access.predicate, buffer=access.buffer)  # type: ignore[list-item]
+            code.effect(opcode, [register], where, predicate=access.predicate, buffer=access.buffer)  # type: ignore[list-item]
 
     def store(self, code: Code, access: Access) -> None:
         for register, bits, offset in self._words(code, access):
+            opcode = f"sts{bits}" if access.space == "shared" else f"st{bits}"
             operands = [access.address, offset, self.operand(code, register)]
-            code.effect(f"st{bits}", (), operands, predicate=access.predicate, buffer=access.buffer)
+            code.effect(opcode, (), operands, predicate=access.predicate, buffer=access.buffer)
 
     def _words(self, code: Code, access: Access) -> Iterator[tuple[Element, int, int]]:
         """The access as accesses of at most 32 bits: register, bits and byte offset of each."""
@@ -107,7 +157,22 @@ class X1Lanes(LaneChip):
                 yield part, min(access.bits, 32), access.immediate + i * size + 4 * k
 
     def barrier(self, code: Code) -> None:
-        code.effect("barrier")
+        code.effect("barrier", (), [0])
+
+    def shared_base(self, code: Code) -> Element:
+        return code.i32(0)
+
+    def uniform(self, code: Code, form: str, value: Element) -> Element:
+        return value  # a `v` like any other; a jump asks that the lanes of a wave agree
+
+    def shuffle(self, code: Code, mode: str, value: Element, lanes: Element) -> Element:
+        if mode not in ("xor", "index"):
+            raise UnsupportedError(f"{self.name} does not shuffle by '{mode}'", "TFW0610", code.place)
+        source = lanes if mode == "index" else code("xori.i32", code.inst("lane", "w32"), lanes)
+        return code.inst("shuffle", "w32", self.operand(code, value), self.operand(code, source))
+
+    def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
+        code.effect(atom.name, d, [self.operand(code, element) for element in (*a, *b, *c)])
 
     def branch(self, code: Code, label: str) -> None:
         code.effect("jump", targets=(label,))

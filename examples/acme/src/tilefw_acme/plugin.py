@@ -11,6 +11,6 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    from tilefw_acme.target import X1
+    from tilefw_acme.target import X1, X2
 
-    return (X1,)
+    return (X1, X2)
