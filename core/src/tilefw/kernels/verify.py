@@ -20,6 +20,7 @@ from tilefw.runtime.binding import bind
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.launch import execute
 from tilefw.runtime.loader import Target, find
+from tilefw.runtime.stages import stage
 from tilefw.tile.accuracy import Comparison
 
 STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
@@ -28,6 +29,7 @@ STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 _STAGE_OF = {
     "cache": "verify", "front end": "verify", "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
     "load": "simulate", "copy in": "simulate", "execute": "simulate", "copy back": "simulate",
+    "reference": "compare",
 }
 
 
@@ -147,11 +149,11 @@ class _Run:
         whole = time.perf_counter() - start
         spent = {name: 0.0 for name in names}
         for step, seconds in self.times.items():
-            stage = _STAGE_OF.get(step, names[0])
-            if stage in spent:
-                spent[stage] += seconds - before.get(step, 0.0)
+            owner = _STAGE_OF.get(step, names[0])
+            if owner in spent:
+                spent[owner] += seconds - before.get(step, 0.0)
         if len(names) == 1:
-            spent[names[0]] = whole
+            spent[names[0]] = whole + self._moved(names[0], before)
         if failure is None:
             skipped = {"assemble"} if not self.assemble else set()
             return [StageVerdict(n, "skipped" if n in skipped else "pass", spent[n], note=note) for n in names]
@@ -159,6 +161,12 @@ class _Run:
         failed = last if last in names else names[0]
         passed = [StageVerdict(n, "pass", spent[n]) for n in names[: names.index(failed)]]
         return [*passed, StageVerdict(failed, failure[0], spent[failed], failure[1])]
+
+    def _moved(self, name: str, before: Mapping[str, float]) -> float:
+        """Seconds of steps that ran earlier for the stage `name`, less those that just ran for other stages."""
+        earlier = sum(seconds for step, seconds in before.items() if _STAGE_OF.get(step) == name)
+        others = (step for step in self.times if _STAGE_OF.get(step) != name)
+        return earlier - sum(self.times[step] - before.get(step, 0.0) for step in others)
 
     def _compile(self) -> None:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
@@ -178,12 +186,14 @@ class _Run:
             raise
 
     def _launch(self) -> None:
-        # Before the launch: it writes into the very arrays that the reference and the NumPy expression start from.
+        # Before the launch, which writes into the very arrays that the reference and the NumPy expression start from;
+        # its time is the comparison's.
         passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
         fusion = self.launch.keywords.get("enable_fp_fusion", True)
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
-        self.reference = Reference(self.source.build(), self.launch.grid, passed, fusion=fusion, budget=budget)
+        with stage("reference", self.times):
+            self.reference = Reference(self.source.build(), self.launch.grid, passed, fusion=fusion, budget=budget)
         self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()
         args = bind(entry, list(passed.values()))
