@@ -87,7 +87,7 @@ def proof(ptx: str, site: Site) -> str:
     """Why the change at `site` cannot be seen; empty when this does not prove it."""
     if site.kind == "constant":
         return same_value(ptx, site)
-    if site.kind == "predicate":
+    if site.kind in ("predicate", "condition"):
         return repeated_store(ptx, site)
     if site.kind not in ("wait", "weaken", "barrier"):
         return ""

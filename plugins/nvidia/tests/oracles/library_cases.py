@@ -1,7 +1,8 @@
 """The library kernels whose PTX is broken on purpose: small blocks, ragged edges, pipelines of several depths, short loops too.
 
 Every variant runs the very code of its case on sizes where other instructions decide: loops of no iteration and of fewer
-iterations than a pipeline has stages, whole blocks, one row.
+iterations than a pipeline has stages, and last rows wherever one load may have them, since only behind the last element does an
+access that should not be end outside of its array.
 """
 
 from __future__ import annotations
@@ -46,11 +47,19 @@ CONFIGURATIONS = {
     "batched_matmul": Configuration(
         "batched_matmul", {"batch": 2, "m": 37, "n": 48, "k": 80, **_BLOCKS, "num_stages": 2}, _FEWER_TERMS,
     ),
-    "attention_causal": _attention(queries=71, keys=71, heads=2),
+    # Tiles that the diagonal cuts go in a second loop; between the two an odd number of tiles has been read, or none.
+    "attention_causal": _attention(
+        Variant({"queries": 37, "keys": 37}), Variant({"queries": 37, "keys": 60}), queries=71, keys=71, heads=2, block_m=64,
+    ),
     "attention": _attention(Variant({"keys": 5}), Variant(scale=30.0), queries=37, keys=70, causal=False, num_stages=3),
-    "transpose": Configuration("transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32}, (Variant({"rows": 3}),)),
-    "column_sum": Configuration("column_sum", {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32}),
-    "welford": Configuration("welford", {"rows": 6, "columns": 300}, (Variant({"columns": 20}),)),
+    "transpose": Configuration(
+        "transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32},
+        tuple(Variant({"rows": last + 1, "columns": 3}) for last in range(2, 32, 4)),
+    ),
+    "column_sum": Configuration("column_sum",
+        {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32}, tuple(Variant({"rows": n}) for n in (2, 6, 10, 14)),
+    ),
+    "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"columns": 21}),)),
     "argmax": Configuration("argmax", {"rows": 10, "columns": 300}, (Variant({"columns": 20}),)),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oracles.conditions import conditions
 from oracles.constants import constants
 from oracles.sites import LINE_KINDS, Site, sites
 from oracles.subject import Run
@@ -115,7 +116,8 @@ class LibrarySubject:
         self.ptx, self.launches = self._artifact.text, len(self._prepared)
 
     def sites(self) -> list[Site]:
-        return sorted([*sites(self.ptx, LINE_KINDS), *constants(self.ptx)], key=lambda site: site.line)
+        found = [*sites(self.ptx, LINE_KINDS), *constants(self.ptx), *conditions(self.ptx)]
+        return sorted(found, key=lambda site: site.line)
 
     def parse(self, ptx: str) -> Any:
         return replace(self._artifact, text=ptx)

@@ -1,7 +1,7 @@
 """Where PTX can be broken on purpose: one wait, barrier, predicate, address, size or distance of one instruction, a site at a time.
 
 Works on text alone, so that a mutant is exactly what a buggy compiler would have written. Constants that reach a shared address
-through several instructions are in `constants`.
+through several instructions are in `constants`, conditions that reach the guard of a store in `conditions`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oracles.conditions import conditions
 from oracles.constants import constants
 from oracles.equivalence import proof
 from oracles.sites import Site, sites
@@ -120,3 +121,19 @@ def test_a_second_part_of_the_guard_or_a_changed_address_forbids_it(made: str) -
 def test_threads_that_take_other_branches_are_not_compared() -> None:
     ptx = STORES.format(kept=96, address="%r3", value="%r5", made="", end="$L_end:\nsetp.lt.s32 %p2, %r1, 40;\n@%p2 bra $L_end;")
     assert [proof(ptx, s) for s in sites(ptx) if s.kind == "predicate" and "st." in s.before] == [""]
+
+
+@pytest.mark.parametrize(("condition", "proved"), [
+    ("setp.eq.and.s32 %p1, %r2, 0, %p4;", {"setp.eq.s32 %p1, %r2, 0;": False, "mov.pred %p1, %p4;": True}),
+    ("setp.eq.and.s32 %p1, %r2, 1, %p4;", {"setp.eq.s32 %p1, %r2, 1;": False, "mov.pred %p1, %p4;": False}),
+    ("setp.lt.and.s32 %p1, %r3, 7, %p3;", {"setp.lt.s32 %p1, %r3, 7;": True, "mov.pred %p1, %p3;": False}),
+    ("and.pred %p1, %p3, %p4;", {"mov.pred %p1, %p3;": False, "mov.pred %p1, %p4;": True}),
+    ("and.pred %p1, %p3, %p5;", {"mov.pred %p1, %p3;": False, "mov.pred %p1, %p5;": False}),
+])
+def test_one_of_two_conditions_may_go_where_it_keeps_out_such_threads(condition: str, proved: dict[str, bool]) -> None:
+    """%p3: bits 5 and 6 are zero; %p4 says nothing of them, %p5 does."""
+    text = STORES.format(kept=96, address="%r3", value="%r5", made=condition, end="ret;").replace(
+        "setp.eq.s32 %p1, %r2, 0;",
+        "setp.eq.s32 %p3, %r2, 0;\nsetp.lt.s32 %p4, %r3, %r9;\nsetp.lt.s32 %p5, %r1, %r9;",
+    )
+    assert {s.after: bool(proof(text, s)) for s in conditions(text)} == proved

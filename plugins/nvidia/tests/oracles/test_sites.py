@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oracles.conditions import conditions
 from oracles.constants import constants
 from oracles.sites import LINE_KINDS, sites
 
@@ -55,3 +56,13 @@ def test_constants_are_those_that_reach_a_shared_address() -> None:
     assert found["shl.b32"] == ["0;", "3;"]
     assert found["xor.b32"] == ["0;", "96;"]
     assert found["setp.eq.s32"] == ["2;"]
+
+
+@pytest.mark.parametrize(("condition", "after"), [
+    ("and.pred %p1, %p2, %p3;", ["mov.pred %p1, %p2;", "mov.pred %p1, %p3;"]),
+    ("setp.lt.and.s32 %p1, %r1, 5, %p2;", ["setp.lt.s32 %p1, %r1, 5;", "mov.pred %p1, %p2;"]),
+])
+def test_conditions_are_those_of_stores(condition: str, after: list[str]) -> None:
+    store, load = "@%p1 st.global.b32 [%rd1], %r2;", "@%p1 ld.global.b32 %r2, [%rd1];"
+    assert [site.after for site in conditions(f"\t{condition}\n\t{store}\n")] == after
+    assert [*conditions(f"\t{condition}\n\t{load}\n\t{store}\n")] == []

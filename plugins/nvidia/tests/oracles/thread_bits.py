@@ -43,17 +43,29 @@ class _Node:
 
 
 def repeated_store(ptx: str, site: Site) -> str:
-    """Why a store or copy without its guard writes the same bytes to the same places; empty where this does not show it."""
-    match = _GUARDED.fullmatch(site.before)
-    if match is None:
-        return ""
+    """Why stores without a guard, or without one of its conditions, write the same to the same places; empty where that is open."""
     facts = _facts(ptx)
-    kept = facts.zero_bits(match["guard"])
-    used = facts.of(_REGISTER.findall(match["rest"]))
+    if match := _GUARDED.fullmatch(site.before):
+        kept, used = facts.zero_bits(match["guard"]), facts.of(_REGISTER.findall(match["rest"]))
+    else:
+        left_out, remaining, predicate = _condition(site)
+        kept, used = facts.zero_bits(left_out), facts.of(remaining) | facts.of_stores_under(predicate)
     if not kept or kept & (used | facts.of_branches()):
         return ""
     bits = ", ".join(map(str, sorted(kept)))
     return f"proved: threads that differ in the bits {bits} of their index alone store the same bytes to the same place"
+
+
+def _condition(site: Site) -> tuple[str, list[str], str]:
+    """The condition that was left out (a predicate, or the register of a comparison with 0), what remains, and the result."""
+    before, after = _LINE.match(site.before), _LINE.match(site.after)
+    if site.kind != "condition" or before is None or after is None:
+        return "", [], ""
+    result, *terms = _operands(before["operands"])
+    remaining = _operands(after["operands"])[1:]
+    left_out = [term for term in terms if term not in remaining]
+    compared_with_zero = before["opcode"].startswith("setp.eq.and") and left_out[1:] == ["0"]
+    return (left_out[0] if len(left_out) == 1 or compared_with_zero else ""), _REGISTER.findall(",".join(remaining)), result
 
 
 @functools.lru_cache(4)
@@ -82,12 +94,24 @@ class _ThreadBits:
     def of_branches(self) -> frozenset[int]:
         return self.of([node.guard for node in self._nodes if node.opcode.startswith("bra") and node.guard])
 
-    def zero_bits(self, predicate: str) -> frozenset[int]:
-        """The thread's bits that are all zero exactly where the predicate holds; empty where it is something else."""
-        made = self._made.get(predicate, [])
-        if len(made) != 1 or made[0].opcode not in ("setp.eq.s32", "setp.eq.u32", "setp.eq.b32") or made[0].operands[2] != "0":
+    def of_stores_under(self, predicate: str) -> frozenset[int]:
+        """The thread's bits that decide what stores and copies under the predicate do; all bits where it has other uses."""
+        users = [node for node in self._nodes if node.guard == predicate or predicate in node.sources]
+        stores = all(node.guard == predicate and node.opcode.startswith(("st.", "cp.async.c")) for node in users)
+        if not stores or len(self._made.get(predicate, [])) != 1:
+            return frozenset(range(_WIDTH))
+        return self.of([register for node in users for register in node.sources])
+
+    def zero_bits(self, name: str) -> frozenset[int]:
+        """The thread's bits that are all zero exactly where the predicate holds, or the register is 0; empty for other ones."""
+        made = self._made.get(name, [])
+        if len(made) != 1:
             return frozenset()
-        positions = self._value(made[0].operands[1])
+        if name.startswith("%p"):
+            if made[0].opcode not in ("setp.eq.s32", "setp.eq.u32", "setp.eq.b32") or made[0].operands[2] != "0":
+                return frozenset()
+            name = made[0].operands[1]
+        positions = self._value(name)
         plain = all(len(s) <= 1 and _COMPUTED not in s for s in positions)
         return frozenset().union(*positions) if plain else frozenset()
 
