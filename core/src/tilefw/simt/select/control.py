@@ -16,12 +16,15 @@ from tilefw.simt.select.code import Element
 from tilefw.simt.select.values import Values
 
 
-class ControlSelection:
-    """Emits control flow; `select` selects one op of a region."""
+Select = Callable[[Operation], None]
 
-    def __init__(self, values: Values, select: Callable[[Operation], None]) -> None:
+
+class ControlSelection:
+    """Emits control flow. A `Select` selects one op of a region; it is handed on and not kept, as the selector that it belongs to
+    holds this object: without a cycle, all that selection made is freed when it ends, and the collector need not look for it."""
+
+    def __init__(self, values: Values) -> None:
         self.values = values
-        self.select = select
         self.code = values.code
         self.chip = values.chip
 
@@ -73,14 +76,14 @@ class ControlSelection:
 
     # -- regions
 
-    def region(self, block: Block) -> Operation:
+    def region(self, block: Block, select: Select) -> Operation:
         """Select a region's ops but for its terminator, which comes back."""
         self.code.scopes.append({})
         last = block.last_op
         assert last is not None
         for op in block.ops:
             if op is not last:
-                self.select(op)
+                select(op)
         return last
 
     def close(self) -> None:
@@ -95,7 +98,7 @@ class ControlSelection:
         self.chip.move(self.code, register, element)
         return register
 
-    def for_loop(self, op: ForOp) -> None:
+    def for_loop(self, op: ForOp, select: Select) -> None:
         captured = self.capture(op)
         code, body = self.code, op.body.block
         name = type_name(op.lb.type)
@@ -106,7 +109,7 @@ class ControlSelection:
         head, end = code.label("loop"), code.label("end")
         self._test(name, variables[0], upper, end, True)
         code.start(head)
-        last = self.region(body)
+        last = self.region(body, select)
         nexts = self.gather(last.operands)
         advanced = code(f"addi.{name}", variables[0], step)
         self.copy(variables, [advanced, *nexts])
@@ -123,7 +126,7 @@ class ControlSelection:
         self.code.scopes.pop()
         self.chip.branch_if(self.code, inside, label, leave)
 
-    def if_op(self, op: IfOp) -> None:
+    def if_op(self, op: IfOp, select: Select) -> None:
         self.capture(op)
         code = self.code
         predicate = self.predicate(op.cond)
@@ -135,7 +138,7 @@ class ControlSelection:
         for region, label in ((op.true_region, other), (op.false_region, end)):
             if not region.blocks:
                 continue
-            last = self.region(region.block)
+            last = self.region(region.block, select)
             self.copy(results, self.gather(last.operands))
             self.close()
             if region is op.true_region and has_else:
@@ -143,7 +146,7 @@ class ControlSelection:
                 code.start(label)
         code.start(end)
 
-    def while_loop(self, op: WhileOp) -> None:
+    def while_loop(self, op: WhileOp, select: Select) -> None:
         self.capture(op)
         code, before, after = self.code, op.before_region.block, op.after_region.block
         starts = self.gather(op.arguments)
@@ -152,13 +155,13 @@ class ControlSelection:
         self.copy(arguments, starts)
         head, end = code.label("while"), code.label("end")
         code.start(head)
-        condition = self.region(before)
+        condition = self.region(before, select)
         predicate = self.predicate(condition.operands[0])
         self.copy(passed, self.gather(condition.operands[1:]))
         self.close()
         self.chip.branch_if(code, predicate, end, True)
         code.start(code.label("do"))
-        last = self.region(after)
+        last = self.region(after, select)
         self.copy(arguments, self.gather(last.operands))
         self.close()
         self.chip.branch(code, head)

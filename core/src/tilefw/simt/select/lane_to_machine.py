@@ -81,7 +81,7 @@ class Selector:
         self.values = Values(self.code, chip)
         self.memory = MemorySelection(self.values)
         self.matrix = MatrixSelection(self.memory)
-        self.control = ControlSelection(self.values, self.op)
+        self.control = ControlSelection(self.values)
         self._reads: list[Operation] = []  # of shared memory, not made yet
 
     def function(self, function: FuncOp) -> None:
@@ -159,8 +159,8 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.ThreadIdOp: lambda s, op: s.values.define(op.result, s.chip.thread_id(s.code)),
     lane.ProgramIdOp: lambda s, op: s.values.define(op.result, s.chip.program_id(s.code, op.axis)),
     lane.NumProgramsOp: lambda s, op: s.values.define(op.result, s.chip.num_programs(s.code, op.axis)),
-    ForOp: lambda s, op: s.control.for_loop(op),
-    IfOp: lambda s, op: s.control.if_op(op),
-    WhileOp: lambda s, op: s.control.while_loop(op),
+    ForOp: lambda s, op: s.control.for_loop(op, s.op),
+    IfOp: lambda s, op: s.control.if_op(op, s.op),
+    WhileOp: lambda s, op: s.control.while_loop(op, s.op),
     ReturnOp: lambda s, op: s.chip.exit(s.code),
 }
