@@ -10,6 +10,7 @@ import pytest
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
+from tilefw.tile.value import constant
 
 FLOATS = [d for d in DTYPES.values() if d.is_float]
 SMALL = [d for d in FLOATS if d.bits <= 8]
@@ -95,6 +96,17 @@ def test_small_formats_saturate(dtype: DType) -> None:
     got = numbers.round_to(np.array([np.inf, -1e30, np.nan]), dtype)
     assert got[0] == numbers.largest(dtype) and got[1] == -numbers.largest(dtype)
     assert np.isnan(got[2]) or (dtype.specials == "finite" and got[2] == numbers.largest(dtype))
+
+
+@pytest.mark.parametrize("dtype", [d for d in FLOATS if d.bits <= 16], ids=str)
+def test_what_is_in_the_format_stays_as_it_is(dtype: DType) -> None:
+    """Infinities too: only a conversion clamps."""
+    codes = np.arange(1 << dtype.bits, dtype=np.uint16 if dtype.bits > 8 else np.uint8)
+    values = numbers.decode(codes, dtype)
+    assert same(numbers.in_format(values, dtype), values).all()
+    numeric = ~np.isnan(values)
+    assert (numbers.to_bytes(values, dtype).view(codes.dtype)[numeric] == codes[numeric]).all()
+    assert all(same(constant(v, dtype).x, np.array([v])).all() for v in np.unique(values))
 
 
 @pytest.mark.parametrize("bits", [1, 4, 8, 16, 32, 64])

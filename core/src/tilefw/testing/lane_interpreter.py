@@ -25,7 +25,7 @@ from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Array, Value
+from tilefw.tile.value import Array, Value, constant
 
 __all__ = ["LaneFault", "run"]
 
@@ -51,8 +51,7 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
 
 
 def _number(value: int | float, type: Attribute) -> Array:
-    dtype = types.dtype_of(type)
-    return numbers.round_to(np.array([float(value)]), dtype) if dtype.is_float else numbers.wrap(np.array([int(value)]), dtype.bits)
+    return constant(value, types.dtype_of(type)).x
 
 
 @dataclass(slots=True)
@@ -108,7 +107,7 @@ class _Workgroup:
             return operands[0].x
         source, result = types.dtype_of(op.operands[row.typed_by].type), types.dtype_of(op.results[0].type)
         found = evaluate(row, operands, source, result, rounding=op.rounding, fusion=False).x
-        return numbers.round_to(found, result) if result.is_float else found
+        return numbers.in_format(found, result) if result.is_float else found
 
     def threads(self, value: Array) -> Array:
         """A vector, or a scalar, as (threads, n)."""

@@ -214,7 +214,7 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     err = np.where(magnitude - err < numbers.smallest_normal(dtype), np.maximum(err, magnitude), err)
     top = numbers.largest(dtype)
     over = np.isfinite(exact) & (magnitude + err > top)
-    x = np.where(over & (magnitude - err > top + numbers.ulp(np.float64(top), dtype)), numbers.round_to(exact, dtype), exact)
+    x = np.where(over & (magnitude - err > top + numbers.ulp(np.array(top), dtype)), numbers.round_to(exact, dtype), exact)
     err = np.where(over, np.where(x == exact, np.inf, 0.0), err)
     # 1 / inf, rsqrt(inf), exp(-inf): the zero that infinity makes is exact (PTX ISA, tables of `rcp`, `rsqrt`, `ex2`).
     vanished = (exact == 0) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
@@ -238,10 +238,11 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
     """Widen the bound to what the sum is with the operand's product unrounded, anywhere in the operands' interval."""
     terms = [o.product if i == index else o.x for i, o in enumerate(operands)]
     x, y = terms[0], terms[1]
-    assert x is not None and y is not None
+    product = operands[index].product
+    assert x is not None and y is not None and product is not None
     err = np.zeros(value.x.shape) if value.err is None else value.err
     if dtype.bits == 64:
-        deviation = err + numbers.ulp(terms[index], dtype) + numbers.ulp(value.x, dtype)  # type: ignore[arg-type]
+        deviation = err + numbers.ulp(product, dtype) + numbers.ulp(value.x, dtype)
     else:
         fused = m.add_odd(x, -y if row.name == "subf" else y)
         ends = (fused,) if spread is None else (fused - spread, fused + spread)

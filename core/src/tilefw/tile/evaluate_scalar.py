@@ -25,7 +25,7 @@ def evaluate_scalar(
     found = evaluate(row, operands, source, result, rounding=rounding, fusion=False)
     if found.free is not None and not _settled_float(found, result):
         return None
-    x = numbers.round_to(found.x, result) if result.is_float else found.x
+    x = numbers.in_format(found.x, result) if result.is_float else found.x
     return x.item() if result.is_float else int(x.item())
 
 

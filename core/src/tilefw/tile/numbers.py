@@ -82,6 +82,15 @@ def round_to(x: Array, dtype: DType, rounding: Rounding = "rtne", saturate: bool
     return result
 
 
+def in_format(x: Array, dtype: DType) -> Array:
+    """What values of `dtype`, or exact results for it, are in it: `round_to`, but an infinity stays where the format has one.
+
+    A conversion of infinity clamps; moving, reinterpreting or writing down an infinity of the format itself does not.
+    """
+    rounded = round_to(x, dtype)
+    return np.where(np.isinf(x), x, rounded) if dtype.specials == "ieee" and saturates(dtype) else rounded
+
+
 def _round_magnitude(magnitude: Array, dtype: DType, rounding: Rounding) -> Array:
     _, exponent = np.frexp(magnitude)
     exponent = np.maximum(exponent - 1, 1 - dtype.bias) - dtype.mantissa_bits
@@ -201,17 +210,12 @@ def from_bytes(data: Array, dtype: DType) -> Array:
 
 
 def to_bytes(x: Array, dtype: DType) -> Array:
-    """The reverse of `from_bytes`; floats are rounded to the format first."""
+    """The reverse of `from_bytes`; floats are brought into the format first."""
     if dtype.is_float:
-        return encode(round_to(x, dtype), dtype).view(np.uint8)
+        return encode(in_format(x, dtype), dtype).view(np.uint8)
     if dtype.bits in (1, 4):
         return (x.astype(np.uint8) & ((1 << dtype.bits) - 1)).view(np.uint8)
     return np.ascontiguousarray(x.astype(_SIGNED[dtype.bits], copy=False)).view(np.uint8)
-
-
-def scalar_round(value: float, dtype: DType) -> float:
-    """One Python float rounded to `dtype`, nearest even, as `round_to`."""
-    return float(round_to(np.float64([value]), dtype)[0])
 
 
 FLOATS = tuple(d for d in DTYPES.values() if d.is_float)

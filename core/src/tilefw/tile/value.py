@@ -48,9 +48,9 @@ class Value:
 
 
 def constant(value: int | float, dtype: DType) -> Value:
-    """A number as a scalar value of `dtype`: wrapped, or rounded."""
+    """A literal as a scalar value of `dtype`: wrapped, or rounded."""
     if dtype.is_float:
-        return Value(numbers.round_to(np.array([float(value)]), dtype))
+        return Value(numbers.in_format(np.array([float(value)]), dtype))
     low = int(value) & ((1 << dtype.bits) - 1)
     low -= (1 << dtype.bits) if dtype.bits > 1 and low >> (dtype.bits - 1) else 0
     return Value(np.array([low]).astype(numbers.int_type(dtype.bits)))
