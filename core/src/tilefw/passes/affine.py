@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilefw.passes.dim_groups import matching_dims
+from tilefw.passes.rewriting import block_of, insert
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of
@@ -279,22 +280,15 @@ class Materializer:
         return self._insert(build("muli", product, self._insert(ops.ConstantOp(coefficient, types.i64))))
 
     def _insert(self, op: Operation) -> SSAValue:
-        return insert_before(op, self._before)
+        return insert(op, self._before)
 
     def _visible(self, value: SSAValue) -> bool:
         """Whether the value is defined on the way to the op: in its block before it, or in an enclosing one."""
-        block = value.op.parent if isinstance(value, OpResult) else value.block if isinstance(value, BlockArgument) else None
+        block = block_of(value)
         op: Operation | None = self._before
         while op is not None:
             if op.parent is block:
-                return isinstance(value, BlockArgument) or value.op.is_before_in_block(op)  # type: ignore[attr-defined]
+                owner = value.owner
+                return isinstance(owner, Block) or owner.is_before_in_block(op)
             op = op.parent_op()
         return False
-
-
-def insert_before(op: Operation, before: Operation) -> SSAValue:
-    """Insert a new op, at the source place of the one that it serves; gives its first result."""
-    op.location = before.location
-    assert before.parent is not None
-    before.parent.insert_op_before(op, before)
-    return op.results[0]

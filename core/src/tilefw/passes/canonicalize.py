@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.passes import shape_rules
 from tilefw.passes.dce import is_dead
-from tilefw.passes.rewriting import erase, insert, replace
+from tilefw.passes.rewriting import erase, exchange, insert, replace
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of, fold
@@ -66,22 +66,21 @@ def _simplify(op: Operation) -> bool:
         if found is not None:
             replace(op, found if isinstance(found, SSAValue) else _constant_before(op, found))
             return True
-    rule = _RULES.get(op.__class__) or (_row_rule if isinstance(op, ElementwiseOp) else None)
+    if isinstance(op, ElementwiseOp):
+        return _row_rule(op)
+    rule = _RULES.get(op.__class__)
     return rule is not None and rule(op)
 
 
 def _constant_before(op: Operation, literal: int | float) -> SSAValue:
-    made = ops.ConstantOp(literal, op.results[0].type)
-    return insert(made, op)
+    return insert(ops.ConstantOp(literal, op.results[0].type), op)
 
 
 # Rules that make ops ---------------------------------------------------------------------------------------------------
 
 
 def _row_rule(op: ElementwiseOp) -> bool:
-    return (
-        _scalar_of_splats(op) or _combine_casts(op) or _constant_to_the_right(op) or shape_rules.add_into_dot(op)
-    )
+    return _scalar_of_splats(op) or _combine_casts(op) or _constant_to_the_right(op) or shape_rules.add_into_dot(op)
 
 
 def _scalar_of_splats(op: ElementwiseOp) -> bool:
@@ -136,9 +135,7 @@ def _decided_load(op: LoadOp) -> bool:
     if op.mask is None or (known := constant_of(op.mask)) is None:
         return False
     if known:
-        made = LoadOp(op.pointer, op.offsets, cache=op.cache, eviction=op.eviction, volatile=op.volatile)
-        made.attributes = dict(op.attributes)
-        replace(op, insert(made, op))
+        exchange(op, LoadOp(op.pointer, op.offsets, **op.hints))
         return True
     if op.other is not None and not op.volatile:
         replace(op, op.other)
@@ -150,11 +147,9 @@ def _decided_store(op: StoreOp) -> bool:
     if op.mask is None or (known := constant_of(op.mask)) is None:
         return False
     if known:
-        made = StoreOp(op.pointer, op.value, op.offsets, cache=op.cache, eviction=op.eviction, volatile=op.volatile)
-        made.location, made.attributes = op.location, dict(op.attributes)
-        assert op.parent is not None
-        op.parent.insert_op_before(made, op)
-    erase(op)
+        exchange(op, StoreOp(op.pointer, op.value, op.offsets, **op.hints))
+    else:
+        erase(op)
     return True
 
 
@@ -178,9 +173,7 @@ def _inline(op: Operation, block: Block | None) -> None:
         for inner in list(block.ops):
             inner.detach()
             op.parent.insert_op_before(inner, op)
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    erase(op)
+    replace(op, *values)
 
 
 def _decided_for(op: scf.ForOp) -> bool:
@@ -191,9 +184,7 @@ def _decided_for(op: scf.ForOp) -> bool:
     if trips > 1:
         return _invariant_carried(op)
     if trips == 0:
-        for result, value in zip(op.results, op.iter_args, strict=True):
-            result.replace_all_uses_with(value)
-        erase(op)
+        replace(op, *op.iter_args)
         return True
     block = op.body.block
     for argument, value in zip(block.args, (op.lb, *op.iter_args), strict=True):

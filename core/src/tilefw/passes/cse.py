@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove, MemoryEffectKind, get_effects, is_side_effect_free
 
+from tilefw.passes.rewriting import replace
 from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.memory_ops import LoadOp
 from tilefw.tile.reduce_op import ReduceOp
@@ -95,8 +96,4 @@ def _replace(op: Operation, existing: Operation) -> None:
     # Hints are facts about the value, so both ops' hints hold.
     for name, attribute in op.attributes.items():
         existing.attributes.setdefault(name, attribute)
-    for old, new in zip(op.results, existing.results, strict=True):
-        new.name_hint = new.name_hint or old.name_hint
-        old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()
+    replace(op, *existing.results)

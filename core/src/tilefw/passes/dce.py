@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from tilefw.passes.rewriting import erase, rebuild_loop
 from tilefw.tile.block_ops import LoadBlockOp
 from tilefw.tile.memory_ops import LoadOp
 from tilefw.tile.reduce_op import ReduceOp
@@ -41,8 +42,7 @@ def _erase_in(block: Block) -> bool:
         if op.regions:
             shrunk |= erase_dead(op)
         if is_dead(op):
-            op.detach()
-            op.erase()
+            erase(op)
         elif isinstance(op, scf.ForOp):
             shrunk |= _drop_unread_carried(op)
         op = previous
@@ -106,14 +106,8 @@ def _rebuild_with(loop: scf.ForOp, yielded: scf.YieldOp, keep: list[int]) -> Non
         block.args[1 + index].replace_all_uses_with(carried[index])
     for index in reversed(dropped):
         block.erase_arg(block.args[1 + index])
-    body = loop.detach_region(loop.body)
-    new = scf.ForOp(loop.lb, loop.ub, loop.step, [carried[i] for i in keep], body)
-    new.attributes, new.location = loop.attributes, loop.location
-    parent = loop.parent
-    assert parent is not None
-    parent.insert_op_before(new, loop)
+    new = rebuild_loop(loop, [carried[i] for i in keep])
     for index, result in zip(keep, new.results, strict=True):
         result.name_hint = loop.results[index].name_hint
         loop.results[index].replace_all_uses_with(result)
-    loop.detach()
-    loop.erase()
+    erase(loop)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from tilefw.passes.rewriting import block_of
 from tilefw.tile.reduce_op import ReduceOp
 
 
@@ -48,7 +49,7 @@ def _hoist(block: Block, loop: Operation) -> None:
 
 
 def _inside(value: SSAValue, loop: Operation) -> bool:
-    block = value.op.parent if isinstance(value, OpResult) else value.block if isinstance(value, BlockArgument) else None
+    block = block_of(value)
     while block is not None:
         owner = block.parent_op()
         if owner is loop:

@@ -1,15 +1,23 @@
-"""The few edits that the rules of canonical form make: insert before an op, replace its result, erase it."""
+"""The edits that passes make: insert before an op, put values or another op in an op's place, rebuild a loop, erase."""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
 
 
-def insert(made: Operation, before: Operation) -> SSAValue:
-    """Insert an op before another, at whose source place it stands; gives its first result."""
+def place_before(made: Operation, before: Operation) -> None:
+    """Put a new op before another, at whose source place it stands."""
     made.location = before.location
     assert before.parent is not None
     before.parent.insert_op_before(made, before)
+
+
+def insert(made: Operation, before: Operation) -> SSAValue:
+    """`place_before` for an op with results; gives its first."""
+    place_before(made, before)
     return made.results[0]
 
 
@@ -22,7 +30,28 @@ def replace(op: Operation, *values: SSAValue) -> None:
     erase(op)
 
 
+def exchange(op: Operation, made: Operation) -> None:
+    """Put a new op of the same results in place of an op; it takes over its source place and attributes."""
+    made.attributes = dict(op.attributes)
+    place_before(made, op)
+    replace(op, *made.results)
+
+
+def rebuild_loop(loop: scf.ForOp, carried: Sequence[SSAValue]) -> scf.ForOp:
+    """A loop with the body of `loop` that carries `carried`, placed before it; the caller replaces the results and erases."""
+    new = scf.ForOp(loop.lb, loop.ub, loop.step, carried, loop.detach_region(loop.body))
+    new.attributes = dict(loop.attributes)
+    place_before(new, loop)
+    return new
+
+
 def erase(op: Operation) -> None:
     """Take an op out of its block and drop it."""
     op.detach()
     op.erase()
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that a value is defined in."""
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent

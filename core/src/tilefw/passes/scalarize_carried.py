@@ -14,7 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.passes.affine import AffineAnalysis, insert_before
+from tilefw.passes.affine import AffineAnalysis
+from tilefw.passes.offset_sums import sum_of, widened, widest
+from tilefw.passes.rewriting import erase, insert, rebuild_loop
 from tilefw.passes.structured_access import decompose
 from tilefw.tile import ops, types
 from tilefw.tile.elementwise import ElementwiseOp, build
@@ -68,9 +70,9 @@ class _Rewrite:
         if not steps:
             return None
         initial = self.loop.iter_args[index]
-        scalars = [self._uniform(step) for step in steps]
-        if all(scalar is not None for scalar in scalars):
-            return self._scalar_plan(index, initial, scalars)  # type: ignore[arg-type]
+        scalars = [scalar for step in steps if (scalar := self._uniform(step)) is not None]
+        if len(scalars) == len(steps):
+            return self._scalar_plan(index, initial, scalars)
         return self._offset_plan(index, initial, steps) if types.is_pointer(argument.type) else None
 
     def _steps(self, value: SSAValue, argument: SSAValue) -> list[SSAValue]:
@@ -102,30 +104,26 @@ class _Rewrite:
         if isinstance(step, OpResult) and isinstance(step.op, ops.SplatOp):
             return step.op.source
         literal = constant_of(step)
-        return None if literal is None else insert_before(ops.ConstantOp(literal, types.element_of(step.type)), self.loop)
+        return None if literal is None else insert(ops.ConstantOp(literal, types.element_of(step.type)), self.loop)
 
     def _scalar_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> Plan | None:
         element = types.element_of(initial.type)
         if types.is_int(initial.type):
-            return Plan(index, insert_before(ops.ConstantOp(0, element), self.loop), tuple(steps), initial, None)
+            return Plan(index, insert(ops.ConstantOp(0, element), self.loop), tuple(steps), initial, None)
         address = decompose(initial, AffineAnalysis())
         if address is None:
             return None
-        total = _sum_of(address.offsets, self.loop)
+        total = sum_of(address.offsets, self.loop)
         return Plan(index, address.base, tuple(steps), total, address.base)
 
     def _offset_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> Plan | None:
         address = decompose(initial, AffineAnalysis())
-        if address is None or any(self._varies(step) for step in steps):
+        if address is None:
             return None
         shape = types.shape_of(initial.type)
-        widest = _widest([*address.offsets, *steps])
-        total = _sum_of(address.offsets, self.loop) or insert_before(ops.ConstantOp(0, types.tile(shape, widest)), self.loop)
-        return Plan(index, _widened(total, widest, self.loop), tuple(steps), None, address.base)
-
-    def _varies(self, step: SSAValue) -> bool:
-        """Whether the step itself is made from the carried pointer: no offset tile says that."""
-        return types.is_pointer(step.type)
+        element = widest([*address.offsets, *steps])
+        total = sum_of(address.offsets, self.loop) or insert(ops.ConstantOp(0, types.tile(shape, element)), self.loop)
+        return Plan(index, widened(total, element, self.loop), tuple(steps), None, address.base)
 
     def _apply(self, plans: dict[int, Plan]) -> None:
         carried = list(self.loop.iter_args)
@@ -145,54 +143,30 @@ class _Rewrite:
         """The tile that the loop carried, from what it carries now."""
         shape = types.shape_of(type)
         if plan.fixed is None and plan.base is not None and types.is_tile(plan.initial.type):
-            return insert_before(ops.AddPtrOp(insert_before(ops.SplatOp(plan.base, shape), before), carried), before)
-        splat = insert_before(ops.SplatOp(carried, shape), before)
+            return insert(ops.AddPtrOp(insert(ops.SplatOp(plan.base, shape), before), carried), before)
+        splat = insert(ops.SplatOp(carried, shape), before)
         if types.is_pointer(type):
-            return splat if plan.fixed is None else insert_before(ops.AddPtrOp(splat, plan.fixed), before)
+            return splat if plan.fixed is None else insert(ops.AddPtrOp(splat, plan.fixed), before)
         assert plan.fixed is not None
-        return insert_before(build("addi", plan.fixed, splat), before)
+        return insert(build("addi", plan.fixed, splat), before)
 
     def _next(self, plan: Plan, carried: SSAValue) -> SSAValue:
         value = carried
         for step in plan.steps:
             if types.is_pointer(value.type):
-                value = insert_before(ops.AddPtrOp(value, step), self.last)
+                value = insert(ops.AddPtrOp(value, step), self.last)
             else:
-                wide = _widened(step, types.element_of(value.type), self.last)
-                value = insert_before(build("addi", value, wide), self.last)
+                wide = widened(step, types.element_of(value.type), self.last)
+                value = insert(build("addi", value, wide), self.last)
         return value
 
     def _replace_loop(self, carried: list[SSAValue], plans: dict[int, Plan]) -> None:
         loop = self.loop
-        body = loop.detach_region(loop.body)
-        new = scf.ForOp(loop.lb, loop.ub, loop.step, carried, body)
-        new.attributes, new.location = dict(loop.attributes), loop.location
-        assert loop.parent is not None
-        loop.parent.insert_op_before(new, loop)
+        new = rebuild_loop(loop, carried)
         for index, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):
             result.name_hint = old.name_hint
             if index in plans and old.first_use is not None:
                 old.replace_all_uses_with(self._value(plans[index], result, old.type, loop))
             elif index not in plans:
                 old.replace_all_uses_with(result)
-        loop.detach()
-        loop.erase()
-
-
-def _widest(tiles: list[SSAValue]) -> Attribute:
-    return max((types.element_of(t.type) for t in tiles), key=lambda t: types.dtype_of(t).bits)
-
-
-def _widened(value: SSAValue, element: Attribute, before: Operation) -> SSAValue:
-    return value if types.element_of(value.type) == element else insert_before(build("exts", value, result=element), before)
-
-
-def _sum_of(tiles: tuple[SSAValue, ...], before: Operation) -> SSAValue | None:
-    if not tiles:
-        return None
-    widest = _widest(list(tiles))
-    total: SSAValue | None = None
-    for tile in tiles:
-        wide = _widened(tile, widest, before)
-        total = wide if total is None else insert_before(build("addi", total, wide), before)
-    return total
+        erase(loop)

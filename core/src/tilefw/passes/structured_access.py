@@ -14,11 +14,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, insert_before, permuted, reshaped
+from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, permuted, reshaped
 from tilefw.passes.dce import erase_dead
+from tilefw.passes.offset_sums import sum_of
+from tilefw.passes.rewriting import exchange, insert
 from tilefw.tile import ops, types
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
-from tilefw.tile.elementwise import ElementwiseOp, build
+from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.fold import constant_of
 from tilefw.tile.memory_ops import LoadOp, StoreOp
 
@@ -114,7 +116,7 @@ def _reshaped(op: ShapeOp, analysis: AffineAnalysis) -> Address | None:
             made = ops.TransOp(offset, op.order)
         else:
             made = op.__class__(offset, types.shape_of(op.results[0].type))
-        offsets.append(insert_before(made, op))
+        offsets.append(insert(made, op))
     return Address(inner.base, tuple(offsets), _shaped(op, inner.form))
 
 
@@ -165,10 +167,10 @@ def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
     op = mask.op if isinstance(mask, OpResult) else None
     if isinstance(op, ShapeOp):
         inner = bounds_of(op.source, analysis)
-        forms = None if inner is None else [_shaped(op, bound.index) for bound in inner]
-        if inner is None or forms is None or None in forms:
+        if inner is None:
             return None
-        return [Bound(form, bound.limit) for form, bound in zip(forms, inner, strict=True)]  # type: ignore[arg-type]
+        moved = [Bound(form, bound.limit) for bound in inner if (form := _shaped(op, bound.index)) is not None]
+        return moved if len(moved) == len(inner) else None
     if not isinstance(op, ElementwiseOp):
         return None
     if op.row.name == "andi":
@@ -212,45 +214,26 @@ def _to_block(access: LoadOp | StoreOp, address: Address, dims: list[Dim], analy
         if home is not None:  # the base stays the argument: its alignment and extent are known
             home.begin, rest = rest, ZERO
     make = Materializer(analysis, access)
-    base = address.base if rest == ZERO else insert_before(ops.AddPtrOp(address.base, make.value(rest)), access)
+    base = address.base if rest == ZERO else insert(ops.AddPtrOp(address.base, make.value(rest)), access)
     offsets = [make.value(d.begin) for d in dims]
     strides = [make.value(d.stride) for d in dims]
     shape = [None if d.limit is None else make.value(d.limit) for d in dims]
     lower = [d.lower for d in dims]
-    hints = {"cache": access.cache, "eviction": access.eviction, "volatile": access.volatile}
     if isinstance(access, LoadOp):
         block = types.shape_of(access.value_type)
-        made: Operation = LoadBlockOp(base, shape, strides, offsets, block, access.other, lower=lower, **hints)  # type: ignore[arg-type]
+        made: Operation = LoadBlockOp(base, shape, strides, offsets, block, access.other, lower=lower, **access.hints)
     else:
-        made = StoreBlockOp(base, access.value, shape, strides, offsets, lower=lower, **hints)  # type: ignore[arg-type]
-    _swap(access, made)
+        made = StoreBlockOp(base, access.value, shape, strides, offsets, lower=lower, **access.hints)
+    exchange(access, made)
 
 
 def _to_offsets(access: LoadOp | StoreOp, address: Address) -> None:
     """The scalar base with one offset tile, summed in the widest of the offsets' types."""
-    if not address.offsets:
+    total = sum_of(address.offsets, access)
+    if total is None:
         return
-    widest = max((types.element_of(o.type) for o in address.offsets), key=lambda t: types.dtype_of(t).bits)
-    total: SSAValue | None = None
-    for offset in address.offsets:
-        same = types.element_of(offset.type) == widest
-        wide = offset if same else insert_before(build("exts", offset, result=widest), access)
-        total = wide if total is None else insert_before(build("addi", total, wide), access)
-    assert total is not None
-    hints = {"cache": access.cache, "eviction": access.eviction, "volatile": access.volatile}
     if isinstance(access, LoadOp):
-        made: Operation = LoadOp(address.base, total, access.mask, access.other, **hints)  # type: ignore[arg-type]
+        made: Operation = LoadOp(address.base, total, access.mask, access.other, **access.hints)
     else:
-        made = StoreOp(address.base, access.value, total, access.mask, **hints)  # type: ignore[arg-type]
-    _swap(access, made)
-
-
-def _swap(old: Operation, new: Operation) -> None:
-    new.location, new.attributes = old.location, dict(old.attributes)
-    assert old.parent is not None
-    old.parent.insert_op_before(new, old)
-    for before, after in zip(old.results, new.results, strict=True):
-        after.name_hint = before.name_hint
-        before.replace_all_uses_with(after)
-    old.detach()
-    old.erase()
+        made = StoreOp(address.base, access.value, total, access.mask, **access.hints)
+    exchange(access, made)

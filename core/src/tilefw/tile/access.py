@@ -46,10 +46,12 @@ class Access:
         shapes = [address.x.shape, value.x.shape] + ([] if mask is None else [mask.x.shape])
         shape = np.broadcast_shapes(*shapes, (len(programs), *address.x.shape[1:]))
         at = np.broadcast_to(address.x, shape)
-        active = None if mask is None else np.broadcast_to(mask.x, shape)
-        unsure = None if mask is None or mask.free is None else np.broadcast_to(mask.free, shape)
-        if unsure is not None:
-            active = active | unsure  # type: ignore[operator]
+        active = unsure = None
+        if mask is not None:
+            active = np.broadcast_to(mask.x, shape)
+            if mask.free is not None:
+                unsure = np.broadcast_to(mask.free, shape)
+                active = active | unsure
         self._check_address(op, address, active, programs)
         for buffer, chosen in self._buffers(op, at, active, dtype, programs):
             if buffer.readonly:

@@ -38,7 +38,8 @@ def _any(mask: Array | None, axis: int) -> Array | None:
 
 def _integers(row: Row, value: Value, axis: int, dtype: DType) -> Value:
     x = numbers.as_unsigned(value.x, dtype.bits) if row.unsigned else value.x
-    found = row.meaning.reduce(x, axis=axis, dtype=x.dtype)  # type: ignore[union-attr]
+    assert isinstance(row.meaning, np.ufunc)  # what stands in _INTEGERS
+    found = row.meaning.reduce(x, axis=axis, dtype=x.dtype)
     return Value(found.view(numbers.int_type(dtype.bits)), free=_any(value.free, axis), wrapped=_any(value.wrapped, axis))
 
 

@@ -57,8 +57,9 @@ def _fold_row(op: ElementwiseOp) -> Folded | None:
         return operands[0]
     if types.is_pointer(type) or types.is_pointer(result):
         return None
-    if all(literal is not None for literal in literals):
-        return evaluate_scalar(row, literals, types.dtype_of(type), types.dtype_of(result), op.rounding)  # type: ignore[arg-type]
+    known = [literal for literal in literals if literal is not None]
+    if len(known) == len(literals):
+        return evaluate_scalar(row, known, types.dtype_of(type), types.dtype_of(result), op.rounding)
     return _fold_identity(row, operands, literals, types.dtype_of(type))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import types
@@ -45,8 +45,9 @@ def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[Value]:
         None if row is None else reduce_by_row(ROWS[row], value, axis, dtype, launch.fusion)
         for row, value, dtype in zip(component_rows(op.combine), values, dtypes, strict=True)
     ]
-    if None not in parts:
-        return parts  # type: ignore[return-value]
+    closed = [part for part in parts if part is not None]
+    if len(closed) == len(parts):
+        return closed
     results = reduce_by_function(function_of(op.combine, launch.fusion, keep_rounding=True), values, axis)
     blind = _blind_to_nan(op.combine, values, dtypes, axis)
     if blind is not None:
@@ -58,13 +59,14 @@ def component_rows(block: Block) -> list[str | None]:
     """For each result, the row that combines its own two arguments and nothing else: sums in a tuple are sums all the same."""
     last, count = block.last_op, len(block.args) // 2
     assert last is not None
-    found: list[str | None] = []
-    for index, result in enumerate(last.operands):
-        op = result.owner
-        pair = (block.args[index], block.args[count + index])
-        own = isinstance(op, ElementwiseOp) and (op._operands == pair or (op.row.commutative and op._operands == pair[::-1]))
-        found.append(op.row.name if own else None)  # type: ignore[union-attr]
-    return found
+    return [_row_of(result.owner, (block.args[i], block.args[count + i])) for i, result in enumerate(last.operands)]
+
+
+def _row_of(op: Operation | Block, pair: tuple[SSAValue, SSAValue]) -> str | None:
+    """The row of an op that combines just these two."""
+    if not isinstance(op, ElementwiseOp):
+        return None
+    return op.row.name if op._operands == pair or (op.row.commutative and op._operands == pair[::-1]) else None
 
 
 def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:

@@ -6,7 +6,7 @@ load gives `other` there (unspecified without it). Orders and scopes other than 
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, TypedDict
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, OpTraits, SSAValue
@@ -21,6 +21,14 @@ from tilefw.tile.op_text import parse_optional_after, print_types, print_words, 
 CACHE_MODIFIERS = (".ca", ".cg", ".cv", ".wb", ".cs", ".wt")  # Triton's spellings; hints
 EVICTION_POLICIES = ("evict_first", "evict_last")
 HINTS = ("cache", "eviction", "volatile")
+
+
+class Hints(TypedDict):
+    """The hints of an access as keyword arguments of another."""
+
+    cache: str
+    eviction: str
+    volatile: bool
 
 
 def hint_properties(cache: str | None, eviction: str | None, volatile: bool) -> dict[str, Attribute]:
@@ -61,6 +69,11 @@ class MemoryOp(TileOp):
     def volatile(self) -> bool:
         """Whether the access may be neither repeated nor left out."""
         return "volatile" in self.properties
+
+    @property
+    def hints(self) -> Hints:
+        """All hints, to be given to an access of the same elements."""
+        return {"cache": self.cache, "eviction": self.eviction, "volatile": self.volatile}
 
     def hint_problem(self) -> str | None:
         """What is wrong with the hints, in words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Operation
 
 from tilefw.api.errors import Place
@@ -34,7 +34,8 @@ def place_of_location(location: Attribute) -> Place | None:
         case NameLoc():
             return place_of_location(location.location)
         case FusedLoc():
-            found = (place_of_location(part) for part in location.locations)  # type: ignore[attr-defined]
+            parts = location.locations.data if isinstance(location.locations, ArrayAttr) else ()
+            found = (place_of_location(part) for part in parts)
             return next((place for place in found if place is not None), None)
         case _:
             return None
