@@ -129,8 +129,8 @@ def entry_of(function: Function) -> Entry:
     """The entry that a machine function's attributes describe; raises CodeError (TFW0702) where they do not."""
     try:
         listed: Any = function.attributes["parameters"]
-        x, y, z = map(int, function.attributes["workgroup"])  # type: ignore[call-overload]
-        shared = int(function.attributes.get("shared_bytes", 0))  # type: ignore[call-overload]
+        x, y, z = map(int, function.attributes["workgroup"])
+        shared = int(function.attributes.get("shared_bytes", 0))
         return Entry(function.name, tuple(Parameter(**p) for p in listed), (x, y, z), shared_bytes=shared)
     except (KeyError, TypeError, ValueError) as error:
         message = f"the attributes of {function.name} do not give its parameters and workgroup: {error}"
@@ -139,7 +139,7 @@ def entry_of(function: Function) -> Entry:
 
 def _resources(functions: Sequence[Function]) -> Resources:
     """What the functions say of themselves: the most shared memory of any, and what register assignment noted, by class."""
-    shared = max((int(function.attributes.get("shared_bytes", 0)) for function in functions), default=0)  # type: ignore[call-overload]
+    shared = max((int(function.attributes.get("shared_bytes", 0)) for function in functions), default=0)
     noted: list[Any] = [function.attributes.get("registers") for function in functions]
     if not noted or not all(isinstance(used, dict) for used in noted):
         return Resources(shared_bytes=shared)

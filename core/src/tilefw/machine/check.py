@@ -61,8 +61,8 @@ def _transfer(state: State, virtual: Inst, physical: Inst, table: InstructionTab
     if block is not None:
         _check_reads(state, virtual, physical, block)
     copies = table.traits(virtual.opcode).move and virtual.predicate is None and len(virtual.uses) == 1
-    if copies and isinstance(virtual.uses[0], Slice):
-        _copy(state, virtual, physical)
+    if copies and isinstance(source := physical.uses[0], Slice):
+        _copy(state, virtual, physical, source)
         return
     for v, p in _written(virtual, physical):
         for unit in [unit for unit, held in state.items() if v in held]:
@@ -70,9 +70,8 @@ def _transfer(state: State, virtual: Inst, physical: Inst, table: InstructionTab
         state[p] = frozenset((v,))
 
 
-def _copy(state: State, virtual: Inst, physical: Inst) -> None:
-    source = list(units(physical.uses[0]))  # type: ignore[arg-type]
-    held = [state.get(unit, _NOTHING) for unit in source]
+def _copy(state: State, virtual: Inst, physical: Inst, source: Slice) -> None:
+    held = [state.get(unit, _NOTHING) for unit in units(source)]
     for (v, p), values in zip(_written(virtual, physical), held, strict=True):
         for unit in [unit for unit, now in state.items() if v in now]:
             state[unit] -= {v}

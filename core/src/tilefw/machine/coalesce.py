@@ -12,6 +12,7 @@ are a class, which answers for its members. Copies of inner loops go first.
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import NamedTuple
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
@@ -22,34 +23,38 @@ _NOWHERE = -1
 
 def coalesce(function: Function, table: InstructionTable) -> int:
     """Merge the registers of whole-register moves that do not interfere, and drop the moves; how many were dropped."""
-    found = [(block, inst) for block in function.blocks for inst in block.insts if _is_copy(inst, table)]
+    found = [(block, inst, copy) for block in function.blocks for inst in block.insts if (copy := _copy_of(inst, table))]
     if not found:
         return 0
-    copies = {id(inst) for _, inst in found}
     following = successors(function, table)
-    lives = _Lives(function, [inst for _, inst in found], copies, following)
+    lives = _Lives(function, {id(inst): copy for _, inst, copy in found}, following)
     depth = dict(zip(function.blocks, _depths(following), strict=True))
-    merged = False
-    for _, move in sorted(found, key=lambda pair: -depth[pair[0]]):
-        merged |= lives.merge(move.defs[0].reg, move.uses[0].reg)  # type: ignore[union-attr]
-    if merged:
+    for _, _, copy in sorted(found, key=lambda each: -depth[each[0]]):
+        lives.merge(copy)
+    dropped = {id(inst) for _, inst, copy in found if lives.are_one(copy)}
+    if dropped:
         _rename(function, lives)
-    dropped = 0
-    for block in function.blocks:
-        kept = [i for i in block.insts if not (id(i) in copies and i.defs[0].reg is i.uses[0].reg)]  # type: ignore[union-attr]
-        dropped += len(block.insts) - len(kept)
-        block.insts = kept
-    return dropped
+        for block in function.blocks:
+            block.insts = [inst for inst in block.insts if id(inst) not in dropped]
+    return len(dropped)
 
 
-def _is_copy(inst: Inst, table: InstructionTable) -> bool:
+class _Copy(NamedTuple):
+    """A move of one whole register to another of its form."""
+
+    dest: Reg
+    source: Reg
+
+
+def _copy_of(inst: Inst, table: InstructionTable) -> _Copy | None:
     if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None or not table.traits(inst.opcode).move:
-        return False
+        return None
     source, dest = inst.uses[0], inst.defs[0]
     if not isinstance(source, Slice) or source is not source.reg.whole or dest is not dest.reg.whole:
-        return False
+        return None
     a, b = source.reg, dest.reg
-    return not (a.physical or b.physical) and (a.cls, a.width, a.align) == (b.cls, b.width, b.align)
+    alike = not (a.physical or b.physical) and (a.cls, a.width, a.align) == (b.cls, b.width, b.align)
+    return _Copy(b, a) if alike else None
 
 
 def _depths(following: list[list[int]]) -> list[int]:
@@ -93,8 +98,8 @@ class _Register:
 class _Lives:
     """Definitions and live spans of the registers that moves name. A block's entry has a position, as each instruction has."""
 
-    def __init__(self, function: Function, moves: list[Inst], copies: set[int], following: list[list[int]]) -> None:
-        named = dict.fromkeys(r for m in moves for r in (m.defs[0].reg, m.uses[0].reg))  # type: ignore[union-attr]
+    def __init__(self, function: Function, copies: dict[int, _Copy], following: list[list[int]]) -> None:
+        named = dict.fromkeys(register for copy in copies.values() for register in copy)
         self.registers = {reg: _Register(1 << i) for i, reg in enumerate(named)}
         self.copies = copies
         live_out = self._live_out(function, following)
@@ -103,14 +108,17 @@ class _Lives:
             self._spans(block, live, position)
             position += len(block.insts) + 1
 
-    def merge(self, a: Reg, b: Reg) -> bool:
-        """Make two registers one, if they may be."""
-        x, y = self.registers[a].root(), self.registers[b].root()
+    def merge(self, copy: _Copy) -> None:
+        """Make the two registers of a copy one, if they may be."""
+        x, y = self.registers[copy.dest].root(), self.registers[copy.source].root()
         if x is y or self._clash(x, y) or self._clash(y, x):
-            return False
+            return
         y.parent = x
         x.members += y.members
-        return True
+
+    def are_one(self, copy: _Copy) -> bool:
+        """Whether the two registers of a copy are one by now."""
+        return self.registers[copy.dest].root() is self.registers[copy.source].root()
 
     def _clash(self, a: _Register, b: _Register) -> bool:
         """Whether a register of class `b` is live after a definition in class `a` that does not just copy it."""
@@ -122,7 +130,7 @@ class _Lives:
 
     def _read(self, inst: Inst) -> list[_Register]:
         get = self.registers.get
-        found = [get(use.reg) for use in inst.uses if use.__class__ is Slice]  # type: ignore[union-attr]
+        found = [get(use.reg) for use in inst.uses if isinstance(use, Slice)]
         if inst.predicate is not None or inst.implicit_uses:
             found = [get(piece.reg) for piece in inst.reads()]
         return [register for register in found if register is not None]
@@ -172,7 +180,8 @@ class _Lives:
         found: list[tuple[_Register, int, int]] = []
         definitions: list[tuple[_Register, int, _Register | None]] = []
         for position, inst in zip(range(last, entry, -1), reversed(block.insts), strict=True):
-            copied = self.registers[inst.uses[0].reg] if id(inst) in self.copies else None  # type: ignore[union-attr]
+            copy = self.copies.get(id(inst))
+            copied = None if copy is None else self.registers[copy.source]
             for register in self._written(inst):
                 definitions.append((register, position, copied))
                 if self._kills(inst):

@@ -8,6 +8,7 @@ thing: a `Slice` (register, first, count), counted in the class's smallest regis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tilefw.api.errors import Place
 
@@ -145,7 +146,7 @@ class Function:
 
     __slots__ = ("attributes", "blocks", "files", "name", "registers", "target")
 
-    def __init__(self, name: str, target: str, attributes: dict[str, object] | None = None) -> None:
+    def __init__(self, name: str, target: str, attributes: dict[str, Any] | None = None) -> None:
         self.name = name
         self.target = target
         self.attributes = attributes if attributes is not None else {}

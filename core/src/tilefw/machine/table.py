@@ -54,6 +54,9 @@ class InstructionTable:
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
 
 
-def from_dict(name: str, rows: dict[str, InstructionTraits], classes: list[RegisterClass], **keywords: object) -> InstructionTable:
+def from_dict(
+    name: str, rows: dict[str, InstructionTraits], classes: list[RegisterClass],
+    reserved: dict[str, frozenset[int]] | None = None,
+) -> InstructionTable:
     """A table from explicit rows: the form for a small instruction set."""
-    return InstructionTable(name, rows.__getitem__, {c.name: c for c in classes}, **keywords)  # type: ignore[arg-type]
+    return InstructionTable(name, rows.__getitem__, {c.name: c for c in classes}, reserved or {})

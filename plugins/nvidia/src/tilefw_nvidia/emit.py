@@ -58,11 +58,11 @@ def _needs(opcode: str, chip: str) -> Version:
 
 def _shared(function: Function) -> int:
     """Bytes of shared memory that the function takes."""
-    return int(function.attributes.get("shared_bytes", 0))  # type: ignore[call-overload]
+    return int(function.attributes.get("shared_bytes", 0))
 
 
 def _aligned(function: Function) -> int:
-    return int(function.attributes["shared_align"])  # type: ignore[call-overload]
+    return int(function.attributes["shared_align"])
 
 
 def _escape(text: str) -> str:
@@ -70,8 +70,8 @@ def _escape(text: str) -> str:
 
 
 def _entry(function: Function, files: dict[str, int], maxnreg: int | None, static: bool) -> list[str]:
-    parameters: list[dict] = function.attributes["parameters"]  # type: ignore[assignment]
-    workgroup: list[int] = function.attributes["workgroup"]  # type: ignore[assignment]
+    parameters: list[dict] = function.attributes["parameters"]
+    workgroup: list[int] = function.attributes["workgroup"]
     lines = [f".visible .entry {function.name}("]
     for i, p in enumerate(parameters):
         comma = "," if i + 1 < len(parameters) else ""
