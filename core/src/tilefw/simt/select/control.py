@@ -15,7 +15,6 @@ from tilefw.simt.lane.registers import carried_packed, form_of, per_register, si
 from tilefw.simt.select.code import Element
 from tilefw.simt.select.values import Values
 
-
 Select = Callable[[Operation], None]
 
 

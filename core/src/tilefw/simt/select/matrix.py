@@ -14,7 +14,7 @@ from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name, whole
 from tilefw.simt.layout.atoms import LANE_ATOM, find
 from tilefw.simt.select.code import Element
-from tilefw.simt.select.memory import MemorySelection
+from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
 
 class MatrixSelection:
@@ -30,12 +30,11 @@ class MatrixSelection:
 
     def fragment_load(self, op: lane.FragmentLoadOp) -> None:
         registers: list[Element] = []
-        for k in range(len(op.slots)):
-            loaded = tuple(self.code.new_register("w32") for _ in range(op.count))
-            address, immediate = self.memory.address(op, k)
-            self.chip.fragment_load(
-                self.code, FragmentAccess(op.load, loaded, address, immediate, op.transposed, op.buffer)
-            )
+        name, count, transposed, buffer, addresses = op.load, op.count, op.transposed, op.buffer, address_of(op)
+        for place in places_of(op):
+            loaded = tuple(self.code.new_register("w32") for _ in range(count))
+            address, immediate = self.memory.address(addresses, place)
+            self.chip.fragment_load(self.code, FragmentAccess(name, loaded, address, immediate, transposed, buffer))
             registers += loaded
         result = op.results[0]
         self.values.vectors[result] = whole(type_name(result.type), size_of(result.type), registers, True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 from xdsl.ir import SSAValue
 
 from tilefw.machine.inst import Slice
@@ -13,6 +16,39 @@ from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values
 
 _ZEROS = {"e8": "i8", "e16": "i16", "w64": "i64"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Accesses:
+    """What an op says of all its accesses, read from its properties once: unpacking them for each access would be quadratic."""
+
+    address: SSAValue
+    places: tuple[tuple[int, int], ...]  # slot and immediate of each
+    mask: SSAValue | None
+    buffer: int
+    cache: str
+    eviction: str
+    volatile: bool
+    space: str
+
+    @classmethod
+    def of(cls, op: lane.MemoryOp) -> Self:
+        return cls(
+            address_of(op), places_of(op), op.part("mask"), op.buffer, op.word("cache"), op.word("eviction"),
+            "volatile" in op.properties, op.word("space"),
+        )
+
+
+def address_of(op: AccessOp) -> SSAValue:
+    """The vector of an op's addresses."""
+    address = op.part("address")
+    assert address is not None
+    return address
+
+
+def places_of(op: AccessOp) -> tuple[tuple[int, int], ...]:
+    """For each access of an op which of its addresses it takes, and the bytes on top."""
+    return tuple(zip(op.slots, op.immediates, strict=True))
 
 
 class MemorySelection:
@@ -30,30 +66,30 @@ class MemorySelection:
         stored = "i8" if name == "i1" else name
         bits, width = bits_of(stored), op.width
         narrow = bits * width < 32
-        other = op.part("other")
+        accesses, other = _Accesses.of(op), op.part("other")
         registers: list[Element] = []
         for k in range(n // width):
             if narrow:
                 for i in range(width):
                     fill = None if other is None else self._stored(other, name, k * width + i)
-                    registers += self._load(op, k, form_of(stored), [fill], bits, i * bits // 8)
+                    registers += self._load(accesses, k, form_of(stored), [fill], bits, i * bits // 8)
                 continue
             form = "w64" if bits == 64 else "w32"
             count = bits * width // (64 if bits == 64 else 32)
             fills = [None if other is None else self._stored_register(other, name, k * count + i) for i in range(count)]
-            registers += self._load(op, k, form, fills, max(bits, 32), 0)
+            registers += self._load(accesses, k, form, fills, max(bits, 32), 0)
         self.values.vectors[op.results[0]] = self._loaded(name, stored, n, registers, narrow)
 
-    def _load(self, op: lane.LoadOp, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Slice]:
+    def _load(self, accesses: _Accesses, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Slice]:
         code = self.code
         registers = [code.new_register(form) for _ in fills]
-        predicate = self.guard(op.part("mask"), k)
+        predicate = self.guard(accesses.mask, k)
         if predicate is not None:
             for register, fill in zip(registers, fills, strict=True):
                 zero = Const(_ZEROS.get(form, "i32"), 0)
                 self.chip.move(code, register, zero if fill is None else fill)
         if not isinstance(predicate, Const):
-            self.chip.load(code, self._access(op, k, tuple(registers), bits, extra, predicate))
+            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return registers
 
     def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> Vector:
@@ -76,19 +112,19 @@ class MemorySelection:
         value = op.part("value")
         assert value is not None
         name = type_name(value.type)
-        bits, width = bits_of("i8" if name == "i1" else name), op.width
-        for k in range(len(op.slots)):
-            predicate = self.guard(op.part("mask"), k)
+        bits, width, accesses = bits_of("i8" if name == "i1" else name), op.width, _Accesses.of(op)
+        for k in range(len(accesses.places)):
+            predicate = self.guard(accesses.mask, k)
             if isinstance(predicate, Const):
                 continue
             if bits * width < 32:
                 for i in range(width):
                     register = self._stored(value, name, k * width + i)
-                    self.chip.store(self.code, self._access(op, k, (register,), bits, i * bits // 8, predicate))
+                    self.chip.store(self.code, self._access(accesses, k, (register,), bits, i * bits // 8, predicate))
                 continue
             count = bits * width // (64 if bits == 64 else 32)
             registers = tuple(self._stored_register(value, name, k * count + i) for i in range(count))
-            self.chip.store(self.code, self._access(op, k, registers, max(bits, 32), 0, predicate))
+            self.chip.store(self.code, self._access(accesses, k, registers, max(bits, 32), 0, predicate))
 
     def _stored(self, value: SSAValue, name: str, index: int) -> Element:
         """One element in its memory form: an i1 is a byte of 0 or 1."""
@@ -111,14 +147,13 @@ class MemorySelection:
         when = self.guard(op.part("when"), 0)
         if isinstance(when, Const):
             return
-        for k, (slot, immediate) in enumerate(zip(op.source_slots, op.source_immediates, strict=True)):
-            source = op.part("source")
-            assert source is not None
-            address, offset = self.address(op, k)
-            copy = AsyncCopy(
-                op.bytes, address, offset, self.register(source, slot), immediate, self.guard(op.part("mask"), k), when, op.buffer,
-                op.word("cache"), op.word("eviction"),
-            )
+        address, source, mask = address_of(op), op.part("source"), op.part("mask")
+        assert source is not None
+        facts = (op.buffer, op.word("cache"), op.word("eviction"))
+        size, sources = op.bytes, zip(op.source_slots, op.source_immediates, strict=True)
+        for k, (place, (slot, immediate)) in enumerate(zip(places_of(op), sources, strict=True)):
+            to, offset = self.address(address, place)
+            copy = AsyncCopy(size, to, offset, self.register(source, slot), immediate, self.guard(mask, k), when, *facts)
             self.chip.copy_async(self.code, copy)
 
     # -- guards and addresses
@@ -130,13 +165,11 @@ class MemorySelection:
         element = self.values.element(mask, k if self.values.vectors[mask].n > 1 else 0)
         return None if isinstance(element, Const) and element.bits else element
 
-    def address(self, op: AccessOp, k: int) -> tuple[Slice, int]:
-        """Access `k`'s address register and the constant on top; shared addresses give their constant part to the instruction."""
-        address = op.part("address")
-        assert address is not None
-        where = self.register(address, op.slots[k])
-        base, offset = self.code.displacement(where)
-        return base, offset + op.immediates[k]
+    def address(self, addresses: SSAValue, place: tuple[int, int]) -> tuple[Slice, int]:
+        """An access's address register and the constant on top; shared addresses give their constant part to the instruction."""
+        slot, immediate = place
+        base, offset = self.code.displacement(self.register(addresses, slot))
+        return base, offset + immediate
 
     def register(self, value: SSAValue, index: int) -> Slice:
         """An element of an address as a register."""
@@ -148,10 +181,9 @@ class MemorySelection:
         return register
 
     def _access(
-        self, op: lane.MemoryOp, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
+        self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
     ) -> Access:
-        address, immediate = self.address(op, k)
+        address, immediate = self.address(of.address, of.places[k])
         return Access(
-            registers, bits, address, immediate + extra, predicate, op.buffer, op.word("cache"), op.word("eviction"),
-            "volatile" in op.properties, op.word("space"),
+            registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space
         )
