@@ -8,38 +8,13 @@ Allocation", 1998). There is no spilling: a function that does not fit is refuse
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from tilefw.api.errors import InternalError, Place, UnsupportedError
 from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
 from tilefw.machine.liveness import Unit, analyse, kills, units
+from tilefw.machine.register_file import RegisterFile, Segment
 from tilefw.machine.table import InstructionTable, RegisterClass
-
-# A position: an instruction reads at 2i and writes at 2i + 1, so a result may take the place of an operand that dies there.
-Segment = tuple[int, int]
-
-
-@dataclass(slots=True)
-class Occupied:
-    """The segments taken on one physical register, in order and apart."""
-
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-
-    def meets(self, segments: list[Segment]) -> bool:
-        for start, end in segments:
-            k = bisect_right(self.starts, start)
-            if (k and self.ends[k - 1] > start) or (k < len(self.starts) and self.starts[k] < end):
-                return True
-        return False
-
-    def take(self, segments: list[Segment]) -> None:
-        for start, end in segments:
-            k = bisect_right(self.starts, start)
-            self.starts.insert(k, start)
-            self.ends.insert(k, end)
 
 
 def allocate(function: Function, table: InstructionTable) -> dict[str, int]:
@@ -50,10 +25,11 @@ def allocate(function: Function, table: InstructionTable) -> dict[str, int]:
     has too few registers.
     """
     ranges, places = _live_ranges(function, table)
-    files = {name: [Occupied() for _ in range(c.count)] for name, c in table.classes.items() if c.count is not None}
+    counts = {name: c.count for name, c in table.classes.items() if c.count is not None}
+    files = {name: RegisterFile(count, table.reserved.get(name, frozenset())) for name, count in counts.items()}
     for (reg, index), segments in ranges.items():
         if reg.physical:
-            files[reg.cls][index].take(segments)
+            files[reg.cls].take(index, segments)
     chosen: dict[Reg, int] = {}
     hints = _hints(function, table)
     for reg in _in_order(function, ranges):
@@ -61,13 +37,13 @@ def allocate(function: Function, table: InstructionTable) -> dict[str, int]:
             continue
         parts = [ranges.get((reg, i), []) for i in range(reg.width)]
         preferred = [chosen[h] for h in hints.get(reg, ()) if h in chosen]
-        first = _place(files[reg.cls], table.reserved.get(reg.cls, frozenset()), reg, parts, preferred)
+        first = files[reg.cls].place(reg.width, reg.align, parts, preferred)
         if first is None:
             raise _too_few(table.classes[reg.cls], reg, ranges, table, places)
         chosen[reg] = first
         for i, segments in enumerate(parts):
-            files[reg.cls][first + i].take(segments)
-    _rewrite(function, {reg: (function.file(reg.cls, len(files[reg.cls])), first) for reg, first in chosen.items()})
+            files[reg.cls].take(first + i, segments)
+    _rewrite(function, {reg: (function.file(reg.cls, files[reg.cls].count), first) for reg, first in chosen.items()})
     used: dict[str, int] = {}
     for reg, first in chosen.items():
         used[reg.cls] = max(used.get(reg.cls, 0), first + reg.width)
@@ -148,18 +124,6 @@ def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[Reg]]:
     return hints
 
 
-def _place(
-    file: list[Occupied], reserved: frozenset[int], reg: Reg, parts: list[list[Segment]], preferred: list[int]
-) -> int | None:
-    for first in (*preferred, *range(0, len(file) - reg.width + 1, reg.align)):
-        span = range(first, first + reg.width)
-        if first % reg.align or span.stop > len(file) or not reserved.isdisjoint(span):
-            continue
-        if not any(file[k].meets(segments) for k, segments in zip(span, parts, strict=True)):
-            return first
-    return None
-
-
 def _too_few(
     cls: RegisterClass, reg: Reg, ranges: dict[Unit, list[Segment]], table: InstructionTable, places: list[Place | None]
 ) -> UnsupportedError:
@@ -185,7 +149,7 @@ def _rewrite(function: Function, chosen: dict[Reg, tuple[Reg, int]]) -> None:
         if s.reg not in chosen:
             return s
         file, first = chosen[s.reg]
-        return Slice(file, first + s.first, s.count)
+        return file.slice(first + s.first, s.count)
 
     def operand(o: Operand) -> Operand:
         return piece(o) if isinstance(o, Slice) else o

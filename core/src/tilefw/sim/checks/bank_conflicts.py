@@ -1,7 +1,7 @@
 """bank_conflicts: counts the extra passes that shared memory needs because lanes of one pass want different words of one bank.
 
-An access of 4 bytes or less is one pass for a whole wave; wider ones take a pass for each half or
-quarter of the wave. Banks have 32 bits; how many there are is the chip's.
+A pass serves as many lanes of a wave as fill all banks once: of 64 lanes that read 4 bytes from 32 banks each half of the wave.
+Banks have 32 bits; how many there are is the chip's.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+_BANK_BYTES = 4
+
 
 def count(lanes: Any, pieces: Any, size: int) -> None:
     """Add this access's conflicts to the counter `bank_conflicts`."""
     banks = lanes.launch.chip.shared_banks
-    words = max(1, size // 4)
+    words = max(1, size // _BANK_BYTES)
     for piece in pieces:
         if piece.region is not lanes.batch.region("shared"):
             continue
@@ -23,7 +25,7 @@ def count(lanes: Any, pieces: Any, size: int) -> None:
             index[...] = piece.index % piece.region.stride
         else:
             index[piece.lanes] = piece.index % piece.region.stride
-        per_pass = lanes.wave_size // words
+        per_pass = min(lanes.wave_size, max(1, banks * _BANK_BYTES // size))
         rows = index.reshape(-1, per_pass)
         first = np.where(rows >= 0, rows >> 2, -1)
         wanted = np.where(first[..., None] >= 0, first[..., None] + np.arange(words), -1).reshape(len(rows), -1)
