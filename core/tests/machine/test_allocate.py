@@ -35,7 +35,7 @@ def random_function(seed: int, copies: bool = True) -> Function:
 
     def piece(reg: Reg) -> Slice:
         first = rng.randrange(reg.width)
-        return rng.choice([reg.whole, Slice(reg, first, 1)])
+        return rng.choice([reg.whole, reg.slice(first, 1)])
 
     for label in ("loop", "arm", "end"):
         block = f.block(label)
@@ -78,7 +78,7 @@ def test_the_checker_sees_a_read_of_another_register(seed: int) -> None:
     piece = stores.uses[k]
     assert isinstance(piece, Slice)
     wrong = piece.first + piece.count if piece.first + 2 * piece.count <= 32 else piece.first - piece.count
-    stores.uses = (*stores.uses[:k], Slice(piece.reg, wrong, piece.count), *stores.uses[k + 1 :])
+    stores.uses = (*stores.uses[:k], piece.reg.slice(wrong, piece.count), *stores.uses[k + 1 :])
     with pytest.raises(InternalError, match=r"does not hold|puts"):
         check_allocation(before, after, table)
 

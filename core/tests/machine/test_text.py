@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilefw.api.errors import IRError, Place
-from tilefw.machine.inst import Function, Inst, Slice
+from tilefw.machine.inst import Function, Inst
 from tilefw.machine.text import parse_function, parse_functions, print_function
 
 
@@ -22,7 +22,7 @@ def functions(draw):
     def piece():
         reg = draw(st.sampled_from(regs))
         first = draw(st.integers(0, reg.width - 1))
-        return Slice(reg, first, draw(st.integers(1, reg.width - first)))
+        return reg.slice(first, draw(st.integers(1, reg.width - first)))
 
     def operand():
         text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=6)

@@ -205,7 +205,7 @@ def _rename(function: Function, lives: _Lives) -> None:
 
     def piece(s: Slice) -> Slice:
         reg = new.get(s.reg)
-        return s if reg is None else reg.whole if s is s.reg.whole else Slice(reg, s.first, s.count)
+        return s if reg is None else reg.slice(s.first, s.count)
 
     for inst in function.insts():
         inst.defs = tuple(map(piece, inst.defs))

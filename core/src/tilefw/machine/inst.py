@@ -19,7 +19,7 @@ class Reg:
     `physical` marks the register file of a class (`width` is then its size).
     """
 
-    __slots__ = ("align", "cls", "id", "physical", "whole", "width")
+    __slots__ = ("align", "cls", "id", "parts", "physical", "whole", "width")
 
     def __init__(self, id: int, cls: str, width: int = 1, align: int = 1, physical: bool = False) -> None:
         self.id = id
@@ -28,13 +28,28 @@ class Reg:
         self.align = align
         self.physical = physical
         self.whole = Slice(self, 0, width)
+        self.parts: dict[tuple[int, int], Slice] | None = None  # made when first asked for: most registers have none
+
+    def slice(self, first: int, count: int) -> Slice:
+        """The slice of `count` registers from `first`."""
+        if count == self.width:
+            return self.whole
+        if self.parts is None:
+            self.parts = {}
+        found = self.parts.get((first, count))
+        if found is None:
+            found = self.parts[first, count] = Slice(self, first, count)
+        return found
 
     def __repr__(self) -> str:
         return f"${self.cls}" if self.physical else f"%{self.id}:{self.cls}"
 
 
 class Slice:
-    """`count` consecutive registers of `reg`, from `first`."""
+    """`count` consecutive registers of `reg`, from `first`.
+
+    `Reg.slice` makes one object of each, so that slices are compared and hashed by identity: selection looks up little else.
+    """
 
     __slots__ = ("count", "first", "reg")
 
@@ -44,16 +59,8 @@ class Slice:
         self.count = count
 
     def part(self, first: int, count: int = 1) -> Slice:
-        """The slice of this slice; the whole register's own slice when it covers it."""
-        if first == 0 and count == self.count:
-            return self
-        return Slice(self.reg, self.first + first, count)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Slice) and (self.reg, self.first, self.count) == (other.reg, other.first, other.count)
-
-    def __hash__(self) -> int:
-        return hash((id(self.reg), self.first, self.count))
+        """The slice of this slice."""
+        return self.reg.slice(self.first + first, count)
 
     def __repr__(self) -> str:
         return str(self.reg) if self is self.reg.whole else f"{self.reg}[{self.first}:{self.count}]"

@@ -225,7 +225,7 @@ class _Parser:
         first, count = int(m[3]), int(m[4])
         if count < 1 or first + count > reg.width:
             raise self.error(f"{text} is outside its register, which has width {reg.width}")
-        return Slice(reg, first, count)
+        return reg.slice(first, count)
 
 
 def parse_functions(text: str, file: str = "<machine>") -> list[Function]:
