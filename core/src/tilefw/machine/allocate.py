@@ -127,10 +127,13 @@ def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[Reg]]:
 def _too_few(
     cls: RegisterClass, reg: Reg, ranges: dict[Unit, list[Segment]], table: InstructionTable, places: list[Place | None]
 ) -> UnsupportedError:
-    points = sorted({start for (r, _), segments in ranges.items() if r.cls == cls.name for start, _ in segments})
-    pressure, where = 0, 0
-    for point in points:
-        alive = sum(1 for (r, _), s in ranges.items() if r.cls == cls.name and any(a <= point < b for a, b in s))
+    # Segments as changes of how many units are alive, sorted: at one point those that end go before those that begin.
+    changes = sorted(
+        change for (r, _), segments in ranges.items() if r.cls == cls.name for a, b in segments for change in ((a, 1), (b, -1))
+    )
+    alive, pressure, where = 0, 0, 0
+    for point, change in changes:
+        alive += change
         if alive > pressure:
             pressure, where = alive, point
     available = (cls.count or 0) - len(table.reserved.get(cls.name, ()))
