@@ -1,10 +1,12 @@
-"""The simulator kit for plugins: decoded programs, the lane algebra, the engine that runs them, and the tracer of meanings."""
+"""The simulator kit for plugins: decoded programs, the lane algebra, the engine that runs them, and the tracer of meanings.
 
-from tilefw.sim.algebra import PRIMITIVES, Algebra, Value
-from tilefw.sim.device import Decoders, SimulatorDevice
-from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
+What describes programs is plain data, and a table of instructions is written with it; what executes them loads when it is first
+used, as a compiler asks the same table what an instruction is.
+"""
+
+from typing import TYPE_CHECKING, Any
+
 from tilefw.sim.fragments import Accumulation, BitMap, Fragment
-from tilefw.sim.memory import GlobalMemory
 from tilefw.sim.program import (
     Barrier,
     Branch,
@@ -26,7 +28,22 @@ from tilefw.sim.program import (
     Symbol,
     Variable,
 )
-from tilefw.sim.recording import Step, trace
+
+if TYPE_CHECKING:
+    from tilefw.sim.algebra import PRIMITIVES, Algebra, Value
+    from tilefw.sim.device import Decoders, SimulatorDevice
+    from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
+    from tilefw.sim.memory import GlobalMemory
+    from tilefw.sim.recording import Step, trace
+
+# Public name -> the module that has it.
+_HOMES = {
+    **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra"),
+    **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
+    **dict.fromkeys(("LoadedProgram", "launch", "load_program", "pack"), "tilefw.sim.engine"),
+    "GlobalMemory": "tilefw.sim.memory",
+    **dict.fromkeys(("Step", "trace"), "tilefw.sim.recording"),
+}
 
 __all__ = [
     "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Exit",
@@ -34,3 +51,12 @@ __all__ = [
     "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special", "Step", "Symbol", "Value", "Variable", "launch",
     "load_program", "pack", "trace",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tilefw.api.sim' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
