@@ -56,8 +56,8 @@ def _integers(a: Value, b: Value, acc: Value, result: DType, unsigned: bool) -> 
     left, right = (numbers.as_unsigned(v.x, 8) if unsigned else v.x for v in (a, b))
     # 16-bit products: sums of up to 2^37 of them are exact in f64.
     total = np.matmul(left.astype(np.float64), right.astype(np.float64)).astype(np.int64) + acc.x
-    rows = None if a.free is None else a.free.any(-1, keepdims=True)
-    columns = None if b.free is None else b.free.any(-2, keepdims=True)
+    rows = None if a.free is None else np.asarray(a.free.any(-1, keepdims=True))
+    columns = None if b.free is None else np.asarray(b.free.any(-2, keepdims=True))
     free = either(either(rows, columns), acc.free)
     x = numbers.wrap(total, result.bits)
     return Value(x, free=None if free is None else np.broadcast_to(free, x.shape))

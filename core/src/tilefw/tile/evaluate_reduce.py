@@ -33,7 +33,7 @@ def reduce_by_row(row: Row, value: Value, axis: int, dtype: DType, fusion: bool)
 
 
 def _any(mask: Array | None, axis: int) -> Array | None:
-    return None if mask is None else some(mask.any(axis))
+    return None if mask is None else some(np.asarray(mask.any(axis)))
 
 
 def _integers(row: Row, value: Value, axis: int, dtype: DType) -> Value:

@@ -28,10 +28,9 @@ def artifact(data: str | bytes, name: str, target: str) -> Artifact:
 
 
 def _entry(module: isa.Module, function: isa.Function) -> Entry:
-    size = function.directives.get("reqntid", ())  # `.maxntid` only bounds the launch
-    workgroup = (*size, 1, 1, 1)[:3] if size else (0, 0, 0)
     parameters = tuple(
         Parameter(p.name, "pointer" if p.pointer else "scalar", _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment)
         for p in function.parameters
     )
+    workgroup = function.required_workgroup or (0, 0, 0)
     return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(function.name))

@@ -6,9 +6,10 @@ Scopes `{ }` nest; `.loc` sets the place of the instructions behind it; debug di
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
 from tilefw_nvidia.isa.cursor import Cursor
-from tilefw_nvidia.isa.declarations import read_registers, read_variable
+from tilefw_nvidia.isa.declarations import SPACES, read_registers, read_variable
 from tilefw_nvidia.isa.operands import OperandError, OperandReader
 from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, Source
 from tilefw_nvidia.isa.syntax import Function, Location, Module, Name, Scope, Statement
@@ -29,7 +30,6 @@ _LOC = re.compile(
 )
 _PAST_LINE = re.compile(r"[^\n]*")
 _MAX_DEPTH = 200
-_VARIABLES = {".shared", ".local", ".global", ".const"}
 
 
 class BodyReader:
@@ -80,7 +80,7 @@ class BodyReader:
             self._bad_operands(match, error)
         return Statement(match["opcode"], operands, guard, start, match.end(), scope, self.location)
 
-    def _bad_operands(self, match: re.Match[str], error: OperandError) -> None:
+    def _bad_operands(self, match: re.Match[str], error: OperandError) -> NoReturn:
         begin = match.start("operands")
         text = match["operands"]
         if "\n" in text.strip():
@@ -93,15 +93,14 @@ class BodyReader:
         at = begin + at if at >= 0 else match.end("operands") - 1
         raise self.source.error(str(error), at, at + max(1, len(error.text.rstrip()))) from None
 
-    def _unreadable(self, position: int) -> None:
+    def _unreadable(self, position: int) -> NoReturn:
         cursor = Cursor(self.source, position)
         position = cursor.skip_space()
         if cursor.at_end:
             raise self.source.error("the file ends inside a function: a '}' is missing", max(0, len(self.source.code) - 1))
-        end = _PAST_LINE.match(self.source.code, position).end()  # type: ignore[union-attr]
-        raise self.source.error(
-            "this statement cannot be read", position, end, help="a statement is `opcode operands;`, a label or a directive"
-        )
+        line = _PAST_LINE.match(self.source.code, position)
+        help = "a statement is `opcode operands;`, a label or a directive"
+        raise self.source.error("this statement cannot be read", position, line and line.end(), help=help)
 
     def _directive(self, word: str, function: Function, scope: Scope) -> None:
         cursor = self.cursor
@@ -109,8 +108,8 @@ class BodyReader:
             self._loc()
         elif word == ".reg":
             read_registers(cursor, scope)
-        elif word in _VARIABLES:
-            for variable in read_variable(cursor, word[1:]):
+        elif word in SPACES:
+            for variable in read_variable(cursor, SPACES[word]):
                 if variable.name in scope.variables:
                     raise self.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)
                 scope.variables[variable.name] = variable

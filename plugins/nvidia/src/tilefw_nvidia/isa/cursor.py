@@ -41,7 +41,9 @@ class Cursor:
         self.end = position
 
     def skip_space(self) -> int:
-        self.position = _SPACE.match(self.code, self.position).end()  # type: ignore[union-attr]
+        space = _SPACE.match(self.code, self.position)
+        assert space is not None  # it matches nothing at all, too
+        self.position = space.end()
         return self.position
 
     @property

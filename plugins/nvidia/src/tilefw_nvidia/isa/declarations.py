@@ -6,10 +6,10 @@ import struct
 
 from tilefw_nvidia.isa.cursor import Cursor, integer
 from tilefw_nvidia.isa.source import NAMES, NOT_SERVED
-from tilefw_nvidia.isa.syntax import Parameter, Scope, Variable
+from tilefw_nvidia.isa.syntax import Parameter, Scope, Space, Variable
 from tilefw_nvidia.isa.types import DECLARABLE, TYPES, Type
 
-SPACES = (".global", ".const", ".shared", ".local", ".param")
+SPACES: dict[str, Space] = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local"}
 # Far more than any device has; it keeps a damaged file from asking for absurd amounts.
 MAX_BYTES = 1 << 32
 MAX_REGISTERS = 1 << 20
@@ -50,7 +50,7 @@ def _add(cursor: Cursor, names: dict, name: str, value: object) -> None:
     names[name] = value
 
 
-def read_variable(cursor: Cursor, space: str, extern: bool = False) -> list[Variable]:
+def read_variable(cursor: Cursor, space: Space, extern: bool = False) -> list[Variable]:
     """What follows the space: `.align 16 .b8 name[256] = {…};`."""
     alignment = 0
     while cursor.peek() in (".align", ".attribute"):
@@ -76,7 +76,7 @@ def read_variable(cursor: Cursor, space: str, extern: bool = False) -> list[Vari
         size = elements * width * vector
         if size > MAX_BYTES:
             cursor.fail(f"{name} has {size} bytes; at most {MAX_BYTES} are possible")
-        variables.append(Variable(name, space, kind, size, alignment, extern, _padded(data, size), start))  # type: ignore[arg-type]
+        variables.append(Variable(name, space, kind, size, alignment, extern, _padded(data, size), start))
         if cursor.accept(";"):
             return variables
         cursor.expect(",")
@@ -177,7 +177,7 @@ def _parameter(cursor: Cursor, offset: int) -> Parameter:
         word = cursor.word("a parameter attribute")
         if word == ".ptr":
             pointer = True
-        elif pointer and word in SPACES:
+        elif pointer and (word in SPACES or word == ".param"):
             space = word[1:]
         elif pointer and word == ".align":
             pointee = _alignment(cursor)

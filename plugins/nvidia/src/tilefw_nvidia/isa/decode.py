@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from tilefw.api.errors import CodeError, Place
@@ -33,10 +34,9 @@ class _Decoder:
 
     def program(self) -> Program:
         self._check_one_name_a_variable()
-        function, directives = self.function, self.function.directives
+        function = self.function
         instructions = [self._instruction(index, statement) for index, statement in enumerate(function.statements)]
-        required = directives.get("reqntid")
-        most = directives.get("maxntid")
+        most = function.directives.get("maxntid")
         return Program(
             name=function.name,
             instructions=instructions,
@@ -44,11 +44,11 @@ class _Decoder:
             register_names=self.names.spelling,
             parameters=tuple(ProgramParameter(p.name, p.offset, p.size, p.alignment, p.pointer) for p in function.parameters),
             variables=tuple(
-                Variable(v.name, v.space, v.size, v.alignment, v.data, self.source.place(v.start, v.start + len(v.name)))  # type: ignore[arg-type]
+                Variable(v.name, v.space, v.size, v.alignment, v.data, self.source.place(v.start, v.start + len(v.name)))
                 for v in [*self.module.variables.values(), *function.variables]
             ),
-            required_workgroup=(*required, 1, 1)[:3] if required else None,
-            max_workgroup=_product(most) if most else None,
+            required_workgroup=function.required_workgroup,
+            max_workgroup=prod(most) if most else None,
         )
 
     def _check_one_name_a_variable(self) -> None:
@@ -157,25 +157,17 @@ class _Decoder:
         """The user's own line, with the calls that it was inlined through."""
         if location is None or location.line == 0:
             return None
-        place = self.places.get(location)
-        if place is None:
+        if location not in self.places:
             chain = [location]
-            while chain[-1].inlined_at is not None and len(chain) < _MAX_INLINED:
-                chain.append(chain[-1].inlined_at)
-            for each in reversed(chain):
-                place = Place(
-                    self.module.files.get(each.file, f"file {each.file}"),
-                    each.line,
-                    each.column,
-                    function=self.module.strings.get(each.function, ""),
-                    caller=place,
-                )
-            self.places[location] = place  # type: ignore[assignment]
-        return place
+            while (outer := chain[-1].inlined_at) is not None and len(chain) < _MAX_INLINED:
+                chain.append(outer)
+            place = self._own_place(chain[-1], None)
+            for each in chain[-2::-1]:
+                place = self._own_place(each, place)
+            self.places[location] = place
+        return self.places[location]
 
-
-def _product(values: tuple[int, ...]) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
+    def _own_place(self, location: Location, caller: Place | None) -> Place:
+        file = self.module.files.get(location.file, f"file {location.file}")
+        function = self.module.strings.get(location.function, "")
+        return Place(file, location.line, location.column, function=function, caller=caller)

@@ -9,7 +9,7 @@ from tilefw_nvidia.isa.cursor import Cursor
 from tilefw_nvidia.isa.declarations import SPACES, read_parameters, read_variable
 from tilefw_nvidia.isa.operands import OperandReader
 from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, Source
-from tilefw_nvidia.isa.syntax import Function, Module, Scope
+from tilefw_nvidia.isa.syntax import Function, Module, Scope, Space
 
 # PTX ISA, "Release Notes": the versions that exist between 1.0 and 9.x; more than ours may come.
 _VERSION = re.compile(r"\s*(\d{1,2})\.(\d)\b")
@@ -82,8 +82,8 @@ class _ModuleReader:
         cursor = self.cursor
         if word == ".entry":
             self._entry()
-        elif word in SPACES and word != ".param":
-            self._variables(word, ".extern" in linking)
+        elif word in SPACES:
+            self._variables(SPACES[word], ".extern" in linking)
         elif word == ".file":
             self._file()
         elif word == ".section":
@@ -98,8 +98,8 @@ class _ModuleReader:
         else:
             cursor.fail(f"{word!r} is no directive of a module")
 
-    def _variables(self, space: str, extern: bool) -> None:
-        for variable in read_variable(self.cursor, space[1:], extern):
+    def _variables(self, space: Space, extern: bool) -> None:
+        for variable in read_variable(self.cursor, space, extern):
             known = self.module.variables.get(variable.name)
             if known is not None and not (known.extern or extern):
                 raise self.module.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)

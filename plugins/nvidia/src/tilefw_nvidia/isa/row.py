@@ -40,6 +40,8 @@ from tilefw_nvidia.isa.types import TYPES
 from tilefw_nvidia.isa.units import UNITS
 
 Version = tuple[int, int]
+Facts = dict[str, Any]
+"""Arguments of `form` that several rows share."""
 OperandKind = Literal["value", "address", "vector", "pack", "pair", "constant", "label", "table", "carry"]
 
 
@@ -177,7 +179,7 @@ def form(
 
     def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
         head, _, tail = pattern.partition(" ")
-        base = re.match(r"\w+", head)[0]  # type: ignore[index]
+        base = re.split(r"\W", head, maxsplit=1)[0]
         items = tuple(_modifier(optional, word, choices) for optional, word in _MODIFIER.findall(head[len(base) :]))
         default = _default_type(items, choices)
         operands = tuple(_operand(text.strip(), default, choices) for text in tail.split(",")) if tail else ()

@@ -109,12 +109,15 @@ class Statement:
     location: Location | None
 
 
+Space = Literal["global", "const", "shared", "local"]
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable in a state space. `size` is in bytes, 0 for an unsized extern array (the dynamic shared memory)."""
 
     name: str
-    space: Literal["global", "const", "shared", "local", "param"]
+    space: Space
     type: Type
     size: int
     alignment: int
@@ -148,6 +151,15 @@ class Function:
     scope: Scope
     start: int
     variables: list[Variable] = field(default_factory=list)
+
+    @property
+    def required_workgroup(self) -> tuple[int, int, int] | None:
+        """What `.reqntid` says, in all three dims; `.maxntid` only bounds the launch."""
+        required = self.directives.get("reqntid")
+        if not required:
+            return None
+        x, y, z = (*required, 1, 1)[:3]
+        return x, y, z
 
     @property
     def parameter_bytes(self) -> int:

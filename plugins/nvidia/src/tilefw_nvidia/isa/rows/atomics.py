@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.row import Facts, Modifiers, form
 from tilefw_nvidia.isa.rows.memory import NEEDS, SCOPE, SCOPES
 from tilefw_nvidia.isa.rows.movement import space_of
 from tilefw_nvidia.isa.types import TYPES
@@ -55,7 +55,7 @@ def _both(
     ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "", needs=None, only: str = "atom red", operands: str = "b"
 ) -> None:
     """atom and red of the same operations and types, each with and without a cache policy."""
-    facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", since=since, sm=sm)
+    facts: Facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", since=since, sm=sm)
     needs = {
         **NEEDS,
         **dict.fromkeys(ORDERS.split(), ("6.0", 70)),
@@ -68,7 +68,7 @@ def _both(
             continue
         orders = ORDERS if name == "atom" else "relaxed release"
         head = f"{name}{{.sem}}{{.scope}}{{.space}}.op{extra}"
-        this = facts | {"sem": orders, "section": f"{SECTION}: {name}"}
+        this: Facts = facts | {"sem": orders, "section": f"{SECTION}: {name}"}
         form(f"{head}.type {destination}[a], {operands}", space=SPACES, needs=needs, **this)(build)
         if ops == "cas":  # compare-and-swap takes no policy: ptxas refuses it, though the manual's syntax has it
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.row import Facts, form
 from tilefw_nvidia.isa.types import TYPES
 
 EQUAL = "eq ne"
@@ -60,7 +60,7 @@ def _setp_combined(m):
 
 def _setp(ops: str, types: str, ftz: str = "", since: str = "1.0", sm: int = 10, needs=None):
     """The two forms of setp, plain and combined, for types that share their operators."""
-    facts = dict(type=types, op=ops, unit="alu", since=since, sm=sm, needs=needs)
+    facts: Facts = dict(type=types, op=ops, unit="alu", since=since, sm=sm, needs=needs)
     form(f"setp.op{ftz}.type d:pred|q, a, b", section="Comparison and Selection: setp", **facts)(_setp_plain)
     form(f"setp.op.bool{ftz}.type d:pred|q, a, b, c:pred", bool=COMBINE, section="Comparison and Selection: setp", **facts)(
         _setp_combined
@@ -89,7 +89,7 @@ def _setp_halves(m):
 
 
 for _type, _ftz, _since, _sm in (("f16x2", "{.ftz}", "4.2", 53), ("bf16x2", "", "7.8", 90)):
-    _facts = dict(type=_type, op=FLOAT_OPS, unit="alu", since=_since, sm=_sm, section="Half Precision Comparison: setp")
+    _facts: Facts = dict(type=_type, op=FLOAT_OPS, unit="alu", since=_since, sm=_sm, section="Half Precision Comparison: setp")
     form(f"setp.op{_ftz}.type d:pred|both, a, b", **_facts)(_setp_halves)
     form(f"setp.op.bool{_ftz}.type d:pred|both, a, b, c:pred", bool=COMBINE, **_facts)(_setp_halves)
 
@@ -128,7 +128,7 @@ def _set_halves(m):
 
 
 def _set_forms(ops, stypes, dtypes, ftz="", since="1.0", sm=10, needs=None, build=_set):
-    facts = dict(
+    facts: Facts = dict(
         op=ops, stype=stypes, dtype=dtypes, unit="alu", since=since, sm=sm, needs=needs, section="Comparison and Selection: set"
     )
     form(f"set.op{ftz}.dtype.stype d:dtype, a:stype, b:stype", **facts)(build)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tilefw.api.sim import Barrier, Branch, BranchTable, Exit, Return
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.row import Facts, form
 from tilefw_nvidia.isa.rows.memory import SCOPE
 
 SYNC = "Parallel Synchronization and Communication"
@@ -39,7 +41,7 @@ def trap(m):
     return lambda lanes: lanes.trap("trap: the kernel gave up")
 
 
-def _barrier(action: str, counted: bool, always_aligned: bool):
+def _barrier(action: Literal["sync", "arrive"], counted: bool, always_aligned: bool):
     def build(m):
         """Wait for, or only arrive at, the barrier of that number, of all threads or of so many."""
         return Barrier("workgroup", action, counted, always_aligned or bool(m.aligned))
@@ -60,7 +62,9 @@ for _name, _aligned, _always, _since, _sm in (
     ("bar{.cta}", "", True, "1.0", 10),
     ("barrier{.cta}", "{.aligned}", False, "6.0", 30),
 ):
-    _facts = dict(unit="control", since=_since, sm=_sm, needs={"cta": ("7.8", 10)}, section=f"{SYNC}: bar, barrier", flow=True)
+    _facts: Facts = dict(
+        unit="control", since=_since, sm=_sm, needs={"cta": ("7.8", 10)}, section=f"{SYNC}: bar, barrier", flow=True
+    )
     form(f"{_name}.sync{_aligned} a:u32", **_facts)(_barrier("sync", False, _always))
     form(f"{_name}.sync{_aligned} a:u32, b:u32", **_facts)(_barrier("sync", True, _always))
     form(f"{_name}.arrive{_aligned} a:u32, b:u32", **_facts)(_barrier("arrive", True, _always))

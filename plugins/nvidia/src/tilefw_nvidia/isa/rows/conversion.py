@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.row import Facts, form
 from tilefw_nvidia.isa.types import TYPES
 
 INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
@@ -10,7 +10,7 @@ FLOATS = "f16 f32 f64"
 ROUNDING = "rn rz rm rp"
 INTEGRAL = "rni rzi rmi rpi"
 SECTION = "Data Movement and Conversion: cvt"
-FACTS = dict(unit="convert", section=SECTION)
+FACTS: Facts = dict(unit="convert", section=SECTION)
 
 
 def _saturation_rule(m):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.row import Facts, Modifiers, form
 
 SECTION = "Data Movement and Conversion: cp.async"
 PREFETCH = "L2::64B L2::128B L2::256B"
 SHARED = "shared shared::cta"
-_FACTS = dict(
+_FACTS: Facts = dict(
     prefetch=PREFETCH,
     space=SHARED,
     unit="async",
@@ -45,7 +45,7 @@ def _copy_ignoring(m: Modifiers):
 for _level in ("ca", "cg"):
     _head = f"cp.async.{_level}.space.global"
     form(f"{_head}{{.prefetch}} [dst], [src], =size, source_size:u32?", **_FACTS)(_copy)
-    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **_FACTS | {"since": "7.5"})(_copy_ignoring)
+    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **(_FACTS | {"since": "7.5"}))(_copy_ignoring)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, policy:b64", **_FACTS)(_copy)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, source_size:u32, policy:b64", **_FACTS)(_copy)
 

@@ -5,7 +5,7 @@ Cache operators, eviction priorities and prefetch sizes say how soon data comes,
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.row import Facts, Modifiers, form
 from tilefw_nvidia.isa.rows.movement import space_of
 from tilefw_nvidia.isa.types import TYPES
 
@@ -72,9 +72,9 @@ def _store_hinted(m):
     return lambda lanes, address, *values: store(lanes, address, *values[:-1])
 
 
-_LOADS = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
-_STORES = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
-_ORDERED = dict(scope=SCOPES, since="6.0", sm=70)
+_LOADS: Facts = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
+_STORES: Facts = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
+_ORDERED: Facts = dict(scope=SCOPES, since="6.0", sm=70)
 
 
 def _ordered(m: Modifiers) -> str:
@@ -95,7 +95,7 @@ form(
     evict=EVICT,
     prefetch=PREFETCH,
     refuse=_hinted,
-    **_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}},
+    **(_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}}),
 )(_load("weak"))
 form(
     "ld{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64",
@@ -122,7 +122,7 @@ def _read_only(m):
     return _load("weak")(Modifiers(m, space="global"))
 
 
-_READ_ONLY = _LOADS | {"since": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
+_READ_ONLY: Facts = _LOADS | {"since": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
 form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", refuse=fits_vector, **_READ_ONLY)(_read_only)
 form("ld.global.nc.evict{.prefetch}{.vec}.type d*vec:type^, [a]", evict=EVICT, refuse=fits_vector, **_READ_ONLY)(_read_only)
 form(
@@ -134,7 +134,7 @@ form(
 form(
     "ldu{.space}{.vec}.type d*vec:type^, [a]",
     refuse=fits_vector,
-    **_LOADS | {"space": "global", "since": "2.0", "sm": 20, "section": f"{SECTION}: ldu"},
+    **(_LOADS | {"space": "global", "since": "2.0", "sm": 20, "section": f"{SECTION}: ldu"}),
 )(_load("weak"))
 
 form(
@@ -142,7 +142,7 @@ form(
     cop="wb cg cs wt",
     evict=EVICT,
     refuse=_hinted,
-    **_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}},
+    **(_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}}),
 )(_store("weak"))
 form(
     "st{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.row import Facts, form
 
 SECTION = "Data Movement and Conversion"
 SPACES = "global shared local const param shared::cta"
@@ -36,34 +36,20 @@ def unpack(m):
     return lambda lanes, a: lanes.split(a, bits)
 
 
-@form(
-    "cvta.space.type d, a",
-    space=SPACES,
-    type="u32 u64",
-    unit="alu",
-    section=f"{SECTION}: cvta",
-    since="2.0",
-    sm=20,
-    needs=SPACE_NEEDS,
-    refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
-)
+CVTA: Facts = {
+    "space": SPACES, "type": "u32 u64", "unit": "alu", "section": f"{SECTION}: cvta", "since": "2.0", "sm": 20,
+    "needs": SPACE_NEEDS, "refuse": lambda m: "addresses have 64 bits" if m.type == "u32" else "",
+}
+
+
+@form("cvta.space.type d, a", **CVTA)
 def cvta(m):
     """A generic address from one of the space."""
     space = space_of(m.space)
     return lambda lanes, a: lanes.to_generic(a, space)
 
 
-@form(
-    "cvta.to.space.type d, a",
-    space=SPACES,
-    type="u32 u64",
-    unit="alu",
-    section=f"{SECTION}: cvta",
-    since="2.0",
-    sm=20,
-    needs=SPACE_NEEDS,
-    refuse=lambda m: "addresses have 64 bits" if m.type == "u32" else "",
-)
+@form("cvta.to.space.type d, a", **CVTA)
 def cvta_to(m):
     """An address of the space from a generic one."""
     space = space_of(m.space)

@@ -5,7 +5,7 @@ Every `.sync` form names the lanes that take part; a lane that executes it witho
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.isa.row import Facts, Modifiers, form
 
 SECTION = "Parallel Synchronization and Communication"
 ALL = 0xFFFFFFFF
@@ -135,7 +135,7 @@ def _reduce_bits(m):
     return _reduce(Modifiers(m, type="b32"))
 
 
-_REDUX = dict(unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)
+_REDUX: Facts = dict(unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)
 form("redux.sync.op.type d, a, mask:b32", op="add min max", type="u32 s32", **_REDUX)(_reduce)
 form("redux.sync.op.b32 d, a, mask:b32", op="and or xor", **_REDUX)(_reduce_bits)
 
