@@ -17,6 +17,7 @@ _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
 _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48, "stride_bn": 1})
 # exp overflows unless it is the very maximum of a row that is taken off first.
 _STEEP = Variant(scale=200.0)
+_HALF_HEAD = Variant(scalars={"head_size": 16})
 
 
 def _matmul(stages: int, *variants: Variant, **over: object) -> Configuration:
@@ -49,9 +50,12 @@ CONFIGURATIONS = {
     ),
     # Tiles that the diagonal cuts go in a second loop; between the two an odd number of tiles has been read, or none.
     "attention_causal": _attention(
-        Variant({"queries": 37, "keys": 37}), Variant({"queries": 37, "keys": 60}), queries=71, keys=71, heads=2, block_m=64,
+        Variant({"queries": 37, "keys": 37}), Variant({"queries": 37, "keys": 60}), _HALF_HEAD,
+        queries=71, keys=71, heads=2, block_m=64, num_warps=4,
     ),
-    "attention": _attention(Variant({"keys": 5}), Variant(scale=30.0), queries=37, keys=70, causal=False, num_stages=3),
+    "attention": _attention(
+        Variant({"keys": 5}), Variant(scale=30.0), _HALF_HEAD, queries=37, keys=70, causal=False, num_stages=3,
+    ),
     "transpose": Configuration(
         "transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32},
         tuple(Variant({"rows": last + 1, "columns": 3}) for last in range(2, 32, 4)),
@@ -59,8 +63,12 @@ CONFIGURATIONS = {
     "column_sum": Configuration("column_sum",
         {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32}, tuple(Variant({"rows": n}) for n in (2, 6, 10, 14)),
     ),
-    "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"columns": 21}),)),
-    "argmax": Configuration("argmax", {"rows": 10, "columns": 300}, (Variant({"columns": 20}),)),
+    "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"rows": 7, "columns": 21}),)),
+    # So many rows that each exchange between lanes decides one; and few values, so that indices decide.
+    "argmax": Configuration(
+        "argmax", {"rows": 72, "columns": 140, "block_columns": 128, "inputs": "normal"},
+        (Variant({"columns": 20, "inputs": "ints"}),),
+    ),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
 }
 
