@@ -8,9 +8,15 @@ from tilefw.simt.select.combine import Addresses, Combiner, Fusion, combine
 TABLE = Combiner(
     {
         "add": [Fusion("add", "mul", "fma"), Fusion("add", "wide", "widefma", at=(0,))],
+        "times": [Fusion("times", "extend", "wide", single=False, both=True)],
+        "less": [
+            Fusion("less", "mul", "fma", at=(0,), negated=(2,), negation="neg"),
+            Fusion("less", "mul", "fma", at=(1,), negated=(0, 1), negation="neg"),
+        ],
         "scale": [Fusion("scale", "extend", "wide", single=False, fits=lambda inner, others: isinstance(others[0], int))],
     },
     Addresses("sum", ("load", "store"), 128),
+    opposite=lambda literal: -literal if isinstance(literal, int) else None,
 )
 
 
@@ -69,3 +75,29 @@ def test_literals_of_an_address_go_into_the_access_within_its_limit():
     assert combined("entry:", "%0 = in", "%1 = sum %0, 100", "%2 = load %1, 27")[2] == "%2 = load %0, 127"
     assert combined("entry:", "%0 = in", "%1 = sum %0, 100", "%2 = load %1, 28")[2] == "%2 = load %1, 28"
     assert combined("entry:", "%0 = in", "%1 = sum %0, -8", "store %1, 0, %0")[2] == "store %0, -8, %0"
+
+
+def test_what_is_subtracted_goes_in_with_the_other_sign_that_is_made_once():
+    lines = combined(
+        "entry:", "%0 = in", "%1 = in", "%3 = mul %0, %1", "%4 = less %3, %0", "%5 = mul %1, %1", "%6 = less %5, %0"
+    )
+    assert lines[3:] == ["%11 = neg %0", "%4 = fma %0, %1, %11", "%5 = mul %1, %1", "%6 = fma %1, %1, %11"]
+
+
+def test_another_sign_is_made_anew_after_a_write():
+    lines = ["%0 = in", "%1 = in", "%3 = mul %1, %1", "%4 = less %3, %0", "%0 = in", "%5 = mul %1, %1", "%6 = less %5, %0"]
+    found = combined("entry:", *lines)
+    assert found[3:5] == ["%11 = neg %0", "%4 = fma %1, %1, %11"]
+    assert found[7:] == ["%12 = neg %0", "%6 = fma %1, %1, %12"]
+
+
+def test_a_product_that_is_subtracted_gives_its_sign_to_a_literal_factor():
+    assert combined("entry:", "%0 = in", "%1 = mul %0, 3", "%2 = less %0, %1")[2] == "%2 = fma %0, -3, %0"
+    lines = combined("entry:", "%0 = in", "%1 = in", "%2 = mul %0, %1", "%3 = less %0, %2")
+    assert lines[3:] == ["%11 = neg %1", "%3 = fma %0, %11, %0"]
+
+
+def test_a_product_of_two_extended_factors_takes_both():
+    makers = ["%0 = in", "%1 = in", "%2 = extend %0", "%3 = extend %1"]
+    assert combined("entry:", *makers, "%4 = times %2, %3")[4] == "%4 = wide %0, %1"
+    assert combined("entry:", *makers, "%4 = times %2, %0")[4] == "%4 = times %2, %0"

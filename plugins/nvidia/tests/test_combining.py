@@ -43,6 +43,13 @@ def axpy(element: str) -> str:
 }}"""
 
 
+@tilefw.jit
+def centred(x, mean, out, scale, rest, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    shifted = tl.load(x + i) * scale - tl.load(mean)
+    tl.store(out + i, rest - shifted * 0.5)
+
+
 def opcodes(text: str) -> list[str]:
     return [line.split()[0] for line in text.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
 
@@ -54,6 +61,13 @@ def test_products_and_sums_contract_only_with_fusion(element, name, count):
     apart = opcodes(compile_text(axpy(element), enable_fp_fusion=False).text)
     assert apart.count(f"mul.rn.{name}") == apart.count(f"add.rn.{name}") == count
     assert not any(o.startswith("fma") for o in apart)
+
+
+def test_what_is_subtracted_from_products_is_negated_once():
+    signature = {"x": "*fp32", "mean": "*fp32", "out": "*fp32", "scale": "fp32", "rest": "fp32"}
+    found = opcodes(tilefw.compile(centred, target="nvidia-sm80", signature=signature, constexprs={"BLOCK": 1024}).text)
+    assert found.count("neg.f32") == 1, "of the mean; the factor 0.5 takes the sign into its literal"
+    assert found.count("fma.rn.f32") == 16 and not any(o.startswith(("sub.f", "mul.f")) for o in found)
 
 
 def test_combining_makes_kernels_shorter(monkeypatch):
@@ -85,8 +99,27 @@ def test_what_a_thread_computes_once_stands_before_the_loop():
     text = tilefw.compile(scaled, target="nvidia-sm80", signature=signature, constexprs={"BLOCK": 256}).text
     before, _, loop = text.partition("$scaled_loop_1:")
     assert "%tid.x" in before and "%tid.x" not in loop
-    assert loop.count("mul.wide.s32") == 1, "the lane's part of the offset does not change"
+    assert before.count("mad.wide.s32") == loop.count("mad.wide.s32") == 2, "the lane's parts of the addresses do not change"
     assert loop.count("fma.rn.f32") == 2, "values loaded under a predicate are contracted too"
+
+
+@tilefw.jit
+def gathered(x, out, n, stride, BLOCK: tl.constexpr):
+    column = tl.arange(0, BLOCK)
+    for start in range(0, n, BLOCK):
+        rows = tl.arange(0, 16)
+        where = rows[:, None] * stride + (start + column)[None, :]
+        inside = (start + column)[None, :] < n
+        tl.store(out + where, tl.load(x + where, mask=inside), mask=inside)
+
+
+def test_loops_hold_one_register_for_offsets_that_differ_by_constants():
+    signature = {"x": "*fp32", "out": "*fp32", "n": "i32", "stride": "i32"}
+    text = tilefw.compile(gathered, target="nvidia-sm80", signature=signature, constexprs={"BLOCK": 512}).text
+    before, _, loop = text.partition("$gathered_loop_1:")
+    compared = {line.split()[2] for line in loop.splitlines() if line.startswith("\tsetp.lt.s32") and "%r" in line.split()[2]}
+    made = {line.split()[1] for line in before.splitlines() if line.startswith("\t") and len(line.split()) > 1}
+    assert len(compared) > 2 and len(compared & made) <= 1, "columns are made from one register in the loop"
 
 
 @tilefw.jit

@@ -22,10 +22,20 @@ def _narrow(inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
     return isinstance(others[0], int) and -_LIMIT <= others[0] < _LIMIT
 
 
+def _scaled(inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    """A register times a literal, added to a register."""
+    return isinstance(inner[1], int) and not isinstance(others[0], int)
+
+
 _INTEGER = (
     # A sign-extended factor by a literal is the whole product of 32-bit factors.
     Fusion("mul.lo.s64", "cvt.s64.s32", "mul.wide.s32", single=False, fits=_narrow),
+    Fusion("mul.lo.s64", "cvt.s64.s32", "mul.wide.s32", single=False, both=True),
     Fusion("add.s64", "mul.wide.s32", "mad.wide.s32"),
+    # A product by a literal is made again from its 32-bit factor wherever it is added: loops hold half the registers, often none,
+    # since the factor is a parameter.
+    Fusion("add.s64", "mul.wide.s32", "mad.wide.s32", single=False, fits=_scaled),
+    Fusion("add.s64", "mul.lo.s64", "mad.lo.s64"),
     Fusion("add.s32", "mul.lo.s32", "mad.lo.s32"),
 )
 # A compare takes another predicate with it.
@@ -39,8 +49,25 @@ _ADDRESSES = Addresses("add.s64", ("ld.global", "st.global", "ld.volatile", "st.
 
 def combiner(fusion: bool) -> Combiner:
     """The table; without `fusion` every product and sum of floats is rounded by itself."""
-    fused = [Fusion(f"add.{t}", f"mul.{t}", f"fma.rn.{t}") for t in _CONTRACTED] if fusion else []
+    fused = [f for t in _CONTRACTED for f in _contractions(t)] if fusion else []
     table: dict[str, list[Fusion]] = {}
     for rewrite in (*_INTEGER, *_CONDITIONS, *fused):
         table.setdefault(rewrite.outer, []).append(rewrite)
-    return Combiner(table, _ADDRESSES)
+    return Combiner(table, _ADDRESSES, _opposite)
+
+
+def _contractions(t: str) -> tuple[Fusion, ...]:
+    """x·y + z; x·y - z, whose z is often one of a row; z - x·y, whose factor is often a literal."""
+    product, fma, sign = f"mul.{t}", f"fma.rn.{t}", f"neg.{t}"
+    return (
+        Fusion(f"add.{t}", product, fma),
+        Fusion(f"sub.{t}", product, fma, at=(0,), negated=(2,), negation=sign),
+        Fusion(f"sub.{t}", product, fma, at=(1,), negated=(0, 1), negation=sign),
+    )
+
+
+def _opposite(literal: Operand) -> str | None:
+    """PTX ISA, "Floating-Point Constants": 0f or 0d and all bits in hexadecimal digits, the sign in the first."""
+    if not isinstance(literal, str) or literal[:2] not in ("0f", "0d"):
+        return None
+    return f"{literal[:2]}{int(literal[2], 16) ^ 8:X}{literal[3:]}"

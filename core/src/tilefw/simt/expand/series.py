@@ -6,6 +6,7 @@ Truncation errors are chosen below a quarter of the last place on the interval t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -22,12 +23,12 @@ class Precision:
     exp_terms: int  # e**r, |r| <= ln(2)/2
     log_terms: int  # atanh series in s*s, |s| <= 3 - 2*sqrt(2)
     trig_terms: int  # sin and cos, |r| <= pi/4
-    erf_terms: int  # around 0 for |x| < 1, and around the centres
+    erf_terms: int  # around 0 for |x| < 1, and around the centres; in f32, of the exponent of 1 - erf
     erf_limit: int  # from here on erf rounds to 1
 
 
 PRECISIONS = {
-    "f32": Precision("f32", 32, 23, 127, exp_terms=8, log_terms=5, trig_terms=6, erf_terms=11, erf_limit=4),
+    "f32": Precision("f32", 32, 23, 127, exp_terms=8, log_terms=5, trig_terms=6, erf_terms=8, erf_limit=4),
     "f64": Precision("f64", 64, 52, 1023, exp_terms=14, log_terms=12, trig_terms=10, erf_terms=24, erf_limit=6),
 }
 
@@ -65,6 +66,36 @@ def error_function_at(centre: float, terms: int) -> tuple[float, ...]:
         following = -2 * (centre * (k + 1) * a[k + 1] + k * a[k]) / ((k + 1) * (k + 2))
         a.append(following)
     return tuple(a)
+
+
+@cache
+def error_function_near(terms: int) -> tuple[float, ...]:
+    """erf(x)/x as a polynomial in x² for |x| <= 1, its error spread over the interval: half the terms of the series in f32."""
+    return interpolated(lambda square: math.erf(math.sqrt(square)) / math.sqrt(square), 0.0, 1.0, terms)
+
+
+@cache
+def complement_exponent(limit: float, terms: int) -> tuple[float, ...]:
+    """log2(1 - erf(x)) as a polynomial in x for 1 <= x <= limit: it is close to a parabola."""
+    return interpolated(lambda x: math.log2(math.erfc(x)), 1.0, limit, terms)
+
+
+def interpolated(function: Callable[[float], float], low: float, high: float, terms: int) -> tuple[float, ...]:
+    """The polynomial through a function's values at Chebyshev's nodes, lowest coefficient first, by Newton's divided differences.
+
+    In floats of Python: good to f32's precision, not to f64's.
+    """
+    middle, half = (low + high) / 2, (high - low) / 2
+    nodes = [middle + half * math.cos(math.pi * (2 * k + 1) / (2 * terms)) for k in range(terms)]
+    differences = [function(x) for x in nodes]
+    for order in range(1, terms):
+        for i in range(terms - 1, order - 1, -1):
+            differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - order])
+    found: list[float] = []
+    for node, difference in zip(reversed(nodes), reversed(differences), strict=True):
+        found = [a - node * b for a, b in zip([0.0, *found], [*found, 0.0], strict=True)]
+        found[0] += difference
+    return tuple(found)
 
 
 @cache

@@ -214,6 +214,24 @@ def _erf(b: Legal, x: Value) -> Value:
     return b("select", b("isnan", x), x, with_sign_of(b, value, x))
 
 
+_ERF_NEAR_TERMS = 6
+
+
+def _erf_by_exponent(b: Legal, x: Value) -> Value:
+    """In f32: x·p(x²) for |x| <= 1, else 1 - 2**q(|x|); nothing is chosen but the result. Both are within 3 ulp.
+
+    A NaN is not beyond 1, so that the product gives it.
+    """
+    t = b.type_of(x)
+    p, one = PRECISIONS[t], b.real(1.0, t)
+    size = b("absf", x)
+    near = b("mulf", x, polynomial(b, series.error_function_near(_ERF_NEAR_TERMS), b("mulf", x, x)))
+    limit = float(p.erf_limit)
+    exponent = polynomial(b, series.complement_exponent(limit, p.erf_terms), b("minf", size, b.real(limit, t)))
+    far = b("subf", one, b("exp2", exponent))
+    return b("select", b("ltf", one, size), with_sign_of(b, far, x), near)
+
+
 def _two_sum(b: Legal, x: Value, y: Value) -> tuple[Value, Value]:
     """The rounded sum and what it lost (Knuth)."""
     total = b("addf", x, y)
@@ -290,4 +308,4 @@ _ROWS: dict[str, Rule] = {
     "exp": _exp, "exp2": _exp2, "expm1": _expm1, "tanh": _tanh, "log": _log, "log2": _log2, "log1p": _log1p,
     "sin": _sin, "cos": lambda b, x: _turned(b, x, 1), "erf": _erf, "pow": _pow, "rsqrt": _rsqrt,
 }
-RULES: dict[str, Rule] = {f"{row}.{t}": rule for t in PRECISIONS for row, rule in _ROWS.items()}
+RULES: dict[str, Rule] = {f"{row}.{t}": rule for t in PRECISIONS for row, rule in _ROWS.items()} | {"erf.f32": _erf_by_exponent}

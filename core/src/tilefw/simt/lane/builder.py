@@ -106,13 +106,24 @@ class LaneBuilder:
 
     def op(self, name: str, *operands: SSAValue, result: Attribute | None = None, rounding: str | None = None) -> SSAValue:
         """The elementwise row `name`; casts name their result's element type."""
-        folded = self._fold(name, operands)
+        folded = self._fold(name, operands) if name != "addi" else self._fold(name, operands) or self._gathered(*operands)
         if folded is not None:
             return folded
         return self.numbered(
             (name, operands, result, rounding),
             lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
         )
+
+    def _gathered(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
+        """(x + constants) + y of a thread's x and y as (x + y) + constants: one register for what is the same in all elements,
+        where loops would hold those of x + constants."""
+        for total, y in ((a, b), (b, a)):
+            if isinstance(total.owner, lane.ELEMENTWISE["addi"]) and isinstance(y.owner, lane.SplatOp):
+                x, constants = total.owner.operands
+                if isinstance(x.owner, lane.SplatOp) and isinstance(constants.owner, lane.ConstantsOp):
+                    one = self.op("addi", self.splat(x.owner.source, 1), self.splat(y.owner.source, 1))
+                    return self.op("addi", self.splat(one, types.shape_of(a.type)[0]), constants)
+        return None
 
     def splat(self, value: SSAValue, n: int) -> SSAValue:
         """`value`, a scalar or a vector of one, as `vector<n>`."""

@@ -14,6 +14,9 @@ from tilefw.simt.layout import log2
 from tilefw.tile import types
 
 
+_MOST = 1 << 31  # divides 0
+
+
 class Addressing(Protocol):
     """What gives the parts of addresses and masks that a thread's index makes."""
 
@@ -43,7 +46,8 @@ def addresses(
     """Addresses (i32) with a slot and an immediate for each of `constants`.
 
     Access k is at base + (the XOR of the `thread` bases of the thread's bits, XOR constants[k]), all in bytes. Bits of a constant
-    that no thread reaches are added by the instruction; each choice of the others takes one register.
+    that no thread reaches are added by the instruction; each choice of the others takes one register: the first one XOR a constant
+    where the buffer's alignment keeps the base out of it, so that loops hold one register for all choices.
     """
     b = context.builder
     reach = 0
@@ -51,7 +55,7 @@ def addresses(
         reach |= basis
     part = context.address.thread_part(thread)
     here = b.constant(0, lane.vector(1, types.i32)) if part is None else part
-    start = b.splat(base, 1)
+    start, aligned = b.splat(base, 1), _alignment(base)
     classes: dict[int, int] = {}
     found: list[SSAValue] = []
     slots: list[int] = []
@@ -60,11 +64,28 @@ def addresses(
         inside = constant & reach
         if inside not in classes:
             classes[inside] = len(found)
-            moved = b.op("xori", here, b.constant(inside, here.type)) if inside else here
-            found.append(b.op("addi", start, moved))
+            other = b.constant(inside, here.type)
+            if inside < aligned:
+                found.append(b.op("xori", b.op("addi", start, here), other))
+            else:
+                found.append(b.op("addi", start, b.op("xori", here, other)))
         slots.append(classes[inside])
         immediates.append(constant & ~reach)
     return b.join(found), slots, immediates
+
+
+def _alignment(address: SSAValue) -> int:
+    """A power of two that divides an address in shared memory: of an allocation, moved by multiples of a slot's size."""
+    owner = address.owner
+    if isinstance(owner, lane.AllocOp):
+        return owner.align
+    if isinstance(owner, lane.ConstantOp):
+        return owner.value & -owner.value or _MOST  # type: ignore[operator,return-value]
+    if isinstance(owner, lane.ELEMENTWISE["addi"]):
+        return min(map(_alignment, owner.operands))
+    if isinstance(owner, lane.ELEMENTWISE["muli"]):
+        return max(map(_alignment, owner.operands))
+    return 1
 
 
 def odd(context: Context, mask: int) -> SSAValue:

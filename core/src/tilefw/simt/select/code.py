@@ -7,8 +7,7 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     from tilefw.simt.chip import LaneChip
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A literal element: the bits of its type, unsigned."""
+class Const(NamedTuple):
+    """A literal element: the bits of its type, unsigned. A tuple, as these are hashed more than anything else."""
 
     type: str
     bits: int
@@ -66,6 +64,10 @@ class Code:
                 return self._add_displaced(x, y)
             if y in self._displaced:
                 return self._add_displaced(y, x)
+        if key == "xori.i32" and operands[0] in self._displaced and isinstance(operands[1], Const):
+            base, offset = self._displaced[operands[0]]
+            if offset % (1 << operands[1].bits.bit_length()) == 0:  # the bits that change are the base's own
+                return self.displaced(self._numbered(key, (base, operands[1])), offset)
         return self._numbered(key, operands)
 
     def _numbered(self, key: str, operands: tuple[Element, ...]) -> Any:

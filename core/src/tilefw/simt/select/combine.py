@@ -22,7 +22,9 @@ from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 class Fusion:
     """`outer` reading, as one of the operands `at`, what `inner` made, as `fused` on `inner`'s operands and the outer's others.
 
-    `fits` says whether the inner's and the others' operands suit the new instruction.
+    `fits` says whether the inner's and the others' operands suit the new instruction. One of its operands `negated` goes in with
+    the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the outer's
+    other operand was made by an `inner` as well, and both inners' operands are the new instruction's.
     """
 
     outer: str
@@ -31,6 +33,9 @@ class Fusion:
     at: tuple[int, ...] = (0, 1)
     single: bool = True
     fits: Callable[[Sequence[Operand], Sequence[Operand]], bool] = lambda inner, others: True
+    negated: tuple[int, ...] = ()
+    negation: str = ""
+    both: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,11 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Combiner:
-    """A chip's table: fusions by outer opcode, tried in order, and its address mode."""
+    """A chip's table: fusions by outer opcode, tried in order, its address mode, and the literal of the other sign."""
 
     fusions: Mapping[str, Sequence[Fusion]]
     addresses: Addresses | None = None
+    opposite: Callable[[Operand], Operand | None] = lambda literal: None
 
 
 def combine(function: Function, table: Combiner) -> int:
@@ -77,14 +83,19 @@ class _Combining:
         self.fixed = {reg for reg, count in writes.items() if count == 1}
         self.passed: dict[Reg, int] = {}  # in the open block: where the makers stand
         self.written: dict[Reg, int] = {}  # and the last writes of registers that are no values
+        self.opposites: dict[tuple[Slice, int], Slice] = {}  # and what stands there with the other sign, by that last write
+        self.before: list[Inst] = []  # what the open instruction needs
 
     def run(self) -> int:
         changed = 0
         for block in self.function.blocks:
-            self.passed, self.written = {}, {}
-            for at, inst in enumerate(block.insts):
+            self.passed, self.written, self.opposites = {}, {}, {}
+            kept, block.insts = block.insts, []
+            for at, inst in enumerate(kept):
                 changed += self.fuse(inst, block)
                 changed += self.address(inst)
+                block.insts += [*self.before, inst]
+                self.before = []
                 for piece in inst.writes():
                     (self.passed if piece.reg in self.made else self.written)[piece.reg] = at
         return changed
@@ -111,11 +122,43 @@ class _Combining:
                 inner, home = found  # type: ignore[misc]
                 if at not in fusion.at or (fusion.single and (home is not block or self.reads[inner.defs[0].reg] > 1)):
                     continue
-                others = inst.uses[:at] + inst.uses[at + 1 :]
-                if fusion.fits(inner.uses, others):
-                    self.replace(inst, fusion.fused, (*inner.uses, *others))
+                others = self.others(inst, at, fusion)
+                if others is not None and fusion.fits(inner.uses, others):
+                    self.replace(inst, fusion.fused, self.signed(inst, fusion, [*inner.uses, *others]))
                     return True
         return False
+
+    def others(self, inst: Inst, at: int, fusion: Fusion) -> tuple[Operand, ...] | None:
+        """The operands that the outer instruction adds; None where another `inner` is wanted behind them and is not there."""
+        others = inst.uses[:at] + inst.uses[at + 1 :]
+        if not fusion.both:
+            return others
+        found = [self.maker(other) for other in others]
+        if any(other is None or other[0].opcode != fusion.inner for other in found):
+            return None
+        return tuple(use for other in found if other is not None for use in other[0].uses)
+
+    def signed(self, inst: Inst, fusion: Fusion, uses: list[Operand]) -> tuple[Operand, ...]:
+        """A fused instruction's operands, one of those `negated` with the other sign."""
+        for i in fusion.negated:
+            literal = None if isinstance(uses[i], Slice) else self.table.opposite(uses[i])
+            if literal is not None:
+                uses[i] = literal
+                return tuple(uses)
+        for i in fusion.negated[-1:]:
+            uses[i] = self.opposite(uses[i], fusion.negation, inst)
+        return tuple(uses)
+
+    def opposite(self, operand: Operand, opcode: str, inst: Inst) -> Slice:
+        """A register with the other sign of an operand of `inst`, made once a block and value."""
+        assert isinstance(operand, Slice), "the table's literals have opposites"
+        key = (operand, self.written.get(operand.reg, -1))
+        if key not in self.opposites:
+            reg = operand.reg
+            self.opposites[key] = self.function.register(reg.cls, reg.width, reg.align).whole
+            self.before.append(Inst(opcode, [self.opposites[key]], [operand], place=inst.place))
+            self.reads[reg] += 1
+        return self.opposites[key]
 
     def address(self, inst: Inst) -> bool:
         modes = self.table.addresses

@@ -24,7 +24,7 @@ from tilefw.machine.inst import Function
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
-from tilefw.simt.lane.registers import Piece, Vector, type_name
+from tilefw.simt.lane.registers import Piece, Vector, bits_of, type_name
 from tilefw.simt.lower.notes import notes_of
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.combine import combine
@@ -35,6 +35,7 @@ from tilefw.simt.select.parameters import parameters
 from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types
+from tilefw.tile.elementwise import ElementwiseOp
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Selector:
         if self._reads:
             for operand in atom.operands:
                 if not self._is_read(operand):
-                    self.values.force(operand)
+                    self.values.force(_narrowed(operand))
 
     def _is_read(self, value: SSAValue) -> bool:
         """Whether a value depends on a read that is put off."""
@@ -140,6 +141,15 @@ class Selector:
                 seen.add(value)
                 todo += vector.op.operands
         return False
+
+
+def _narrowed(operand: SSAValue) -> SSAValue:
+    """All that was made narrower for the dot whose step this is an operand of: the wide elements end with that."""
+    source = operand.owner.operands[0] if isinstance(operand.owner, lane.PickOp) else operand
+    row = source.owner
+    if not isinstance(row, ElementwiseOp) or not row.row.is_cast:
+        return operand
+    return source if bits_of(type_name(source.type)) < bits_of(type_name(row.operands[0].type)) else operand
 
 
 # Looked up by class, as xDSL's classes have a slow isinstance.
