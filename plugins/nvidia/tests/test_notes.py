@@ -60,3 +60,20 @@ def test_an_artifact_has_its_occupancy():
         constexprs={"M": 16, "N": 16, "K": 16, "PRECISION": "tf32"}, num_warps=4,
     )
     assert artifact.resources.occupancy is not None and 0.25 <= artifact.resources.occupancy <= 1
+
+
+def compiled(size, **keywords):
+    return tilefw.compile(
+        product, target="nvidia-sm80", signature=dict.fromkeys(("a", "b", "out"), "*fp32"),
+        constexprs={"M": size, "N": size, "K": 16, "PRECISION": "tf32"}, num_warps=1, **keywords,
+    )
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
+def test_spills_are_noted_and_a_cap_below_what_an_instruction_takes_is_refused():
+    assert not compiled(32).notes
+    spilled = compiled(64, maxnreg=40)
+    assert spilled.resources.spills and [note["code"] for note in spilled.notes] == ["TFW0652"]
+    with pytest.raises(tilefw.KernelError, match="maxnreg is too small") as caught:
+        compiled(64, maxnreg=16)
+    assert caught.value.code == "TFW0650" and "leave maxnreg out" in caught.value.help

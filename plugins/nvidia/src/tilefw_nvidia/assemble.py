@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CodeError, InternalError, Place, Resources, TargetInfo, UsageError
+from tilefw.api import Artifact, CodeError, CompileError, InternalError, Place, Resources, TargetInfo, UsageError
 from tilefw_nvidia.occupancy import occupancy
 
 _WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
@@ -114,6 +114,7 @@ def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
     except CodeError as error:
         if not ours:
             raise
+        _refuse_few_registers(error.note or "")
         with tempfile.NamedTemporaryFile("w", suffix=".ptx", prefix="tilefw-rejected-", delete=False) as file:
             file.write(artifact.text)
         raise InternalError(f"ptxas refuses our PTX: {error.note}", file.name) from None
@@ -121,7 +122,26 @@ def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
     # ptxas reports static shared memory; the entries also know what the launch adds to it.
     shared = max(found.shared_bytes or 0, dynamic)
     used = replace(found, shared_bytes=shared, occupancy=_occupancy(artifact, target, found, shared) if ours else None)
-    return replace(artifact, binary=report.cubin, resources=used)
+    metadata = {**artifact.metadata, "notes": [*artifact.notes, _spilling(used)]} if ours and used.spills else artifact.metadata
+    return replace(artifact, binary=report.cubin, resources=used, metadata=metadata)
+
+
+def _refuse_few_registers(words: str) -> None:
+    """Raises CompileError (TFW0650) where ptxas could not keep to `maxnreg`; without it there are enough for every instruction."""
+    if found := re.search(r"Insufficient registers \(\d+\).*register target of (\d+)", words):
+        raise CompileError(
+            f"maxnreg is too small: an instruction of the kernel needs {found[1]} registers", code="TFW0650", note=found[0],
+            help=f"leave maxnreg out, or make it {found[1]} or more",
+        )
+
+
+def _spilling(used: Resources) -> dict[str, str]:
+    """The note TFW0652 of a kernel that does not fit into its registers."""
+    return {
+        "code": "TFW0652", "place": "",
+        "message": f"the kernel does not fit into its registers: ptxas spills {used.spills} bytes a thread to memory and back",
+        "help": "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a thread",
+    }
 
 
 def _occupancy(artifact: Artifact, target: TargetInfo, found: Resources, shared: int) -> float:
