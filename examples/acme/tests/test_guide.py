@@ -1,4 +1,4 @@
-"""Every command that the backend author's guide shows runs as it stands there."""
+"""Every command that the backend author's guide shows runs as it stands there, and its code is this package's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import tilefw_acme
+
 GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+SNIPPETS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 # Installing is what brought this test here.
 COMMANDS = [line[2:] for block in BLOCKS for line in block.splitlines() if not line.startswith("$ pip install")]
 
@@ -25,5 +28,12 @@ def test_a_command_of_the_guide_runs(command: str, tmp_path: Path, monkeypatch: 
     assert "acme" in done.stdout or "compile" in words
 
 
-def test_the_guide_shows_commands() -> None:
-    assert len(COMMANDS) >= 5
+@pytest.mark.parametrize("block", SNIPPETS, ids=lambda block: block.split("\n", 1)[0])
+def test_code_of_the_guide_stands_in_the_package(block: str) -> None:
+    first, code = block.split("\n", 1)
+    source = Path(tilefw_acme.__file__).parent / first.removeprefix("# ")
+    assert code.strip("\n") in source.read_text(encoding="utf-8")
+
+
+def test_the_guide_shows_commands_and_code() -> None:
+    assert len(COMMANDS) >= 5 and len(SNIPPETS) >= 5
