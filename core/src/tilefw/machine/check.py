@@ -25,6 +25,29 @@ State = dict[Unit, frozenset[Unit]]
 _NOTHING: frozenset[Unit] = frozenset()
 
 
+class _Held:
+    """A state as instructions change it: what each physical unit holds, and where each virtual unit stands."""
+
+    __slots__ = ("state", "where")
+
+    def __init__(self, state: State) -> None:
+        self.state = dict(state)
+        self.where: dict[Unit, set[Unit]] = {}
+        for unit, values in state.items():
+            for value in values:
+                self.where.setdefault(value, set()).add(unit)
+
+    def put(self, value: Unit, unit: Unit, beside: frozenset[Unit] = _NOTHING) -> None:
+        """`value` is new, and stands in `unit` alone, with what is `beside` it."""
+        for old in self.where.pop(value, ()):
+            self.state[old] -= {value}
+        for gone in self.state.get(unit, _NOTHING):
+            self.where[gone].discard(unit)
+        self.state[unit] = held = beside | {value}
+        for now in held:
+            self.where.setdefault(now, set()).add(unit)
+
+
 def check_allocation(before: Function, after: Function, table: InstructionTable) -> None:
     """Raises InternalError with the instruction at fault. `before` is the virtual code, of the same instructions as `after`."""
     _same_shape(before, after)
@@ -35,9 +58,10 @@ def check_allocation(before: Function, after: Function, table: InstructionTable)
     work = [0]
     while work:
         i = work.pop()
-        state = dict(entry[i] or {})
+        held = _Held(entry[i] or {})
         for virtual, physical in zip(before.blocks[i].insts, after.blocks[i].insts, strict=True):
-            _transfer(state, virtual, physical, table, None)
+            _transfer(held, virtual, physical, table, None)
+        state = held.state
         for j in following[i]:
             met = state if entry[j] is None else _meet(entry[j] or {}, state)
             if entry[j] is None or met != entry[j]:
@@ -46,9 +70,9 @@ def check_allocation(before: Function, after: Function, table: InstructionTable)
     for i, start in enumerate(entry):
         if start is None:
             continue  # never reached
-        state = dict(start)
+        held = _Held(start)
         for virtual, physical in zip(before.blocks[i].insts, after.blocks[i].insts, strict=True):
-            _transfer(state, virtual, physical, table, after.blocks[i].label)
+            _transfer(held, virtual, physical, table, after.blocks[i].label)
 
 
 def _meet(a: State, b: State) -> State:
@@ -56,26 +80,22 @@ def _meet(a: State, b: State) -> State:
     return {unit: held for unit, held in met.items() if held}
 
 
-def _transfer(state: State, virtual: Inst, physical: Inst, table: InstructionTable, block: str | None) -> None:
+def _transfer(held: _Held, virtual: Inst, physical: Inst, table: InstructionTable, block: str | None) -> None:
     """Apply one instruction; with a `block`, report what it reads wrongly."""
     if block is not None:
-        _check_reads(state, virtual, physical, block)
+        _check_reads(held, virtual, physical, block)
     copies = table.traits(virtual.opcode).move and virtual.predicate is None and len(virtual.uses) == 1
     if copies and isinstance(source := physical.uses[0], Slice):
-        _copy(state, virtual, physical, source)
+        _copy(held, virtual, physical, source)
         return
     for v, p in _written(virtual, physical):
-        for unit in [unit for unit, held in state.items() if v in held]:
-            state[unit] -= {v}
-        state[p] = frozenset((v,))
+        held.put(v, p)
 
 
-def _copy(state: State, virtual: Inst, physical: Inst, source: Slice) -> None:
-    held = [state.get(unit, _NOTHING) for unit in units(source)]
-    for (v, p), values in zip(_written(virtual, physical), held, strict=True):
-        for unit in [unit for unit, now in state.items() if v in now]:
-            state[unit] -= {v}
-        state[p] = (values - {v}) | {v}
+def _copy(held: _Held, virtual: Inst, physical: Inst, source: Slice) -> None:
+    copied = [held.state.get(unit, _NOTHING) for unit in units(source)]
+    for (v, p), values in zip(_written(virtual, physical), copied, strict=True):
+        held.put(v, p, values - {v})
 
 
 def _written(virtual: Inst, physical: Inst) -> Iterator[tuple[Unit, Unit]]:
@@ -83,13 +103,13 @@ def _written(virtual: Inst, physical: Inst) -> Iterator[tuple[Unit, Unit]]:
         yield from zip(units(a), units(b), strict=True)
 
 
-def _check_reads(state: State, virtual: Inst, physical: Inst, block: str) -> None:
+def _check_reads(held: _Held, virtual: Inst, physical: Inst, block: str) -> None:
     kept = set(map(id, virtual.defs)) if virtual.predicate is not None else set()
     for a, b in zip(virtual.reads(), physical.reads(), strict=True):
         for v, p in zip(units(a), units(b), strict=True):
-            if v[0].physical or v in state.get(p, _NOTHING):
+            if v[0].physical or v in held.state.get(p, _NOTHING):
                 continue
-            if id(a) in kept and not any(v in held for held in state.values()):
+            if id(a) in kept and not held.where.get(v):
                 continue  # a first, conditional definition has no old value to keep
             raise InternalError(f"allocation of {block}: '{physical}' reads {p[0]}[{p[1]}], which does not hold {v[0]}[{v[1]}]")
 
