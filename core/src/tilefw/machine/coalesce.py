@@ -33,7 +33,7 @@ def coalesce(function: Function, table: InstructionTable) -> int:
         lives.merge(copy)
     dropped = {id(inst) for _, inst, copy in found if lives.are_one(copy)}
     if dropped:
-        _rename(function, lives)
+        _rename(lives)
         for block in function.blocks:
             block.insts = [inst for inst in block.insts if id(inst) not in dropped]
     return len(dropped)
@@ -95,6 +95,18 @@ class _Register:
         return found
 
 
+class _Touch(NamedTuple):
+    """What one instruction does to registers of moves: those it reads and writes, whether what these held is surely gone after it,
+    and for a move its source."""
+
+    position: int
+    inst: Inst
+    read: list[_Register]
+    written: list[_Register]
+    kills: bool
+    copied: _Register | None
+
+
 class _Lives:
     """Definitions and live spans of the registers that moves name. A block's entry has a position, as each instruction has."""
 
@@ -102,11 +114,16 @@ class _Lives:
         named = dict.fromkeys(register for copy in copies.values() for register in copy)
         self.registers = {reg: _Register(1 << i) for i, reg in enumerate(named)}
         self.copies = copies
-        live_out = self._live_out(function, following)
+        self.touches: list[list[_Touch]] = []  # by block
+        entries: list[int] = []
         position = 0
-        for block, live in zip(function.blocks, live_out, strict=True):
-            self._spans(block, live, position)
+        for block in function.blocks:
+            entries.append(position)
+            self.touches.append(self._touches(block, position))
             position += len(block.insts) + 1
+        live_out = self._live_out(following)
+        for touches, live, entry, end in zip(self.touches, live_out, entries, [*entries[1:], position], strict=True):
+            self._spans(touches, live, entry, end)
 
     def merge(self, copy: _Copy) -> None:
         """Make the two registers of a copy one, if they may be."""
@@ -128,30 +145,31 @@ class _Lives:
                     return True
         return False
 
-    def _read(self, inst: Inst) -> list[_Register]:
-        get = self.registers.get
-        found = [get(use.reg) for use in inst.uses if isinstance(use, Slice)]
-        if inst.predicate is not None or inst.implicit_uses:
-            found = [get(piece.reg) for piece in inst.reads()]
-        return [register for register in found if register is not None]
+    def _touches(self, block: Block, entry: int) -> list[_Touch]:
+        get, copies = self.registers.get, self.copies
+        touches: list[_Touch] = []
+        for position, inst in enumerate(block.insts, entry + 1):
+            plain = inst.predicate is None and not inst.implicit_uses
+            read = [r for u in (inst.uses if plain else inst.reads()) if isinstance(u, Slice) and (r := get(u.reg)) is not None]
+            written = [r for d in inst.defs if (r := get(d.reg)) is not None]
+            if inst.implicit_defs:
+                written += [r for d in inst.implicit_defs if (r := get(d.reg)) is not None]
+            if read or written:
+                kills = inst.predicate is None and all(d.count == d.reg.width for d in inst.defs)
+                copy = copies.get(id(inst))
+                touches.append(_Touch(position, inst, read, written, kills, copy and self.registers[copy.source]))
+        return touches
 
-    def _written(self, inst: Inst) -> list[_Register]:
-        get = self.registers.get
-        return [register for piece in (*inst.defs, *inst.implicit_defs) if (register := get(piece.reg)) is not None]
-
-    def _kills(self, inst: Inst) -> bool:
-        return inst.predicate is None and all(d.count == d.reg.width for d in inst.defs)
-
-    def _live_out(self, function: Function, following: list[list[int]]) -> list[int]:
+    def _live_out(self, following: list[list[int]]) -> list[int]:
         """The registers live at each block's end, as bits: the textbook analysis of `liveness`, on these registers alone."""
         uses, defs = [], []
-        for block in function.blocks:
+        for touches in self.touches:
             used = defined = 0
-            for inst in block.insts:
-                for register in self._read(inst):
+            for touch in touches:
+                for register in touch.read:
                     used |= register.bit & ~defined
-                if self._kills(inst):
-                    for register in self._written(inst):
+                if touch.kills:
+                    for register in touch.written:
                         defined |= register.bit
             uses.append(used)
             defs.append(defined)
@@ -170,25 +188,19 @@ class _Lives:
                 work.extend(before[i])
         return live_out
 
-    def _spans(self, block: Block, live: int, entry: int) -> None:
+    def _spans(self, touches: list[_Touch], live: int, entry: int, end: int) -> None:
         """Add one block's definitions and spans, found from its end backward."""
-        open_until: dict[_Register, int] = {}
-        last = entry + len(block.insts)
-        for register in self.registers.values():
-            if register.bit & live:
-                open_until[register] = last + 1
+        open_until = {register: end for register in self.registers.values() if register.bit & live}
         found: list[tuple[_Register, int, int]] = []
         definitions: list[tuple[_Register, int, _Register | None]] = []
-        for position, inst in zip(range(last, entry, -1), reversed(block.insts), strict=True):
-            copy = self.copies.get(id(inst))
-            copied = None if copy is None else self.registers[copy.source]
-            for register in self._written(inst):
+        for position, _, read, written, kills, copied in reversed(touches):
+            for register in written:
                 definitions.append((register, position, copied))
-                if self._kills(inst):
+                if kills:
                     until = open_until.pop(register, _NOWHERE)
                     if until > position:
                         found.append((register, position, until))
-            for register in self._read(inst):
+            for register in read:
                 open_until.setdefault(register, position)
         found += [(register, entry, until) for register, until in open_until.items()]
         for register, position, copied in reversed(definitions):
@@ -198,7 +210,7 @@ class _Lives:
             register.ends.append(until)
 
 
-def _rename(function: Function, lives: _Lives) -> None:
+def _rename(lives: _Lives) -> None:
     """Write each class by its root's register."""
     owners = {register: reg for reg, register in lives.registers.items()}
     new = {reg: owners[register.root()] for reg, register in lives.registers.items() if register.parent is not None}
@@ -207,7 +219,7 @@ def _rename(function: Function, lives: _Lives) -> None:
         reg = new.get(s.reg)
         return s if reg is None else reg.slice(s.first, s.count)
 
-    for inst in function.insts():
+    for inst in (touch.inst for touches in lives.touches for touch in touches):
         inst.defs = tuple(map(piece, inst.defs))
         inst.uses = tuple(piece(u) if isinstance(u, Slice) else u for u in inst.uses)
         if inst.implicit_defs or inst.implicit_uses:
