@@ -17,6 +17,7 @@ _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
 _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48, "stride_bn": 1})
 # exp overflows unless it is the very maximum of a row that is taken off first.
 _STEEP = Variant(scale=200.0)
+# Buffers as wide as the code was made for, of which half is to be used: the conditions on a head's elements decide.
 _HALF_HEAD = Variant(scalars={"head_size": 16})
 
 
@@ -60,8 +61,9 @@ CONFIGURATIONS = {
         "transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32},
         tuple(Variant({"rows": last + 1, "columns": 3}) for last in range(2, 32, 4)),
     ),
-    "column_sum": Configuration("column_sum",
-        {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32}, tuple(Variant({"rows": n}) for n in (2, 6, 10, 14)),
+    "column_sum": Configuration(
+        "column_sum", {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32},
+        tuple(Variant({"rows": rows}) for rows in (2, 6, 10, 14)),
     ),
     "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"rows": 7, "columns": 21}),)),
     # So many rows that each exchange between lanes decides one; and few values, so that indices decide.

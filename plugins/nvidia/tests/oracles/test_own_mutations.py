@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oracles import equivalence, library_cases, mutation_report, mutations
+from oracles.library_subject import Configuration, LibrarySubject, Variant
 
 SAMPLE = 45
 
@@ -15,6 +16,19 @@ def test_a_sample_of_sites_is_reported_or_wrong() -> None:
     for subject, chosen in mutations.sample(map(library_cases.subject, library_cases.CONFIGURATIONS), SAMPLE, seed=1):
         results += mutations.verdicts(subject, [site for site in chosen if not equivalence.proof(subject.ptx, site)], orders=2)
     assert mutations.noticed(results) >= 0.98, mutation_report.table(results)
+
+
+def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:
+    subject = library_cases.subject("column_sum")
+    right = [subject.run(launch, subject.parse(subject.ptx), 0, None) for launch in range(subject.launches)]
+    assert [(run.findings, run.mismatch) for run in right] == [((), "")] * subject.launches
+    wrong = subject.run(0, subject.parse(subject.ptx.replace("add.f32", "sub.f32")), 0, None)
+    assert wrong.findings == () and wrong.mismatch.startswith("out_ptr: ")
+
+
+def test_a_variant_that_asks_for_other_code_is_refused() -> None:
+    with pytest.raises(AssertionError, match="a variant asks for other code"):
+        LibrarySubject("transpose", Configuration("transpose", {"rows": 37}, (Variant({"rows": 32}),)))
 
 
 @pytest.mark.campaign
