@@ -28,6 +28,7 @@ class Work:
     name: str
     parameters: Mapping[str, Any]
     seed: int = 0
+    label: str = ""
 
     @cached_property
     def spec(self) -> KernelSpec:
@@ -51,7 +52,7 @@ class Work:
 
     @property
     def shown(self) -> str:
-        return ", ".join(f"{k}={v}" for k, v in self.parameters.items())
+        return self.label or f"{self.name} " + ", ".join(f"{k} {v}" for k, v in self.parameters.items())
 
 
 def tilefw_artifact(work: Work, assemble: bool = False) -> compiler.Compiled:
@@ -66,8 +67,8 @@ def tilefw_artifact(work: Work, assemble: bool = False) -> compiler.Compiled:
     return compiled
 
 
-def triton_compiled(work: Work) -> Any:
-    """Compiled by Triton: its own object, with `asm` and `metadata`."""
+def triton_compiled(work: Work, assemble: bool = False) -> Any:
+    """Compiled by Triton: its own object, with `asm` and `metadata`; without a cubin unless `assemble`."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -82,10 +83,24 @@ def triton_compiled(work: Work) -> Any:
         elif hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
         if parameter.name in constexprs:
-            fixed[parameter.name] = _in_triton_value(constexprs[parameter.name], {})
+            fixed[parameter.name] = in_triton_value(constexprs[parameter.name], {})
         spelled[parameter.name] = kind
     source = ASTSource(kernel, spelled, fixed, hints)
+    stop_at_ptx(not assemble)
     return triton.compile(source, target=GPUTarget(*TRITON_TARGET), options=dict(launch.keywords))
+
+
+def stop_at_ptx(stop: bool) -> None:
+    """Triton's own hook for its stages: the cubin stage hands back nothing, where only the text is wanted."""
+    from triton import knobs
+
+    def inspect(backend=None, stages=None, options=None, language=None, capability=None):
+        if stages is None:
+            return "text", "text"
+        stages["cubin"] = lambda source, metadata: b""
+        return None
+
+    knobs.runtime.add_stages_inspection_hook = inspect if stop else None
 
 
 def in_triton(kernel: JITFunction, made: dict[Any, Any]) -> Any:
@@ -94,7 +109,7 @@ def in_triton(kernel: JITFunction, made: dict[Any, Any]) -> Any:
 
     if kernel not in made:
         function = kernel.fn
-        names = {name: _in_triton_value(value, made) for name, value in function.__globals__.items() if name in _used(function)}
+        names = {name: in_triton_value(value, made) for name, value in function.__globals__.items() if name in _used(function)}
         twin = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         for name in ("__module__", "__qualname__", "__annotations__"):
             setattr(twin, name, getattr(function, name))
@@ -106,7 +121,8 @@ def _used(function: Any) -> set[str]:
     return set(function.__code__.co_names) | {"tl"}
 
 
-def _in_triton_value(value: Any, made: dict[Any, Any]) -> Any:
+def in_triton_value(value: Any, made: dict[Any, Any]) -> Any:
+    """A global or compile-time value as Triton spells it: its language, its types, a helper in its own `jit`."""
     import triton.language
 
     if value is tilefw.language:
@@ -114,7 +130,7 @@ def _in_triton_value(value: Any, made: dict[Any, Any]) -> Any:
     if isinstance(value, JITFunction):
         return in_triton(value, made)
     if isinstance(value, tilefw.language.constexpr):
-        return triton.language.constexpr(_in_triton_value(value.value, made))
+        return triton.language.constexpr(in_triton_value(value.value, made))
     if isinstance(value, tilefw.language.dtype):
         return triton.language.dtype(value.name)
     return value

@@ -1,4 +1,4 @@
-"""Measures tilefw against its peers and writes results.md: `python bench/run.py [startup] [compiling] [simulating]`."""
+"""Measures tilefw against its peers and writes results.md: `python bench/run.py [PART …]`, all parts when none is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("startup", "compiling", "simulating")
+PARTS = ("startup", "compiling", "simulating", "memory", "quality")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from measure import alternate
+from measure import alternate, verdict
 
 COMMANDS = {
     "bare": [sys.executable, "-c", "pass"],
@@ -22,7 +22,8 @@ def measure(rounds: int = 15) -> str:
     lines = [
         "## Start-up",
         "",
-        f"Fresh processes, medians of {rounds} alternating rounds; the bare interpreter takes {taken['bare'] * 1e3:.1f} ms.",
+        f"Fresh processes, medians of {rounds} alternating rounds of processor time; the bare interpreter takes "
+        f"{taken['bare'] * 1e3:.1f} ms.",
         "",
         "| | ms over bare Python | goal | |",
         "|---|---|---|---|",
@@ -31,7 +32,7 @@ def measure(rounds: int = 15) -> str:
         over = (taken[name] - taken["bare"]) * 1e3
         goal = GOALS.get(name)
         label = {"help": "`tilefw --help`", "import": "`import tilefw`", "triton": "`import triton`, for comparison"}[name]
-        lines.append(f"| {label} | {over:.1f} | {goal or ''} | {'' if goal is None else 'met' if over <= goal else '**missed**'} |")
+        lines.append(f"| {label} | {over:.1f} | {goal or ''} | {verdict(None if goal is None else over <= goal)} |")
     return "\n".join(lines)
 
 

@@ -1,4 +1,7 @@
-"""The launches that simulation is timed on: kernels of the test corpus at the sizes of docs/architecture.md."""
+"""The launches that simulation is timed on, at the sizes of docs/architecture.md.
+
+Kernels of the test corpus run as Triton's PTX, kernels of the library as ours.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,25 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from library import Work
 from oracles import corpus
 from oracles.case import Case
 from oracles.cases import matrix, pointwise, reduction
 
 MILLION = 1 << 20
 GOALS = {"vector_add_1m": 0.2, "softmax_1024": 0.25, "matmul_512": 1.0, "attention_4_512_64": 1.0}
+_CUBE = {"m": 512, "n": 512, "k": 512, "num_warps": 4}
+_ATTENTION = {"heads": 4, "kv_heads": 4, "queries": 512, "keys": 512, "head_size": 64, "causal": False}
+# Each with its goal.
+LIBRARY: dict[str, tuple[Work, float]] = {
+    "library_vector_add": (Work("vector_add", {"n": MILLION}), 0.2),
+    "library_softmax": (Work("softmax", {"rows": 1024, "columns": 1024, "programs": 1024}), 0.25),
+    "library_matmul_64": (Work("matmul", {**_CUBE, "block_m": 64, "block_n": 64}, label="matmul 512³, 64x64x32"), 1.0),
+    "library_matmul_128": (Work("matmul", {**_CUBE, "block_m": 128, "block_n": 128}, label="matmul 512³, 128x128x32"), 1.0),
+    "library_attention": (
+        Work("attention", {**_ATTENTION, "block_m": 128, "block_n": 64}, label="attention (4, 512, 64), 128x64"), 1.0,
+    ),
+}
 
 
 def _case(name: str) -> Case:

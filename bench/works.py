@@ -1,0 +1,76 @@
+"""The library launches whose machine code is measured: every kernel, and those that the goals name at many sizes and options.
+
+The lists are made by rule, not by result: whoever adds a size adds it for all options beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from library import Work
+
+from tilefw.kernels.index import KERNELS
+
+Block = tuple[int, int, int]
+MATMUL_BLOCKS: tuple[Block, ...] = ((128, 128, 32), (128, 128, 64), (64, 64, 32))
+ATTENTION_BLOCKS = ((64, 64), (128, 64), (128, 32))
+ROW_KERNELS = ("layernorm", "layernorm_backward", "rmsnorm")
+
+
+def matmul(block: Block, warps: int, stages: int = 3, ragged: bool = False, **more: Any) -> Work:
+    """Two blocks by two and eight steps; `ragged`: eight more rows and terms, so that no row of a is aligned to 16 elements."""
+    m, n, k = block
+    over = 8 if ragged else 0
+    options = {"block_m": m, "block_n": n, "block_k": k, "num_warps": warps, "num_stages": stages, **more}
+    shown = [f"{m}x{n}x{k}", f"{warps} warps", f"{stages} stages", *(f"{key} {value}" for key, value in more.items())]
+    name = ", ".join([*shown, "ragged"] if ragged else shown)
+    return Work("matmul", {"m": 2 * m + over, "n": 2 * n, "k": 8 * k + over, **options}, label=f"matmul {name}")
+
+
+def attention(head: int, block: tuple[int, int], warps: int, causal: bool, queries: int = 256, keys: int = 512) -> Work:
+    m, n = block
+    options = {"head_size": head, "causal": causal, "block_m": m, "block_n": n, "num_warps": warps}
+    label = f"attention head {head}, {m}x{n}, {warps} warps{', causal' if causal else ''}"
+    return Work("attention", {"heads": 1, "queries": queries, "keys": keys, **options}, label=label)
+
+
+def matmuls() -> Iterator[Work]:
+    for block, stages in product(MATMUL_BLOCKS, (1, 2, 3, 4)):
+        yield matmul(block, 4, stages)
+    for block in MATMUL_BLOCKS:
+        yield matmul(block, 8)
+        yield matmul(block, 4, ragged=True)
+        yield matmul(block, 8, dtype="fp32")
+    for more in ({"dtype": "bf16"}, {"accumulator": "fp16"}, {"a_layout": "columns"}, {"b_layout": "columns"}):
+        yield matmul((128, 128, 32), 4, **more)
+    yield matmul((64, 64, 32), 4, dtype="fp32", input_precision="ieee")
+
+
+def attentions() -> Iterator[Work]:
+    for head, block in product((32, 64, 128), ATTENTION_BLOCKS):
+        yield attention(head, block, 4, causal=False)
+    for block in ATTENTION_BLOCKS:
+        yield attention(64, block, 8, causal=False)
+    for head in (32, 64, 128):
+        yield attention(head, (128, 64), 4, causal=True)
+
+
+def rows() -> Iterator[Work]:
+    for columns in (256, 512, 1024, 2048, 4096, 8192):
+        yield Work("softmax", {"columns": columns, "dtype": "fp16"})
+    for kernel, dtype in product(("softmax", *ROW_KERNELS), ("fp32", "bf16", "fp16")):
+        yield Work(kernel, {"columns": 1000, "dtype": dtype})
+    for kernel in ROW_KERNELS:
+        yield Work(kernel, {"columns": 1024, "dtype": "fp32"})
+
+
+def every_kernel() -> Iterator[Work]:
+    """Each kernel of the library with its own defaults, which are small and ragged."""
+    for name in KERNELS:
+        yield Work(name, {}, label=f"{name}, defaults")
+
+
+def all_works() -> tuple[Work, ...]:
+    return (*matmuls(), *attentions(), *rows(), *every_kernel())
