@@ -102,14 +102,14 @@ def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **
         ((2, 0, 1), {"stages": 5, "attribute": " {tile.num_stages = 2 : i32}"}),  # the author's wish comes first
         ((0, 0, 0), {"attribute": " {tile.num_stages = 1 : i32}"}),
         ((2, 0, 1), {"machine": TIGHT}),  # a slot less where shared memory is short
-        ((0, 2, 0), {"machine": PLAIN}),  # no copies: registers
-        ((0, 4, 0), {"machine": PLAIN, "stages": 5}),
-        ((0, 2, 0), {"machine": FEW}),
-        ((0, 2, 0), {"machine": FEW, "stages": 5}),  # as far as there is room beside the accumulators
-        ((0, 4, 0), {"machine": replace(FEW, warps=8), "stages": 5}),
+        ((0, 1, 0), {"machine": PLAIN}),  # no copies: registers
+        ((0, 1, 0), {"machine": PLAIN, "stages": 5}),
+        ((0, 1, 0), {"machine": FEW}),
+        ((0, 1, 0), {"machine": FEW, "stages": 5}),  # one iteration early, however many stages
+        ((0, 1, 0), {"machine": replace(FEW, warps=8), "stages": 5}),
         ((0, 0, 0), {"machine": replace(FEW, warps=2)}),
         ((3, 0, 1), {"other": "1.0"}),
-        ((0, 2, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
+        ((0, 1, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
         ((0, 0, 0), {"words": " volatile"}),
         ((0, 0, 0), {"words": ' cache ".cv"'}),
         ((0, 0, 0), {"inside": "tile.barrier"}),

@@ -139,3 +139,18 @@ def test_a_compare_takes_the_predicate_of_another_with_it():
     assert (out == np.where(inside ^ (np.arange(128) < 8), data, -1)).all()
     combined = [o for o in opcodes(result.artifact.text) if o.startswith("setp") and o.count(".") == 3]
     assert len(combined) == 3 and not any(".pred" in o for o in opcodes(result.artifact.text))
+
+
+@tilefw.jit
+def turned(x, out, BLOCK: tl.constexpr):
+    i, j = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    tl.store(out + i[:, None] * BLOCK + j[None, :], tl.trans(tl.load(x + i[:, None] * BLOCK + j[None, :])))
+
+
+def test_halves_change_places_between_registers_in_one_instruction():
+    data = np.arange(64 * 64, dtype=np.int16).reshape(64, 64)
+    out = np.zeros_like(data)
+    result = turned[(1,)](data, out, 64, target="nvidia-sm80", num_warps=1)
+    assert (out == data.T).all()
+    found = opcodes(result.artifact.text)
+    assert found.count("prmt.b32") >= 64 * 64 // 32 // 2 // 2 and "%rs" not in result.artifact.text.split("ld.global", 1)[1]

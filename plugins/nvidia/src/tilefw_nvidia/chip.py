@@ -107,6 +107,8 @@ class PtxChip(LaneChip):
         if all(isinstance(e, Const) for e in elements):
             return Const("packed", sum((e.bits & mask) << (bits * i) for i, e in enumerate(elements)))  # type: ignore[union-attr]
         if bits == 16:
+            if all(e in code.parts for e in elements) and len(elements) == 2:
+                return _picked(code, *(code.parts[e] for e in elements))  # type: ignore[index]
             low, high = (self._half(code, e) for e in (elements[0], elements[1] if len(elements) > 1 else Const("i16", 0)))
             return code.inst("mov.b32", "w32", low, high)
         words = [e.bits & mask if isinstance(e, Const) else e for e in elements] + [0] * (4 - len(elements))
@@ -208,6 +210,12 @@ class PtxChip(LaneChip):
 
     def exit(self, code: Code) -> None:
         code.effect("ret")
+
+
+def _picked(code: Code, low: tuple[Slice, int], high: tuple[Slice, int]) -> Element:
+    """Two halves of registers as one: prmt selects bytes of the pair {b, a}, digits 0-3 of a and 4-7 of b (PTX ISA, prmt)."""
+    selector = (0x10, 0x32)[low[1]] | (0x54, 0x76)[high[1]] << 8
+    return code.inst("prmt.b32", "w32", low[0], high[0], selector)
 
 
 def _eviction(policy: str) -> str:

@@ -13,7 +13,6 @@ from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import log2
 from tilefw.tile import types
 
-
 _MOST = 1 << 31  # divides 0
 
 

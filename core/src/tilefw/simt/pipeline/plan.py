@@ -120,7 +120,7 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     if ringed:
         compact = stages * sum(accesses.bytes(load.result.type) for load in ringed) > accesses.machine.chip.shared_bytes
         chains.append(Chain(_levels(loop, ringed, stages - 1), ring=True, compact=compact))
-    held, distance = _held([load for load in loads if load not in ringed], stages - 1, accesses, loop)
+    held, distance = _held([load for load in loads if load not in ringed], accesses, loop)
     if held:
         chains.append(Chain(_levels(loop, held, distance), ring=False))
     return chains
@@ -138,11 +138,14 @@ def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, .
     return tuple(levels)
 
 
-def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> tuple[list[Load], int]:
-    """Of loads that can wait in registers only, those that there is room for, and how many iterations early."""
+def _held(loads: Sequence[Load], accesses: Accesses, loop: ForOp) -> tuple[list[Load], int]:
+    """Of loads that can wait in registers only, those that there is room for, and how many iterations early.
+
+    One iteration hides the latency of a load; each further one would take all its registers again, and move them all each time.
+    """
     room = _room(loop, accesses)
     if room is None or not loads:
-        return list(loads), most
+        return list(loads), 1
     held: list[Load] = []
     used = 0
     for load in loads:
@@ -150,7 +153,7 @@ def _held(loads: Sequence[Load], most: int, accesses: Accesses, loop: ForOp) -> 
         if used + size <= room:
             held.append(load)
             used += size
-    return held, min(most, room // used) if held else 0
+    return held, 1
 
 
 def _room(loop: ForOp, accesses: Accesses) -> int | None:

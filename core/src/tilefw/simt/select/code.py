@@ -48,6 +48,7 @@ class Code:
         self.place: Place | None = None
         self._location: object = None
         self.scopes: list[dict[object, Any]] = [{}]
+        self.parts: dict[Slice, tuple[Slice, int]] = {}  # registers that are an element of a packed one: that, and which
         self._displaced: dict[Slice, tuple[Slice, int]] = {}
         self._labels = 0
 

@@ -23,8 +23,8 @@ class Fusion:
     """`outer` reading, as one of the operands `at`, what `inner` made, as `fused` on `inner`'s operands and the outer's others.
 
     `fits` says whether the inner's and the others' operands suit the new instruction. One of its operands `negated` goes in with
-    the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the outer's
-    other operand was made by an `inner` as well, and both inners' operands are the new instruction's.
+    the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the
+    outer's other operand was made by an `inner` as well, and both inners' operands are the new instruction's.
     """
 
     outer: str

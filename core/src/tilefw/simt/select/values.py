@@ -88,7 +88,14 @@ class Values:
         vector = self.vectors[value]
         bits, per = bits_of(vector.type), vector.per_register
         count = vector.count(chunk)
-        return [e for k, r in enumerate(piece.packed) for e in self.chip.unpack(self.code, bits, r, min(per, count - k * per))]
+        return [e for k, r in enumerate(piece.packed) for e in self._apart(bits, r, min(per, count - k * per))]
+
+    def _apart(self, bits: int, register: Element, count: int) -> Sequence[Element]:
+        """A packed register's elements. Packed anew with others, they may be taken from where they are."""
+        elements = self.chip.unpack(self.code, bits, register, count)
+        if isinstance(register, Slice):
+            self.code.parts.update((e, (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
+        return elements
 
     def packed(self, value: SSAValue, chunk: int) -> Sequence[Element]:
         """A chunk as registers of 32 bits (64 for wide elements)."""
