@@ -89,6 +89,8 @@ def _copied(memory: Any, storage: Any) -> Any:
 
 
 def _expected(host: HostArray, offset: int, buffer: Any) -> Expected:
+    from tilefw.tile.numbers import as_unsigned
+
     found = buffer.read_reference(host.dtype)
     size = host.dtype.storage_bits // 8
     strides = tuple(step // size for step in host.strides)
@@ -100,4 +102,5 @@ def _expected(host: HostArray, offset: int, buffer: Any) -> Expected:
     count = len(found.x)
     bound = np.zeros(count) if found.err is None else found.err
     free = np.zeros(count, bool) if found.free is None else found.free
-    return Expected(view(found.x), view(bound), view(free))
+    value = as_unsigned(found.x, host.dtype.bits) if host.dtype.kind == "uint" else found.x  # tile IR has signless integers
+    return Expected(view(value), view(bound), view(free))

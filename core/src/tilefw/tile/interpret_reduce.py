@@ -9,6 +9,7 @@ floats and never asks for NaN depends on the order where there is one, and its r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -196,7 +197,7 @@ def _blind_to_nan(block: Block, values: Sequence[Value], dtypes: Sequence[DType]
     if asks or not compares:
         return None
     found = [np.isnan(value.x).any(axis) for value, dtype in zip(values, dtypes, strict=True) if dtype.is_float]
-    return some(np.logical_or.reduce(found))
+    return some(functools.reduce(np.logical_or, found))  # one after another: where all programs agree a value stands but once
 
 
 def _freed(value: Value, where: Array) -> Value:
