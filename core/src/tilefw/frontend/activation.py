@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, StringAttr
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
 
 from tilefw.api.errors import CompileError, Place
 from tilefw.frontend.builder import Builder
@@ -32,7 +31,7 @@ class Activation:
         # Run-time loops around the current statement, and names annotated without a value (`x: tl.constexpr`).
         self.loops = 0
         self.pending: dict[str, Any] = {}
-        self._locations: dict[tuple[int, int], Attribute] = {}
+        self._locations: dict[tuple[int, int], LocationAttr] = {}
         if self.depth > CALL_DEPTH_LIMIT:
             raise CompileError(
                 f"calls are nested more than {CALL_DEPTH_LIMIT} deep at `{kernel.__name__}`",
@@ -50,7 +49,7 @@ class Activation:
         """Let the ops made next carry this node's location."""
         self.b.location = self.location(node)
 
-    def location(self, node: Any) -> Attribute:
+    def location(self, node: Any) -> LocationAttr:
         key = (node.lineno, node.col_offset)
         found = self._locations.get(key)
         if found is None:

@@ -28,7 +28,8 @@ def promoted(b: Builder, left: Any, right: Any, division: bool = False) -> tuple
     if types[0].is_ptr() or types[1].is_ptr():
         raise _pointer_mistake(*types)
     common = promote(types[0], is_number(left), types[1], is_number(right), division)
-    return in_type(b, common, left, right)  # type: ignore[return-value]
+    first, second = in_type(b, common, left, right)
+    return first, second
 
 
 def in_type(b: Builder, element: tl.dtype, *operands: Any) -> tuple[Value, ...]:

@@ -154,7 +154,7 @@ class Branches(Calls):
         place = next((self.frame.place(node) for node in reversed(nodes) if node is not None), None)
         words = [
             f"{describe(value) if value is not None else 'nothing'} "
-            + (f"in line {node.lineno}" if node is not None else "at the end of the function")  # type: ignore[attr-defined]
+            + (f"in line {node.lineno}" if node is not None else "at the end of the function")
             for value, node in zip((left, right), nodes, strict=True)
         ]
         return CompileError(

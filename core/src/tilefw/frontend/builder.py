@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import UNKNOWN_LOC, Attribute
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.frontend.values import Value, lowered, tile_type
@@ -24,7 +24,7 @@ class Builder:
 
     def __init__(self, block: Block, debug: bool = False) -> None:
         self.block = block
-        self.location: Attribute = UNKNOWN_LOC
+        self.location: LocationAttr = UNKNOWN_LOC
         self.debug = debug
         # Statements compiled so far, unrolled ones each time: what bounds the time that a compilation takes.
         self.steps = 0
@@ -32,7 +32,7 @@ class Builder:
         self.argument_hints: dict[SSAValue, dict[str, Attribute]] = {}
 
     def insert(self, op: Operation) -> Operation:
-        op.location = self.location  # type: ignore[assignment]
+        op.location = self.location
         self.block.add_op(op)
         return op
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntAttr, IntegerAttr, UnitAttr, i32
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
@@ -82,7 +82,8 @@ class Loops(Calls):
         """One `scf.for`. A negative constexpr step counts the same steps upwards and mirrors the induction variable."""
         b, scope = self.frame.b, self.frame.scope
         start, end, step, mirrored = self._bounds(node, head)
-        name = node.target.id  # type: ignore[attr-defined]
+        assert isinstance(node.target, ast.Name)  # loop_head refuses any other
+        name = node.target.id
         carried = self._carried(node.body, {name})
         block = Block(arg_types=[lowered(start.type), *[lowered(leaf.type) for leaf in carried.initial]])
         before = scope.snapshot()
@@ -221,7 +222,7 @@ class Loops(Calls):
         )
 
     def _after(
-        self, node: ast.AST, carried: Carried, kept: list[int], results: list[SSAValue], assigned: dict[str, int]
+        self, node: ast.stmt, carried: Carried, kept: list[int], results: list[SSAValue], assigned: dict[str, int]
     ) -> None:
         """Names after the loop: carried ones are its results, those born in the body are gone."""
         scope = self.frame.scope
@@ -235,7 +236,7 @@ class Loops(Calls):
         for name, line in assigned.items():
             scope.lines[name] = line
             if name not in carried.before:
-                scope.gone[name] = f"it is assigned only by the loop in line {node.lineno}, which may run zero times"  # type: ignore[attr-defined]
+                scope.gone[name] = f"it is assigned only by the loop in line {node.lineno}, which may run zero times"
 
 
 def _wish(name: str, value: Any) -> Attribute | None:
@@ -249,7 +250,7 @@ def _wish(name: str, value: Any) -> Attribute | None:
     return IntegerAttr(IntAttr(value), i32) if value else None
 
 
-def _prune(carried: Carried, arguments: list[Sequence[SSAValue]], final: list[SSAValue]) -> list[int]:
+def _prune(carried: Carried, arguments: list[Sequence[BlockArgument]], final: list[SSAValue]) -> list[int]:
     """Drop what every iteration passes on unchanged; gives the indices of what is left.
 
     `final` and the blocks keep their other entries; uses of a dropped argument become uses of its initial value.
@@ -260,7 +261,7 @@ def _prune(carried: Carried, arguments: list[Sequence[SSAValue]], final: list[SS
         for block_arguments in arguments:
             argument = block_arguments[index]
             argument.replace_all_uses_with(carried.initial[index].ssa)
-            argument.block.erase_arg(argument)  # type: ignore[attr-defined]
+            argument.block.erase_arg(argument)
     return kept
 
 

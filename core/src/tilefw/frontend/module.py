@@ -50,7 +50,7 @@ def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, An
 
 
 def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Specialization]) -> func.FuncOp:
-    facts: list[Attribute] = []
+    facts: list[DictionaryAttr] = []
     for argument, (parameter, fact) in zip(block.args, runtime.items(), strict=True):
         entries: dict[str, Attribute] = {"tile.name": string_attr(parameter)}
         if fact.divisible > 1:
@@ -66,7 +66,7 @@ def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Spe
         visibility="public",
         arg_attrs=ArrayAttr(facts) if facts else None,
     )
-    function.location = frame.location(frame.source.tree)  # type: ignore[assignment]
+    function.location = frame.location(frame.source.tree)
     return function
 
 

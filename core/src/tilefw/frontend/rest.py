@@ -16,7 +16,7 @@ class Outcome:
     """A function has returned `value`, at `node`; FELL_THROUGH when the statements simply ended."""
 
     value: Any
-    node: ast.AST | None = None
+    node: ast.stmt | None = None
 
 
 FELL_THROUGH = Outcome(None)

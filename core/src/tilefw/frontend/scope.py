@@ -89,7 +89,8 @@ class Scope:
         return dict(self.locals), dict(self.lines), dict(self.gone)
 
     def restore(self, names: Names) -> None:
-        self.locals, self.lines, self.gone = (dict(part) for part in names)
+        local, lines, gone = names
+        self.locals, self.lines, self.gone = dict(local), dict(lines), dict(gone)
 
     def read(self, name: str) -> Any:
         """The value of a name; raises CompileError for one that is unknown, out of reach, or a global that may change."""

@@ -20,17 +20,14 @@ from tilefw.tile import types
 class Value(tl.tensor):
     """A run-time value: its SSA value and its type in the language, which also knows signedness."""
 
-    __slots__ = ("dtype", "shape", "ssa", "type")
+    __slots__ = ("dtype", "numel", "shape", "ssa", "type")
 
     def __init__(self, ssa: SSAValue, type: tl.dtype) -> None:
         self.ssa = ssa
         self.type = type
         self.dtype = type.scalar
         self.shape: tuple[int, ...] = type.shape if isinstance(type, tl.block_type) else ()
-
-    @property
-    def numel(self) -> int:
-        return self.type.numel if isinstance(self.type, tl.block_type) else 1
+        self.numel: int = type.numel if isinstance(type, tl.block_type) else 1
 
     @property
     def is_tile(self) -> bool:
