@@ -101,7 +101,11 @@ class Device(Protocol):
     """
 
     name: str
-    executor: Literal["sim", "hw", "ref"]
+
+    @property
+    def executor(self) -> Literal["sim", "hw", "ref"]:
+        """Whether it simulates, is the chip itself, or interprets."""
+        ...
 
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """A new allocation of `nbytes`; its bytes are uninitialised. `element` names the dtype, for reports."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -70,7 +70,7 @@ class AcmeLanes(LaneChip):
     pointer_bits = 64
     access_bytes = 4
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
-    rules: ClassVar = {
+    rules: Mapping[str, Rule] = {
         **{key: template(opcode, "w32") for key, opcode in _WORDS.items()},
         **{key: template(opcode, "i1") for key, opcode in _CONDITIONS.items()},
         **{f"extu.i{bits}.i32": _low_bits(bits) for bits in (8, 16)},
