@@ -8,6 +8,7 @@ PTX ISA, "Floating-Point Instructions: fma" (one rounding for a product and a su
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from tilefw.api.machine import Operand
 from tilefw.api.simt import Addresses, Combiner, Fusion
@@ -47,6 +48,7 @@ _CONDITIONS = tuple(
 _ADDRESSES = Addresses("add.s64", ("ld.global", "st.global", "ld.volatile", "st.volatile"), _LIMIT)
 
 
+@cache
 def combiner(fusion: bool) -> Combiner:
     """The table; without `fusion` every product and sum of floats is rounded by itself."""
     fused = [f for t in _CONTRACTED for f in _contractions(t)] if fusion else []

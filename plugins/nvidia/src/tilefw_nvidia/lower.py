@@ -8,6 +8,7 @@ are not listed are expanded by core.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from tilefw.api.simt import Code, Const, Element, Rule, alias, template
@@ -64,6 +65,7 @@ _BF16 = {
 }
 
 
+@cache
 def rules(fusion: bool) -> Mapping[str, Rule]:
     """All rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma."""
     rn = "" if fusion else "rn."

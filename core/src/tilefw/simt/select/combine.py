@@ -12,7 +12,7 @@ long as nobody writes them between.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
@@ -62,6 +62,13 @@ def combine(function: Function, table: Combiner) -> int:
     return _Combining(function, table).run()
 
 
+def _registers_written(inst: Inst) -> Collection[Reg]:
+    """Each register that an instruction writes, once."""
+    if len(inst.defs) == 1 and not inst.implicit_defs:
+        return (inst.defs[0].reg,)
+    return {piece.reg for piece in inst.writes()}
+
+
 class _Combining:
     def __init__(self, function: Function, table: Combiner) -> None:
         self.function = function
@@ -74,8 +81,11 @@ class _Combining:
         self.reads: Counter[Reg] = Counter()
         writes: Counter[Reg] = Counter()
         for inst in function.insts():
-            writes.update({piece.reg for piece in inst.writes()})
-            self.reads.update(piece.reg for piece in inst.reads())
+            for reg in _registers_written(inst):
+                writes[reg] = writes.get(reg, 0) + 1
+            for use in inst.uses if inst.predicate is None and not inst.implicit_uses else inst.reads():
+                if isinstance(use, Slice):
+                    self.reads[use.reg] = self.reads.get(use.reg, 0) + 1
         for block in function.blocks:
             for inst in block.insts:
                 if len(inst.defs) == 1 and inst.predicate is None and writes[inst.defs[0].reg] == 1:
@@ -96,8 +106,8 @@ class _Combining:
                 changed += self.address(inst)
                 block.insts += [*self.before, inst]
                 self.before = []
-                for piece in inst.writes():
-                    (self.passed if piece.reg in self.made else self.written)[piece.reg] = at
+                for reg in _registers_written(inst):
+                    (self.passed if reg in self.made else self.written)[reg] = at
         return changed
 
     def maker(self, operand: Operand) -> tuple[Inst, Block] | None:
