@@ -197,7 +197,8 @@ def _blind_to_nan(block: Block, values: Sequence[Value], dtypes: Sequence[DType]
     if asks or not compares:
         return None
     found = [np.isnan(value.x).any(axis) for value, dtype in zip(values, dtypes, strict=True) if dtype.is_float]
-    return some(functools.reduce(np.logical_or, found))  # one after another: where all programs agree a value stands but once
+    # One after another: where all programs agree a value stands but once.
+    return some(np.asarray(functools.reduce(np.logical_or, found)))
 
 
 def _freed(value: Value, where: Array) -> Value:
