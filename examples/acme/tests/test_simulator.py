@@ -36,7 +36,7 @@ PARAMETERS = '{"workgroup": [16, 1, 1], "parameters": []}'
 
 
 def text(body: str) -> str:
-    return f'func @f target "acme-x1"\n  attributes {PARAMETERS}\n  file v: 1024\n  file p: 256\nentry:\n{body}  end\n'
+    return f'func @f target "acme-x1"\n  attributes {PARAMETERS}\n  file v: 2048\n  file p: 256\nentry:\n{body}  end\n'
 
 
 @pytest.mark.parametrize("saved", ["artifact", "text"])
