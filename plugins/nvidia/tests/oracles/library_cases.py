@@ -17,8 +17,8 @@ _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
 _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48, "stride_bn": 1})
 # exp overflows unless it is the very maximum of a row that is taken off first.
 _STEEP = Variant(scale=200.0)
-# Buffers as wide as the code was made for, of which half is to be used: the conditions on a head's elements decide.
-_HALF_HEAD = Variant(scalars={"head_size": 16})
+# Heads of no elements in buffers as wide as the code was made for: the conditions on a head's elements decide.
+_NO_HEAD = Variant(scalars={"head_size": 0})
 
 
 def _matmul(stages: int, *variants: Variant, **over: object) -> Configuration:
@@ -51,11 +51,11 @@ CONFIGURATIONS = {
     ),
     # Tiles that the diagonal cuts go in a second loop; between the two an odd number of tiles has been read, or none.
     "attention_causal": _attention(
-        Variant({"queries": 37, "keys": 37}), Variant({"queries": 37, "keys": 60}), _HALF_HEAD,
-        queries=71, keys=71, heads=2, block_m=64, num_warps=4,
+        Variant({"queries": 37, "keys": 37}), Variant({"queries": 37, "keys": 60}), Variant({"queries": 21, "keys": 21}), _NO_HEAD,
+        queries=71, keys=71, heads=2, block_m=64, num_warps=4, num_stages=3,
     ),
     "attention": _attention(
-        Variant({"keys": 5}), Variant(scale=30.0), _HALF_HEAD, queries=37, keys=70, causal=False, num_stages=3,
+        Variant({"keys": 5}), Variant(scale=30.0), _NO_HEAD, queries=37, keys=70, causal=False,
     ),
     "transpose": Configuration(
         "transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32},
@@ -65,10 +65,10 @@ CONFIGURATIONS = {
         "column_sum", {"rows": 50, "columns": 50, "block_rows": 16, "block_columns": 32},
         tuple(Variant({"rows": rows}) for rows in (2, 6, 10, 14)),
     ),
-    "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"rows": 7, "columns": 21}),)),
+    "welford": Configuration("welford", {"rows": 6, "columns": 299}, (Variant({"columns": 21}), Variant({"columns": 230}))),
     # So many rows that each exchange between lanes decides one; and few values, so that indices decide.
     "argmax": Configuration(
-        "argmax", {"rows": 72, "columns": 140, "block_columns": 128, "inputs": "normal"},
+        "argmax", {"rows": 70, "columns": 140, "block_columns": 128, "inputs": "normal"},
         (Variant({"columns": 20, "inputs": "ints"}),),
     ),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
