@@ -142,7 +142,7 @@ def _vector_with(type: VectorType, element: Attribute) -> Attribute:
 
 def is_int(type: Attribute) -> bool:
     """Whether elements are integers (i1 too)."""
-    return isinstance(element_of(type), IntegerType)
+    return element_of(type).__class__ is IntegerType
 
 
 def is_bool(type: Attribute) -> bool:
@@ -158,12 +158,12 @@ def is_float(type: Attribute) -> bool:
 
 def is_pointer(type: Attribute) -> bool:
     """Whether elements are pointers."""
-    return isinstance(element_of(type), PtrType)
+    return element_of(type).__class__ is PtrType
 
 
 def is_tile(type: Attribute) -> bool:
     """Whether the type is a tile, not a scalar."""
-    return isinstance(type, TensorType)
+    return type.__class__ is TensorType
 
 
 def pointee_of(type: Attribute) -> Attribute:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Self
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilefw.tile import types
 from tilefw.tile.base import TileOp
 
 
+@cache
 def vector(n: int, element: Attribute) -> Attribute:
     """`vector<n x element>`."""
-    return types.with_element(_shape(n), element)
-
-
-@cache
-def _shape(n: int) -> VectorType[Any]:
-    return VectorType(types.i1, [n])
+    return VectorType(element, (n,))
 
 
 class GenericOp(TileOp):

@@ -216,4 +216,4 @@ class LaneBuilder:
 
 def _literal(value: SSAValue) -> int | float | None:
     owner = value.owner
-    return owner.value if isinstance(owner, lane.ConstantOp) else None
+    return owner.value if owner.__class__ is lane.ConstantOp else None  # type: ignore[union-attr]
