@@ -77,3 +77,20 @@ def test_spills_are_noted_and_a_cap_below_what_an_instruction_takes_is_refused()
     with pytest.raises(tilefw.KernelError, match="maxnreg is too small") as caught:
         compiled(64, maxnreg=16)
     assert caught.value.code == "TFW0650" and "leave maxnreg out" in caught.value.help
+
+
+@tilefw.jit
+def deep(a, b, out, steps, N: tl.constexpr):
+    m, n = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    acc = tl.zeros((N, N), tl.float32)
+    for step in range(steps):
+        acc = tl.dot(tl.load(a + step * N * N + m * N + n), tl.load(b + step * N * N + m * N + n), acc)
+    tl.store(out + m * N + n, acc)
+
+
+def test_an_error_of_the_lowering_shows_the_users_line_and_the_buffers():
+    signature = {**dict.fromkeys(("a", "b", "out"), "*fp32"), "steps": "i32"}
+    with pytest.raises(tilefw.KernelError, match="at once; a workgroup has at most 166912") as caught:
+        tilefw.compile(deep, target="nvidia-sm80", signature=signature, constexprs={"N": 256}, num_warps=8)
+    assert caught.value.code == "TFW0651" and "bytes for" in caught.value.note
+    assert "tl.dot(tl.load" in caught.value.place.text

@@ -14,6 +14,7 @@ from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, K
 from tilefw.runtime import config, options, reproducer
 from tilefw.runtime.cache import digest, disk_cache
 from tilefw.runtime.collector import paused
+from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.fingerprint import fingerprint
 from tilefw.runtime.loader import Target, find, registry
 from tilefw.runtime.plugin import Plugin
@@ -300,7 +301,10 @@ def _guard(doing: str, target: Target, name: str, work: Callable[[], Any], modul
     """`work()`; whatever it raises that is no KernelError is a bug, and becomes an InternalError with a reproducer."""
     try:
         return work()
-    except (KernelError, InternalError, KeyboardInterrupt):
+    except KernelError as error:
+        error.place = with_text(error.place)  # IR keeps a line's number, not what stands there
+        raise
+    except (InternalError, KeyboardInterrupt):
         raise
     except BaseException as error:
         facts = {"target": target.name, "kernel": name, "plugin": target.plugin.distribution if target.plugin else "core"}
