@@ -32,7 +32,7 @@ class Side:
     launch: Launch
 
 
-def measure(rounds: int = 3) -> str:
+def measure(rounds: int = 2) -> str:
     ratios, strict = [], []
     for side in (*_triton_ptx(), *_our_ptx()):
         instructions = side.launch(DEFAULT_CHECKS)  # everything warm
