@@ -1,0 +1,201 @@
+"""What a row of the table is: an instruction in LLVM's order of operands, its opcodes, its unit, and its meaning, once.
+
+    @row("v_add_f32 d:f32, a:f32, b:f32", vop2=1, unit="valu", section="VOP2")
+    def v_add_f32(m):
+        '''d = a + b, rounded once.'''
+        return lambda lanes, a, b: lanes.fadd(a, b, "f32", m.mode.round32, m.mode.flush32)
+
+The function runs once for each decoded instruction, with its modifiers and the floating-point mode in force (`Modifiers`);
+what it returns runs for each step, with the sources in the order of the pattern, each of the width of its type: a predicate for
+`mask` and `scc`, a tuple of 32-bit values for types wider than 64 bits. It returns the results in the order of the
+destinations. Source modifiers (neg, abs, op_sel, SDWA's selects, DPP's lanes) are applied before, float clamp and omod after,
+by `binding`; rows of integers read `m.clamp` themselves. A type of packed elements (`f16x2`) in all operands means that the function is the
+meaning for one element.
+
+Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and `vopc` imply the VOP3 form at the manual's place
+(0x140, 0x100, 0x000 further), SDWA and DPP; `without` names those that an instruction does not have.
+
+| pattern | means |
+|---|---|
+| `d:f32` | a destination, as its name begins with d: the encoding's next destination field |
+| `a:f32` | a source: the encoding's next source field |
+| `a:b32=vc` | only these kinds: v VGPR, a AGPR, s SGPR, c inline constant, l literal; else all that the field allows |
+| `+d:f32` | a destination that is read too: its old value is one more source, behind the others |
+| `d:mask`, `c:mask` | a bit for each lane: VCC, written as such, in encodings that have no field for it |
+| `[addr]` | the address of a memory encoding, as `addresses` computes it from its fields; the meaning gets its value(s) |
+| `=n` | an immediate field, given to the function as `m.n` |
+| `@t` | where a branch goes |
+| `<scc`, `>scc` | an unwritten source or destination: scc, vcc, exec, m0 |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tilefw_amd.isa.types import TYPES, Type
+from tilefw_amd.isa.units import UNITS
+
+Role = Literal["destination", "source", "address", "immediate", "target", "implicit source", "implicit destination"]
+
+# Encodings by the name of the keyword that gives an opcode in them.
+ENCODINGS = ("sop1", "sop2", "sopc", "sopk", "sopp", "smem", "vop1", "vop2", "vopc", "vop3", "vop3p", "mai", "ds", "flat", "mubuf")
+# Where the opcodes of the short encodings stand in VOP3 (CDNA3 ISA, section "VOP3A", notes of its opcode table).
+VOP3_PLACE = {"vopc": 0x000, "vop2": 0x100, "vop1": 0x140}
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The floating-point mode in force (MODE register: CDNA3 ISA, section "Mode register"): rounding of f32 and of f16 and f64 by
+    the algebra's names, whether subnormals are flushed, and what clamp makes of NaN (`dx10_clamp`: zero)."""
+
+    round32: Literal["rn", "rp", "rm", "rz"] = "rn"
+    round64: Literal["rn", "rp", "rm", "rz"] = "rn"
+    flush32: bool = False
+    flush64: bool = False
+    dx10_clamp: bool = True
+    ieee: bool = True
+
+
+class Modifiers(dict[str, Any]):
+    """What was written of an instruction's modifiers and immediates, by LLVM's name; those that were not written are 0.
+
+    `m.mode` is the floating-point mode; `m.given` has the names that were written; `m.form` says which encoding it is.
+    """
+
+    mode: Mode
+    form: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name, 0)
+
+    @property
+    def given(self) -> frozenset[str]:
+        return frozenset(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand of the pattern; see the table above. `kinds` is "" where the encoding decides."""
+
+    name: str
+    role: Role
+    type: Type | None = None
+    kinds: str = ""
+    read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A base mnemonic, without the suffix of an encoding.
+
+    `opcodes` maps an encoding to the opcode; `wave` says that it executes once for the wave, whatever EXEC holds; `flow` that
+    `build` returns a `tilefw.api.sim` flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
+    hazard rules and the simulator ask besides ("trans", "lane select", …).
+    """
+
+    name: str
+    pattern: str
+    operands: tuple[Operand, ...]
+    opcodes: Mapping[str, int]
+    unit: str
+    section: str
+    build: Callable[[Modifiers], Any]
+    without: frozenset[str] = frozenset()
+    modifiers: tuple[str, ...] = ()
+    wave: bool = False
+    flow: bool = False
+    passes: int = 0
+    facts: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def doc(self) -> str:
+        return (getattr(self.build, "func", self.build).__doc__ or "").strip()  # `func`: of a functools.partial
+
+    @property
+    def latency(self) -> int:
+        """Cycles from issue to a dependent result."""
+        return 4 * self.passes if self.passes else UNITS[self.unit].latency
+
+    @property
+    def destinations(self) -> tuple[Operand, ...]:
+        return tuple(o for o in self.operands if o.role == "destination")
+
+    @property
+    def sources(self) -> tuple[Operand, ...]:
+        return tuple(o for o in self.operands if o.role == "source")
+
+
+ROWS: dict[str, Row] = {}
+
+_OPERAND = re.compile(
+    r"""(?:
+      \[(?P<address>\w+)\]
+    | =(?P<immediate>\w+)
+    | @(?P<target>\w+)
+    | (?P<way>[<>])(?P<implicit>scc|vcc|exec|m0)
+    | (?P<read>\+)?(?P<name>[a-z]\w*):(?P<type>\w+)(?:=(?P<kinds>[vascl]+))?
+    )$""",
+    re.VERBOSE,
+)
+
+_IMPLICIT = {"scc": None, "vcc": "b64", "exec": "b64", "m0": "b32"}
+
+
+def row(
+    pattern: str,
+    *,
+    unit: str,
+    section: str,
+    without: str = "",
+    modifiers: str = "",
+    wave: bool = False,
+    flow: bool = False,
+    passes: int = 0,
+    facts: str = "",
+    **opcodes: int,
+) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
+    """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own."""
+
+    def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
+        name, _, tail = pattern.partition(" ")
+        unknown = set(opcodes) - set(ENCODINGS)
+        if unknown or not opcodes or name in ROWS:
+            raise ValueError(f"{name}: stands twice, or {sorted(unknown)} are no encodings")
+        operands = tuple(_operand(text.strip()) for text in tail.split(",")) if tail else ()
+        ROWS[name] = Row(
+            name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
+            tuple(modifiers.split()), wave, flow, passes, frozenset(facts.split()),
+        )
+        return build
+
+    return add
+
+
+def _implied(opcodes: Mapping[str, int], without: list[str]) -> dict[str, int]:
+    """The opcodes with the VOP3 form of a short encoding."""
+    found = dict(opcodes)
+    for short, place in VOP3_PLACE.items():
+        if short in found and "vop3" not in found and "vop3" not in without:
+            found["vop3"] = place + found[short]
+    return found
+
+
+def _operand(text: str) -> Operand:
+    match = _OPERAND.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no operand pattern")
+    if match["address"]:
+        return Operand(match["address"], "address")
+    if match["immediate"]:
+        return Operand(match["immediate"], "immediate")
+    if match["target"]:
+        return Operand(match["target"], "target")
+    if match["implicit"]:
+        width = _IMPLICIT[match["implicit"]]
+        role: Role = "implicit source" if match["way"] == "<" else "implicit destination"
+        return Operand(match["implicit"], role, TYPES[width] if width else None)
+    role = "destination" if match["name"].startswith("d") else "source"
+    return Operand(match["name"], role, TYPES[match["type"]], match["kinds"] or "", bool(match["read"]))
