@@ -9,8 +9,8 @@ The function runs once for each decoded instruction, with its modifiers and the 
 what it returns runs for each step, with the sources in the order of the pattern, each of the width of its type: a predicate for
 `mask` and `scc`, a tuple of 32-bit values for types wider than 64 bits. It returns the results in the order of the
 destinations. Source modifiers (neg, abs, op_sel, SDWA's selects, DPP's lanes) are applied before, float clamp and omod after,
-by `binding`; rows of integers read `m.clamp` themselves. A type of packed elements (`f16x2`) in all operands means that the function is the
-meaning for one element.
+by `binding`; rows of integers read `m.clamp` themselves. A type of packed elements (`f16x2`) in all operands means that the
+function is the meaning for one element.
 
 Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and `vopc` imply the VOP3 form at the manual's place
 (0x140, 0x100, 0x000 further), SDWA and DPP; `without` names those that an instruction does not have.

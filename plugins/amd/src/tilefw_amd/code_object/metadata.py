@@ -1,0 +1,168 @@
+"""The metadata note of a code object: what a runtime must know of each kernel and its arguments (MessagePack, version 5).
+
+Source: LLVM's AMDGPUUsage, "Code Object V3 Metadata" to "V5 Metadata". The document is kept as it was read, so that nothing of it is
+lost; the classes are views of what the loader asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import yaml
+
+from tilefw.api import CodeError
+from tilefw_amd.code_object.elf import DAMAGED
+
+NOTE_NAME = b"AMDGPU\0"
+NT_AMDGPU_METADATA = 32
+VERSION = (1, 2)  # of code object version 5
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument in the kernarg segment; `offset` and `size` in bytes. `kind` is the metadata's value kind."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+    type_name: str = ""
+
+    @property
+    def pointer(self) -> bool:
+        return self.kind in ("global_buffer", "dynamic_shared_pointer")
+
+    @property
+    def hidden(self) -> bool:
+        """Passed by the runtime, not by the caller."""
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMetadata:
+    """One kernel; sizes in bytes, counts of registers as the compiler says them (None: it does not)."""
+
+    name: str
+    symbol: str
+    arguments: tuple[Argument, ...]
+    kernarg_size: int
+    kernarg_alignment: int
+    group_segment_size: int
+    private_segment_size: int
+    max_flat_workgroup_size: int
+    required_workgroup: tuple[int, int, int] | None
+    vgprs: int | None
+    agprs: int | None
+    sgprs: int | None
+    vgpr_spills: int | None
+    sgpr_spills: int | None
+
+
+def unpack(data: bytes, name: str) -> Document:
+    """The document of a note; raises CodeError where it is no MessagePack map."""
+    try:
+        # Limits: a damaged length must not ask for more than the note has.
+        document = msgpack.unpackb(data, strict_map_key=False, max_buffer_size=max(1, len(data)))
+    except Exception as error:  # the library documents no closed set
+        raise _error(name, "the metadata note is no MessagePack", str(error)) from None
+    return _checked(document, name)
+
+
+def pack(document: Document) -> bytes:
+    return msgpack.packb(document)
+
+
+def read_text(text: str, name: str) -> Document:
+    """The document of a `.amdgpu_metadata` block; raises CodeError."""
+    try:
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise _error(name, "the .amdgpu_metadata block is no YAML", str(error).replace("\n", " ")) from None
+    return _checked(document, name)
+
+
+def write_text(document: Document) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=False, explicit_start=True, explicit_end=True)
+
+
+def kernels(document: Document, name: str) -> Iterator[KernelMetadata]:
+    """What the document says of each kernel; raises CodeError where a value is missing or of another kind."""
+    for entry in _list(document, "amdhsa.kernels", name):
+        if not isinstance(entry, Mapping):
+            raise _error(name, "the metadata has a kernel that is no map")
+        yield _kernel(entry, name)
+
+
+def _kernel(entry: Document, name: str) -> KernelMetadata:
+    workgroup = _list(entry, ".reqd_workgroup_size", name)
+    if workgroup and (len(workgroup) != 3 or not all(_is_count(n) for n in workgroup)):
+        raise _error(name, f"the metadata has the workgroup size {workgroup!r}")
+    return KernelMetadata(
+        name=_text(entry, ".name", name), symbol=_text(entry, ".symbol", name),
+        arguments=tuple(_argument(a, i, name) for i, a in enumerate(_list(entry, ".args", name))),
+        kernarg_size=_count(entry, ".kernarg_segment_size", name), kernarg_alignment=_count(entry, ".kernarg_segment_align", name),
+        group_segment_size=_count(entry, ".group_segment_fixed_size", name),
+        private_segment_size=_count(entry, ".private_segment_fixed_size", name),
+        max_flat_workgroup_size=_count(entry, ".max_flat_workgroup_size", name),
+        required_workgroup=(workgroup[0], workgroup[1], workgroup[2]) if workgroup else None,
+        vgprs=_known(entry, ".vgpr_count", name), agprs=_known(entry, ".agpr_count", name),
+        sgprs=_known(entry, ".sgpr_count", name), vgpr_spills=_known(entry, ".vgpr_spill_count", name),
+        sgpr_spills=_known(entry, ".sgpr_spill_count", name),
+    )
+
+
+def _argument(entry: Any, place: int, name: str) -> Argument:
+    if not isinstance(entry, Mapping):
+        raise _error(name, f"the metadata of argument {place} is no map")
+    said = entry.get(".name")
+    return Argument(
+        str(said) if said else f"arg{place}", _count(entry, ".offset", name), _count(entry, ".size", name),
+        _text(entry, ".value_kind", name), str(entry.get(".type_name", "")),
+    )
+
+
+def _checked(document: Any, name: str) -> Document:
+    if not isinstance(document, Mapping):
+        raise _error(name, "the metadata is no map")
+    version = document.get("amdhsa.version")
+    if not isinstance(version, list) or not version or version[0] != VERSION[0]:
+        raise _error(name, f"metadata of version {version!r}", "code objects of version 3 to 6 say 1.0 to 1.2")
+    return document
+
+
+def _list(entry: Document, key: str, name: str) -> list[Any]:
+    value = entry.get(key, [])
+    if not isinstance(value, list):
+        raise _error(name, f"the metadata says {key}: {value!r}", "a list is wanted")
+    return value
+
+
+def _text(entry: Document, key: str, name: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str):
+        raise _error(name, f"the metadata says {key}: {value!r}", "a string is wanted")
+    return value
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 32
+
+
+def _count(entry: Document, key: str, name: str) -> int:
+    value = entry.get(key, 0)
+    if not _is_count(value):
+        raise _error(name, f"the metadata says {key}: {value!r}", "a number from 0 to 2^32 - 1 is wanted")
+    return value
+
+
+def _known(entry: Document, key: str, name: str) -> int | None:
+    return _count(entry, key, name) if key in entry else None
+
+
+def _error(name: str, message: str, note: str | None = None) -> CodeError:
+    return CodeError(f"{name}: {message}", DAMAGED, note=note)
