@@ -1,7 +1,7 @@
 """The metadata note of a code object: what a runtime must know of each kernel and its arguments (MessagePack, version 5).
 
-Source: LLVM's AMDGPUUsage, "Code Object V3 Metadata" to "V5 Metadata". The document is kept as it was read, so that nothing of it is
-lost; the classes are views of what the loader asks.
+Source: LLVM's AMDGPUUsage, "Code Object V3 Metadata" to "V5 Metadata". The document is kept as it was read, so that nothing
+of it is lost; the classes are views of what the loader asks.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class KernelMetadata:
 def unpack(data: bytes, name: str) -> Document:
     """The document of a note; raises CodeError where it is no MessagePack map."""
     try:
-        # Limits: a damaged length must not ask for more than the note has.
-        document = msgpack.unpackb(data, strict_map_key=False, max_buffer_size=max(1, len(data)))
+        # The library refuses lengths that exceed the note's own, so a damaged one cannot ask for more memory.
+        document = msgpack.unpackb(data, strict_map_key=False)
     except Exception as error:  # the library documents no closed set
         raise _error(name, "the metadata note is no MessagePack", str(error)) from None
     return _checked(document, name)
