@@ -157,7 +157,8 @@ def row(
     facts: str = "",
     **opcodes: int,
 ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
-    """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own."""
+    """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are
+    phrases with commas between ("global, returns")."""
 
     def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
         name, _, tail = pattern.partition(" ")
@@ -167,7 +168,7 @@ def row(
         operands = tuple(_operand(text.strip()) for text in tail.split(",")) if tail else ()
         ROWS[name] = Row(
             name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
-            tuple(modifiers.split()), wave, flow, passes, frozenset(facts.split()),
+            tuple(modifiers.split()), wave, flow, passes, frozenset(fact.strip() for fact in facts.split(",") if fact.strip()),
         )
         return build
 
