@@ -8,5 +8,6 @@
 """
 
 from tilefw_amd.code_object.reader import CodeObject, Fixup, Function, Kernel, read
+from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
 
-__all__ = ["CodeObject", "Fixup", "Function", "Kernel", "read"]
+__all__ = ["CodeObject", "Fixup", "Function", "Kernel", "OutputSection", "OutputSymbol", "Writer", "read"]
