@@ -80,6 +80,9 @@ class Writer:
         self._symbols = sorted(symbols, key=lambda s: s.binding != elf.STB_LOCAL)
         exported = [s for s in symbols if s.binding != elf.STB_LOCAL and s.visibility != elf.STV_HIDDEN]
         by_name = {s.name: s for s in exported}
+        self._dynamic_names = _Strings()
+        for symbol in exported:
+            self._dynamic_names.add(symbol.name)
         self._dynamic_symbols = [by_name[name] for name in hashes.in_bucket_order([s.name for s in exported])]
         self._placed: list[_Placed] = []
         self._segments: list[tuple[int, int, int, int, int, int, int]] = []
@@ -91,9 +94,6 @@ class Writer:
 
     def _read_only(self, document: Document) -> list[OutputSection]:
         alloc, names = elf.SHF_ALLOC, [s.name for s in self._dynamic_symbols]
-        self._dynamic_names = _Strings()
-        for name in names:
-            self._dynamic_names.add(name)
         dynsym = bytearray(elf.SYM.size * (len(names) + 1))
         return [
             OutputSection(".note", elf.SHT_NOTE, alloc, 4, bytearray(_note(document))),

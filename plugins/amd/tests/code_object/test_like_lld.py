@@ -1,0 +1,111 @@
+"""A code object of ours is laid out as ld.lld lays out the same sections and symbols: same image, same headers, same symbols."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from tilefw_amd import code_object
+from tilefw_amd.code_object import elf
+from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
+
+_KERNEL = """
+.text
+.globl {name}
+.p2align 8
+.type {name},@function
+{name}:
+{body}
+s_endpgm
+.L{name}_end:
+.size {name}, .L{name}_end-{name}
+.rodata
+.p2align 6
+.amdhsa_kernel {name}
+  .amdhsa_next_free_vgpr {vgprs}
+  .amdhsa_next_free_sgpr 16
+  .amdhsa_accum_offset 8
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+.end_amdhsa_kernel
+"""
+_TARGET = '.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n.amdhsa_code_object_version 5\n'
+
+
+def _metadata(names: list[str]) -> str:
+    entries = "".join(
+        f"  - .name: {n}\n    .symbol: {n}.kd\n    .kernarg_segment_size: 8\n    .kernarg_segment_align: 8\n"
+        f"    .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n"
+        f"    .sgpr_count: 16\n    .vgpr_count: 8\n    .max_flat_workgroup_size: 256\n"
+        for n in names
+    )
+    return f".amdgpu_metadata\n---\namdhsa.version:\n  - 1\n  - 2\namdhsa.kernels:\n{entries}...\n.end_amdgpu_metadata\n"
+
+
+def _source(names: list[str], extra: str = "") -> str:
+    parts = [_KERNEL.format(name=n, vgprs=8 * (i + 1), body="s_nop 0\n" * (10 * i)) for i, n in enumerate(names)]
+    return _TARGET + "".join(parts) + extra + _metadata(names)
+
+
+CASES = {
+    "one kernel": _source(["add"]),
+    "many kernels": _source([f"kernel_{i}" for i in range(11)]),
+    "constants": _source(["add"], '.section .rodata.table,"a"\n.p2align 4\n.quad 1,2,3\n'),
+    "variables": _source(["add"], ".data\n.p2align 4\n.globl counter\n.type counter,@object\ncounter:\n.quad 7\n.size counter, 8\n"),
+    "local symbols": _source(["add"], ".text\n.type inner,@function\ninner:\ns_nop 1\ns_endpgm\n.Lend:\n.size inner, .Lend-inner\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory):
+    """(object file, shared object) of a source, by LLVM."""
+    mc, lld = shutil.which("llvm-mc-22"), shutil.which("ld.lld-22")
+    if mc is None or lld is None:
+        pytest.skip("LLVM 22 (llvm-mc-22, ld.lld-22) is not installed")
+    folder = tmp_path_factory.mktemp("lld")
+
+    def make(text: str) -> tuple[elf.Elf, elf.Elf]:
+        (folder / "a.s").write_text(text)
+        subprocess.run([mc, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "a.o", "a.s"], cwd=folder, check=True)
+        subprocess.run([lld, "-shared", "-o", "a.hsaco", "a.o"], cwd=folder, check=True)
+        return elf.Elf((folder / "a.o").read_bytes(), "a.o"), elf.Elf((folder / "a.hsaco").read_bytes(), "a.hsaco")
+
+    return make
+
+
+def _writer(unlinked: elf.Elf, theirs: elf.Elf) -> Writer:
+    kept = [s for s in theirs.sections if s.name in (".rodata", ".text", ".data", ".bss")]
+    places = {s.name: s for s in kept}
+    sections = [OutputSection(s.name, s.type, s.flags, s.alignment, bytearray(s.data), s.size, s.entry_size) for s in kept]
+    symbols = [
+        OutputSymbol(s.name, theirs.sections[s.section].name, s.value - places[theirs.sections[s.section].name].address, s.size,
+                     s.type, s.binding, s.visibility)
+        for s in theirs.symbols if 0 < s.section < len(theirs.sections) and theirs.sections[s.section].name in places
+    ]
+    object_ = code_object.read(theirs.data, theirs.name)
+    return Writer(sections, symbols, object_.document)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layout_is_that_of_lld(case: str, linked) -> None:
+    unlinked, theirs = linked(CASES[case])
+    ours = elf.Elf(_writer(unlinked, theirs).write(), "ours")
+    assert ours.header == theirs.header
+    assert [(s.type, s.flags, s.address, s.memory_size, s.alignment) for s in ours.segments] == [
+        (s.type, s.flags, s.address, s.memory_size, s.alignment) for s in theirs.segments
+    ]
+    loaded = [s for s in theirs.sections if s.flags & elf.SHF_ALLOC]
+    assert [s for s in ours.sections if s.flags & elf.SHF_ALLOC] == loaded
+    assert {(s.name, s.value, s.size, s.type, s.binding, s.visibility) for s in ours.symbols if s.name} == {
+        (s.name, s.value, s.size, s.type, s.binding, s.visibility)
+        for s in theirs.symbols if s.name not in ("", "_DYNAMIC") and not s.name.startswith("amdgpu.")
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_read_back_is_what_lld_says(case: str, linked) -> None:
+    unlinked, theirs = linked(CASES[case])
+    ours = code_object.read(_writer(unlinked, theirs).write(), "ours")
+    original = code_object.read(theirs.data, "theirs")
+    assert ours.kernels == original.kernels and ours.functions == original.functions
+    assert ours.image[64:].strip(b"\0") and len(ours.image) == len(original.image)
