@@ -16,8 +16,12 @@ from tilefw.sim.program import (
     Exit,
     Flow,
     Guard,
+    HazardRule,
+    Hazards,
     Immediate,
     Instruction,
+    Issue,
+    Jump,
     Program,
     ProgramParameter,
     Register,
@@ -27,6 +31,7 @@ from tilefw.sim.program import (
     Special,
     Symbol,
     Variable,
+    Wait,
 )
 
 if TYPE_CHECKING:
@@ -47,9 +52,9 @@ _HOMES = {
 
 __all__ = [
     "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Exit",
-    "Flow", "Fragment", "GlobalMemory", "Guard", "Immediate", "Instruction", "LoadedProgram", "Program", "ProgramParameter",
-    "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special", "Step", "Symbol", "Value", "Variable", "launch",
-    "load_program", "pack", "trace",
+    "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
+    "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special", "Step",
+    "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 

@@ -302,14 +302,20 @@ class Algebra:
 
     # --- across the lanes of a wave ---------------------------------------------------------------------------------
 
-    @primitive(lambda a, lane: a)
-    def read_lane(self, a: Value, lane: Value) -> Value:
-        """What lane number `lane` (32 bits, modulo the wave size) of the same wave holds in `a`; from a lane that is not
-        active in this step the result is undefined (poison)."""
+    @primitive(lambda a, lane, inactive="undefined": a)
+    def read_lane(self, a: Value, lane: Value, inactive: Literal["undefined", "value"] = "undefined") -> Value:
+        """What lane number `lane` (32 bits, modulo the wave size) of the same wave holds in `a`. From a lane that is not
+        active in this step the result is undefined (poison), or with `inactive` "value" what that lane holds. A `lane` that is
+        one for the wave gives one value for the wave."""
 
     @primitive(lambda p: (32, 32))
     def ballot(self, p: Value) -> tuple[Value, Value]:
         """Bit l of (low word, high word): lane l is active and its predicate holds. Waves of 32 have high word 0."""
+
+    @primitive(lambda low, high: 1)
+    def unballot(self, low: Value, high: Value) -> Value:
+        """The predicate that is bit l of (low word, high word) in lane l: the inverse of `ballot` where all lanes are active. The
+        words have one value for the wave. Waves of 32 ignore the high word."""
 
     @primitive(lambda: (32, 32))
     def active(self) -> tuple[Value, Value]:
@@ -368,19 +374,20 @@ class Algebra:
     @primitive(lambda space, address, bits, count=1, **_: (bits,) * count)
     def load(
         self, space: Space, address: Value, bits: int, count: int = 1, *,
-        order: Order = "weak", scope: Scope = "workgroup", lanes: int | None = None,
+        order: Order = "weak", scope: Scope = "workgroup", lanes: int | None = None, alignment: int | None = None,
     ) -> tuple[Value, ...]:
-        """`count` consecutive elements of `bits` bits (8 to 128) from a little-endian address aligned to bits*count/8.
+        """`count` consecutive elements of `bits` bits (8 to 128) from a little-endian address aligned to bits*count/8, or to
+        `alignment` bytes (a power of two) where that is given.
         With `lanes`, only the first so many lanes of each wave access, and the others get undefined values. Always a tuple.
         Has no effect that a second call in the same step would repeat."""
 
     @primitive(_none)
     def store(
         self, space: Space, address: Value, values: Sequence[Value], *,
-        order: Order = "weak", scope: Scope = "workgroup",
+        order: Order = "weak", scope: Scope = "workgroup", alignment: int | None = None,
     ) -> None:
-        """Write the values, all of one width, to consecutive places; aligned to all of them together. Where lanes of one wave hit
-        one address, the highest lane wins."""
+        """Write the values, all of one width, to consecutive places; aligned to all of them together, or to `alignment` bytes.
+        Where lanes of one wave hit one address, the highest lane wins."""
 
     @primitive(lambda space, address, op, operands, *_, **__: operands[0])
     def atomic(
@@ -392,9 +399,15 @@ class Algebra:
         old == 0 or old > b ? b : old-1; "fadd", "fmin", "fmax" take a format, or a packed one ("f16x2", "bf16x2"). Lanes go
         one after the other, in an order that the seed permutes."""
 
+    @primitive(lambda: 64)
+    def argument_address(self) -> Value:
+        """The global address of the argument block, where the program has its arguments in memory."""
+
     @primitive(_none)
     def fence(self, order: Order = "acq_rel", scope: Scope = "device") -> None:
-        """Orders this thread's accesses before and after it, as the race check sees them."""
+        """Orders accesses of the workgroup with those of others, as the race check sees them: after a "release" its atomics and
+        strong stores release what was done before the fence; an "acquire" acquires what its strong loads and atomics have seen
+        released. "acq_rel" and "seq_cst" are both."""
 
     @primitive(lambda address, space: 64)
     def to_generic(self, address: Value, space: Space) -> Value:
@@ -416,7 +429,8 @@ class Algebra:
         source_size: Value | None = None,
     ) -> None:
         """Start copying `size` bytes (a Python int, 4, 8 or 16; both sides aligned to it); with `source_size` (32 bits) only
-        that many bytes are read, the rest becomes zero. The bytes arrive at a moment unknown before a wait covers them."""
+        that many bytes are read, the rest becomes zero. The bytes arrive at a moment unknown before a wait covers them: one for
+        the copy's group or, where the instruction has an `Issue` that settles, a `Wait` that covers this event."""
 
     @primitive(_none)
     def commit_group(self) -> None:

@@ -23,11 +23,16 @@ Example, for a made-up instruction `mad r3, r1, 7, r2`:
 Registers are numbered from 0 over all classes of one program (a decoder numbers `%r1`, `%rd1`, `%p1` as it meets them);
 each has one width in bits; a predicate is a register of 1 bit. A chip with physical registers whose operands span
 several gives a `Registers` operand, joined lowest first by the kit.
+
+A chip whose program counter belongs to a wave (`Chip.pc_per_lane` False) leaves its lanes to the code: all lanes of a wave step,
+`Instruction.guard` on a predicate that the code keeps says which of them act, `Instruction.wave` marks what happens once
+for the wave, and `Program.wave_registers` hold its results. What such code promises by itself is stated as facts: results
+that arrive later (`Issue`, `Wait`; see queues.py) and results that may not be touched too soon (`Hazards`; see hazards.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -108,7 +113,10 @@ class Guard:
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Lanes where the guard holds (all lanes without a guard) go to instruction `target`, others fall through.
-    `uniform`: the code promises that all active lanes of a wave agree (a broken promise is a finding)."""
+    `uniform`: the code promises that all active lanes of a wave agree (a broken promise is a finding).
+
+    Instead of a guard the instruction may have a `meaning`: its first result is the condition, a predicate of the wave; the others
+    go to the destinations."""
 
     target: int
     uniform: bool = False
@@ -119,6 +127,13 @@ class BranchTable:
     """A lane goes to `targets[value of source 0]`; an index outside is a fault."""
 
     targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go to an address of the program's code (64 bits): source 0, or the first result of the instruction's `meaning`, whose
+    others go to the destinations (a return address). An address where `Program.code` has no instruction is a finding, and
+    ends the launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +170,45 @@ class Barrier:
     reduce: Literal["popc", "and", "or"] | None = None
 
 
-Flow = Branch | BranchTable | Call | Return | Exit | Barrier
+Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier
+
+
+# --- results that arrive later --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An event of the wave in `queue`, begun whenever the wave executes the instruction, unfinished until a wait covers it.
+
+    Events of one `order` finish in the order of their issue; events of different orders, and all of order "", in any. An
+    instruction may begin several events.
+
+    `pending` are registers (numbers) that the event writes when it finishes: to read one before, or to write one except by a
+    later event of the same queue and order, is a finding of the check "pending". `merged` are those of them that the
+    event changes only in part: the instruction's last sources are their old values, which the event combines with its own when it
+    finishes, so that an earlier event of the same queue and order may be pending on them.
+
+    `settles`: what the instruction does in shared memory is finished only with the event. Before that a barrier does not order it
+    with other waves (check "races"), and the asynchronous copies that it starts have not landed. Other memory is ordered
+    from the issue on.
+    """
+
+    queue: str
+    order: str = ""
+    pending: tuple[int, ...] = ()
+    merged: tuple[int, ...] = ()
+    settles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Before the instruction executes, the wave waits until, of each queue, at most so many events are unfinished.
+
+    An event is known to be finished when every order of finishing that is possible has it finished: of an ordered kind, when at
+    least `n` later events of its kind were issued; of order "", when `n` is 0. A queue may be limited once.
+    """
+
+    limits: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +217,11 @@ class Instruction:
 
     `text` is the instruction as written, `mnemonic` its full opcode, `unit` the pipe that counters go by. `code` is its
     place in the machine code, `source` the user's own line where line information says so. With a `flow`, `meaning` is
-    None. `row` is whatever the instruction set wants to find again (its table row); the kit hands it on untouched.
+    None, except that of a `Branch` or `Jump`. `row` is whatever the instruction set wants to find again (its table row); the
+    kit hands it on untouched.
+
+    `wave`: it executes once for the wave. Its meaning sees values with one lane, its sources and destinations are constants,
+    special registers and wave registers, and its guard, if any, is one of these. `issues` and `waits`: see there.
     """
 
     index: int
@@ -179,6 +236,37 @@ class Instruction:
     code: Place | None = None
     source: Place | None = None
     row: Any = None
+    wave: bool = False
+    issues: tuple[Issue, ...] = ()
+    waits: Wait | None = None
+
+
+# --- results that may not be touched too soon -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HazardRule:
+    """A consumer must stand at least `needed(producer, consumer)` wait states behind a producer that shares a register with it.
+
+    `produces` and `consumes` give registers (numbers) of an instruction, none where the rule does not concern it; they are asked
+    once an instruction. Wait states are those of the instructions between the two: none when they are neighbours. `section`
+    is where the rule is written. `horizon`: no pair needs more.
+    """
+
+    name: str
+    section: str
+    produces: Callable[[Instruction], Iterable[int]]
+    consumes: Callable[[Instruction], Iterable[int]]
+    needed: Callable[[Instruction, Instruction], int]
+    horizon: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Hazards:
+    """The rules of a chip, and how many wait states an instruction gives to those around it (1 for most, more for a pause)."""
+
+    rules: tuple[HazardRule, ...]
+    wait_states: Callable[[Instruction], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +302,14 @@ class Program:
     Shared and local variables get addresses in order, each at its alignment; `Symbol`s refer to variables and
     parameters by name. `required_workgroup` is the only block size that the code allows, `max_workgroup` the most
     threads. Instructions of functions that the entry calls stand behind its own.
+
+    `wave_registers` hold one value for the wave: a result for one is written whenever the wave executes the instruction, whatever
+    the guard says (lanes without the guard still take no part in its primitives). `initial` are registers that hold a value at
+    the start, of their width (an Immediate, a Special or a Symbol); all others are undefined then.
+
+    `arguments_in_memory`: the argument block is a read-only allocation, made for the launch (`Algebra.argument_address`), and
+    parameters are no symbols. `code` is (variable that holds the machine code, {byte offset: instruction}): where a `Jump`
+    may go. Each of these instructions begins a block where the program has a `Jump`, so fewer offsets run faster.
     """
 
     name: str
@@ -224,6 +320,11 @@ class Program:
     variables: tuple[Variable, ...] = ()
     required_workgroup: tuple[int, int, int] | None = None
     max_workgroup: int | None = None
+    wave_registers: frozenset[int] = frozenset()
+    initial: tuple[tuple[int, Source], ...] = ()
+    arguments_in_memory: bool = False
+    code: tuple[str, Mapping[int, int]] | None = None
+    hazards: Hazards | None = None
 
 
 @dataclass(frozen=True, slots=True)
