@@ -26,6 +26,11 @@ Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and
 | `=n` | an immediate field, given to the function as `m.n` |
 | `@t` | where a branch goes |
 | `<scc`, `>scc` | an unwritten source or destination: scc, vcc, exec, m0 |
+| `<pc` | an unwritten source: the address of the next instruction, 64 bits |
+
+With `flow`, the function returns where execution goes, a `tilefw.api.sim` flow, or the pair of a flow and a meaning whose first
+result is the branch's condition or the jump's address, the others the destinations'. The row of a wait returns a
+`tilefw.api.sim.Wait` and has no meaning.
 """
 
 from __future__ import annotations
@@ -92,7 +97,7 @@ class Row:
     """A base mnemonic, without the suffix of an encoding.
 
     `opcodes` maps an encoding to the opcode; `wave` says that it executes once for the wave, whatever EXEC holds; `flow` that
-    `build` returns a `tilefw.api.sim` flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
+    `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
     hazard rules and the simulator ask besides ("trans", "lane select", …).
     """
 
@@ -135,13 +140,13 @@ _OPERAND = re.compile(
       \[(?P<address>\w+)\]
     | =(?P<immediate>\w+)
     | @(?P<target>\w+)
-    | (?P<way>[<>])(?P<implicit>scc|vcc|exec|m0)
+    | (?P<way>[<>])(?P<implicit>scc|vcc|exec|m0|pc)
     | (?P<read>\+)?(?P<name>[a-z]\w*):(?P<type>\w+)(?:=(?P<kinds>[vascl]+))?
     )$""",
     re.VERBOSE,
 )
 
-_IMPLICIT = {"scc": None, "vcc": "b64", "exec": "b64", "m0": "b32"}
+_IMPLICIT = {"scc": None, "vcc": "b64", "exec": "b64", "m0": "b32", "pc": "b64"}
 
 
 def row(

@@ -1,0 +1,159 @@
+"""Scalar memory: loads, stores and atomics for the whole wave, its cache, clocks (CDNA3 ISA, section "SMEM").
+
+Addresses are of whole dwords: the low two bits do not count. `[addr]` gives the 64-bit address, and in buffer encodings
+also whether the access lies within the buffer. All of them count in lgkmcnt and finish in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilefw_amd.isa.row import row
+from tilefw_amd.isa.rows.control import refused
+from tilefw_amd.isa.rows.scalar import Meaning, said
+
+SECTION = "SMEM"
+_DWORDS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
+
+
+def joined(lanes, words):
+    """Words of 32 bits as the value of a register tuple: one value up to 64 bits, a tuple of words beyond."""
+    if len(words) == 1:
+        return words[0]
+    return lanes.join(words) if len(words) == 2 else tuple(words)
+
+
+def words_of(lanes, value, count: int):
+    """The inverse of `joined`."""
+    if count == 1:
+        return (value,)
+    return lanes.split(value, 32) if count == 2 else tuple(value)
+
+
+# --- loads and stores --------------------------------------------------------------------------------------------------
+
+
+def _load(count: int) -> Meaning:
+    return lambda lanes, address: joined(lanes, lanes.load("global", address, 32, count, alignment=4))
+
+
+def _store(count: int) -> Meaning:
+    return lambda lanes, value, address: lanes.store("global", address, words_of(lanes, value, count), alignment=4)
+
+
+for _index, (_name, _count) in enumerate(_DWORDS.items()):
+    row(f"s_load_{_name} d:b{32 * _count}, [addr]", smem=_index, unit="smem", section=SECTION, wave=True)(
+        said(f"d = {_count} dwords from the address on.", _load(_count))
+    )
+for _index, _name in enumerate(("dword", "dwordx2", "dwordx4")):
+    _count = _DWORDS[_name]
+    row(f"s_store_{_name} a:b{32 * _count}, [addr]", smem=16 + _index, unit="smem", section=SECTION, wave=True, facts="smem store")(
+        said(f"{_count} dwords from the address on = a.", _store(_count))
+    )
+    for _kind, _opcode, _pattern, _results in (("load", 5, "d", (32 * _count,)), ("store", 21, "a", ())):
+        row(f"s_scratch_{_kind}_{_name} {_pattern}:b{32 * _count}, [addr]",
+            smem=_opcode + _index, unit="smem", section=SECTION, wave=True, facts="scratch")(
+            refused(
+                f"Scalar {_kind} of {_count} dwords of the wave's scratch memory.",
+                f"s_scratch_{_kind}_{_name}: how scratch memory is spread over lanes is not published for this chip",
+                *_results,
+            )
+        )
+
+
+# --- atomics ---------------------------------------------------------------------------------------------------------------
+
+# Name -> (place among the opcodes, what becomes of the dword in memory, the algebra's name).
+_ATOMICS = {
+    "swap": (0, "a", "exchange"),
+    "add": (2, "old + a", "add"),
+    "sub": (3, "old - a", "sub"),
+    "smin": (4, "the smaller, signed", "min_s"),
+    "umin": (5, "the smaller, unsigned", "min_u"),
+    "smax": (6, "the larger, signed", "max_s"),
+    "umax": (7, "the larger, unsigned", "max_u"),
+    "and": (8, "old & a", "and"),
+    "or": (9, "old | a", "or"),
+    "xor": (10, "old ^ a", "xor"),
+    "inc": (11, "old >= a ? 0 : old + 1", "inc"),
+    "dec": (12, "old == 0 or old > a ? a : old - 1", "dec"),
+}
+
+
+def _atomic(operation: str) -> Callable[..., Meaning]:
+    def build(m):
+        def meaning(lanes, address, data):
+            if operation == "sub":
+                old = lanes.atomic("global", address, "add", (lanes.neg(data),))
+            else:
+                old = lanes.atomic("global", address, operation, (data,))
+            return old if m.glc else data
+
+        return meaning
+
+    return build
+
+
+def _compare_swap(bits: int) -> Callable[..., Meaning]:
+    count = bits // 32
+
+    def build(m):
+        def meaning(lanes, address, data):
+            words = words_of(lanes, data, 2 * count)
+            new, expected = joined(lanes, words[:count]), joined(lanes, words[count:])
+            old = lanes.atomic("global", address, "compare_exchange", (expected, new))
+            return joined(lanes, (*words_of(lanes, old, count), *words[count:])) if m.glc else data
+
+        return meaning
+
+    return build
+
+
+def _documented(doc: str, build: Callable[..., Meaning]) -> Callable[..., Meaning]:
+    build.__doc__ = doc
+    return build
+
+
+for _suffix, _bits, _place in (("", 32, 128), ("_x2", 64, 160)):
+    for _name, (_opcode, _words, _operation) in _ATOMICS.items():
+        row(f"s_atomic_{_name}{_suffix} +d:b{_bits}, [addr]", smem=_place + _opcode, unit="smem", section=SECTION, wave=True,
+            facts="returns")(
+            _documented(f"Memory = {_words}, with a = d; with glc, d = the old value.", _atomic(_operation))
+        )
+    row(f"s_atomic_cmpswap{_suffix} +d:b{2 * _bits}, [addr]", smem=_place + 1, unit="smem", section=SECTION, wave=True,
+        facts="returns")(
+        _documented(
+            "The first half of d goes to memory if the second half was there; with glc, the first half of d = the old value.",
+            _compare_swap(_bits),
+        )
+    )
+
+
+# --- the scalar cache, clocks ------------------------------------------------------------------------------------------------
+
+_INVISIBLE = "the simulator has no caches in which old data could stand"
+for _name, _opcode, _words in (
+    ("s_dcache_inv", 32, "Invalidate the scalar cache"),
+    ("s_dcache_wb", 33, "Write the scalar cache back"),
+    ("s_dcache_inv_vol", 34, "Invalidate the volatile lines of the scalar cache"),
+    ("s_dcache_wb_vol", 35, "Write the volatile lines of the scalar cache back"),
+):
+    row(_name, smem=_opcode, unit="smem", section=SECTION, wave=True, facts="cache")(
+        said(f"{_words}: {_INVISIBLE}.", lambda lanes: None)
+    )
+
+for _name, _opcode, _words in (
+    ("s_memtime", 36, "d = a counter of cycles"),
+    ("s_memrealtime", 37, "d = a counter of constant frequency"),
+):
+    row(f"{_name} d:b64", smem=_opcode, unit="smem", section=SECTION, wave=True)(
+        said(f"{_words}; here of instructions.", lambda lanes: lanes.clock())
+    )
+
+row("s_atc_probe =probe, [addr]", smem=38, unit="smem", section=SECTION, wave=True)(
+    said("Translate the address ahead of time; nothing to see of it.", lambda lanes, address: None)
+)
+for _suffix, _opcode in (("", 40), ("_x2", 41)):
+    row(f"s_dcache_discard{_suffix} [addr]", smem=_opcode, unit="smem", section=SECTION, wave=True, facts="cache")(
+        refused("Drop a line of the scalar cache, unwritten.", f"s_dcache_discard{_suffix}: {_INVISIBLE}")
+    )
