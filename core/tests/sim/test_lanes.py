@@ -11,7 +11,8 @@ from tilefw.sim.floats import UNSIGNED
 from tilefw.sim.fragments import Accumulation, BitMap, Fragment
 from tilefw.sim.lanes import NumpyLanes
 from tilefw.sim.lanes_integer import IntegerLanes
-from tilefw.sim.matrix import MatrixUnit, rearrange
+from tilefw.sim.matrix import MatrixUnit
+from tilefw.sim.matrix_layout import rearrange
 from tilefw.sim.recording import trace
 
 LANES = IntegerLanes()

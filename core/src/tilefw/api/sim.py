@@ -6,7 +6,7 @@ used, as a compiler asks the same table what an instruction is.
 
 from typing import TYPE_CHECKING, Any
 
-from tilefw.sim.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.fragments import Accumulation, BitMap, Fragment, Stages
 from tilefw.sim.program import (
     Barrier,
     Branch,
@@ -53,8 +53,8 @@ _HOMES = {
 __all__ = [
     "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Exit",
     "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
-    "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special", "Step",
-    "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
+    "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special",
+    "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 

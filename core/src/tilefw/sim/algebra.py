@@ -455,7 +455,16 @@ class Algebra:
         spread over registers and lanes as its `fragments.Fragment` says, element format included. Products are
         exact; `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map`
         or wider, in no particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to
-        `c_map`."""
+        `c_map`. Fragments with `blocks` hold several products, block by block."""
+
+    @primitive(lambda a, index, b, c, *_, **__: c)
+    def sparse_matrix_multiply(
+        self, a: Sequence[Value], index: Value, b: Sequence[Value], c: Sequence[Value], a_map: Fragment, index_map: Fragment,
+        b_map: Fragment, c_map: Fragment, accumulation: Accumulation,
+    ) -> tuple[Value, ...]:
+        """`matrix_multiply` of an A with two of every four columns (2:4 sparsity): `a_map` is m x k/2, and of its columns 2*g and
+        2*g + 1 the index, of the same shape and in elements "u2", says which row of B's 4*g to 4*g + 3 each is multiplied
+        with. Rows of B that no index names do not take part, whatever they hold."""
 
     # --- faults -----------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ class Fragment:
 
     `rows[i]` names the index bit that is bit i of the row number, `columns` likewise; each bit of (element, register, lane)
     stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end.
-    `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "s32" "b1".
+    `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "u2"
+    "s32" "b1". With `blocks`, the registers hold 2**len(blocks) such matrices, and `blocks[i]` names bit i of the number of one.
 
     A common f16 operand of 16 rows and 16 columns: lane = 4*(row % 8) + (column % 8) // 2,
     register bit 0 chooses rows 8..15, bit 1 columns 8..15:
@@ -28,10 +29,16 @@ class Fragment:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     register_bits: int = 32
+    blocks: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
         return 1 << len(self.rows), 1 << len(self.columns)
+
+    @property
+    def bits(self) -> tuple[str, ...]:
+        """The index bits of a dense array [block, row, column], lowest first."""
+        return self.columns + self.rows + self.blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,28 @@ class BitMap:
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """A matrix unit that sums the products of a block before it takes in the running sum (MMA-Sim's TR-FDPA and GTR-FDPA).
+
+    The products whose places in the block are equal modulo `groups` are aligned, cut and added; sums of several groups are aligned
+    to the larger of their exponents and cut downwards at `fraction_bits`. That sum and the running sum are aligned to
+    the larger of their exponents and cut downwards, `joined_bits` + 1 and `fraction_bits` below it, added, and the total is cut
+    downwards `joined_bits` below its own exponent before it is rounded. With `drops_far`, a running sum of an exponent
+    more than `fraction_bits` + 1 below counts as zero.
+    """
+
+    joined_bits: int
+    groups: int = 1
+    drops_far: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Accumulation:
     """How a matrix unit sums, for `numerics="hw"`: `block` products and the running sum are aligned to the largest exponent among
     them, cut to `fraction_bits` bits below it by `alignment_rounding`, added exactly, and rounded once to `result` (see MMA-Sim,
     arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate`
-    clamps integer sums to 32 bits."""
+    clamps integer sums to 32 bits. `stages`: the running sum joins later, see there. `unknown` says of whose sums nobody has
+    published a model: "hw" numerics refuse it."""
 
     result: Literal["f16", "f32", "f64", "s32"]
     block: int = 0
@@ -67,3 +91,5 @@ class Accumulation:
     alignment_rounding: Literal["rz", "rn"] = "rz"
     result_rounding: Literal["rz", "rn"] = "rz"
     saturate: bool = False
+    stages: Stages | None = None
+    unknown: str = ""

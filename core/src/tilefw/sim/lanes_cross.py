@@ -11,7 +11,8 @@ from tilefw.sim.algebra import Algebra
 from tilefw.sim.floats import Array
 from tilefw.sim.fragments import Accumulation, BitMap, Fragment
 from tilefw.sim.frame import Frame
-from tilefw.sim.matrix import MatrixUnit, rearrange
+from tilefw.sim.matrix import MatrixUnit
+from tilefw.sim.matrix_layout import rearrange
 
 _REDUCE = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min_s": np.minimum, "min_u": np.minimum,
@@ -31,6 +32,8 @@ class CrossLanes(Algebra):
     matrix_unit: MatrixUnit
     # A primitive sets this when its result has undefined bits: the engine then repeats the step with `ShadowLanes`.
     tainted: bool
+    # The last ballot, (low word, high word, predicate): taken apart again it is the predicate.
+    balloted: tuple[Array, Array, Array] | None = None
 
     def _full(self, a: Array) -> Array:
         return np.broadcast_to(a, self.frame.shape)
@@ -44,9 +47,10 @@ class CrossLanes(Algebra):
         self.tainted = self.launch.track_poison
         return self.const(0, bits)
 
-    def read_lane(self, a: Array, lane: Array) -> Array:
+    def read_lane(self, a: Array, lane: Array, inactive: str = "undefined") -> Array:
         index = (lane & _WORD(self.wave_size - 1)).astype(np.intp)
-        if self.mask is not None and self.launch.track_poison and not self.lane_is_active(index).all():
+        watched = inactive == "undefined" and self.mask is not None and self.launch.track_poison
+        if watched and not self.lane_is_active(index).all():
             self.tainted = True
         if a.shape[2] == 1:
             return a
@@ -73,7 +77,18 @@ class CrossLanes(Algebra):
         words = np.zeros((*lanes.shape[:2], 8), dtype=np.uint8)
         words[:, :, : packed.shape[2]] = packed
         pair = words.view(np.uint32)
-        return pair[:, :, :1], pair[:, :, 1:]
+        low, high = pair[:, :, :1], pair[:, :, 1:]
+        self.balloted = low, high, lanes
+        return low, high
+
+    def unballot(self, low: Array, high: Array) -> Array:
+        same = _agreeing(low, min(32, self.wave_size))
+        if same is not None and (self.wave_size <= 32 or _agreeing(high, self.wave_size - 32) == same):
+            return self.const(int(same), 1)
+        if self.balloted is not None and self.balloted[0] is low and self.balloted[1] is high:
+            return self.balloted[2]
+        words = np.concatenate(np.broadcast_arrays(low, high), axis=2)
+        return np.unpackbits(words.view(np.uint8), axis=2, bitorder="little")[:, :, : self.wave_size].view(np.bool_)
 
     def active(self) -> tuple[Array, Array]:
         return self.ballot(np.ones((1, 1, 1), dtype=np.bool_))
@@ -109,6 +124,13 @@ class CrossLanes(Algebra):
     ) -> tuple[Array, ...]:
         return self.matrix_unit.multiply(self.frame.shape, (a, b, c), (a_map, b_map, c_map, d_map or c_map), accumulation)
 
+    def sparse_matrix_multiply(
+        self, a: Sequence[Array], index: Array, b: Sequence[Array], c: Sequence[Array], a_map: Fragment, index_map: Fragment,
+        b_map: Fragment, c_map: Fragment, accumulation: Accumulation,
+    ) -> tuple[Array, ...]:
+        maps = (a_map, b_map, c_map, c_map)
+        return self.matrix_unit.multiply_sparse(self.frame.shape, (a, b, c), maps, (index,), index_map, accumulation)
+
     def lane_id(self) -> Array:
         return self.frame.lane.astype(_WORD)
 
@@ -122,6 +144,9 @@ class CrossLanes(Algebra):
         if self.launch.block[axis] == 1:
             return self.const(0, 32)
         return index.astype(_WORD)
+
+    def argument_address(self) -> Array:
+        return self.const(self.launch.argument_base, 64)
 
     def workgroup_id(self, axis: int) -> Array:
         if self.launch.grid[axis] == 1:
@@ -139,3 +164,12 @@ class CrossLanes(Algebra):
 
     def clock(self) -> Array:
         return self.const(self.launch.counters.executed, 64)
+
+
+def _agreeing(words: Array, bits: int) -> bool | None:
+    """What all of the low `bits` bits of all words are, None where they differ."""
+    ones = (1 << bits) - 1
+    first = int(words.flat[0]) & ones
+    if first not in (0, ones) or (words.size > 1 and ((words & _WORD(ones)) != first).any()):
+        return None
+    return first == ones

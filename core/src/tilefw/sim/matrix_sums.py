@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilefw.sim.floats import Array, decode, encode, fma_f64
+from tilefw.sim.floats import Array, decode, encode, fma_f32, fma_f64
 from tilefw.sim.fragments import Accumulation, Fragment
+from tilefw.sim.matrix_stages import staged_sum
 
 # Least normal exponent of a format.
-_LEAST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126}
+_LEAST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "f8E5M2FNUZ": -15, "f8E4M3FNUZ": -7}
+# What MMA-Sim's sums give for NaN, in f32: all ones but the sign.
+_NAN = np.array([0x7FFFFFFF], np.uint32).view(np.float32).astype(np.float64)[0]
 # A zero term still has an exponent: MMA-Sim's table has -131, -132, -133 for 23, 24, 25 fraction bits and f32 (-19, -20, -21, f16).
 _ZERO_TERM = 18
 
@@ -21,7 +24,7 @@ def hardware_sum(a: Array, b: Array, c: Array, maps: tuple[Fragment, ...], accum
     """A x B + C, each [waves, rows, columns], block after block of k; the result as f64 holding values of the result's format."""
     total = np.broadcast_to(c.astype(np.float64), (max(len(a), len(b), len(c)), *c.shape[1:]))
     if not accumulation.fraction_bits:
-        return _chain(a.astype(np.float64), b.astype(np.float64), total)
+        return _chain(a, b, c)
     k, fmt = a.shape[2], maps[2].fmt
     block = accumulation.block or k
     exponents_a, exponents_b = _exponents(a, maps[0].fmt), _exponents(b, maps[1].fmt)
@@ -30,20 +33,24 @@ def hardware_sum(a: Array, b: Array, c: Array, maps: tuple[Fragment, ...], accum
         terms = a[:, :, span, None].astype(np.float64) * b[:, None, span, :]
         exponents = exponents_a[:, :, span, None] + exponents_b[:, None, span, :]
         shape = (len(total), *terms.shape[1:])
+        if accumulation.stages is not None:
+            total = staged_sum(np.broadcast_to(terms, shape), np.broadcast_to(exponents, shape), total, accumulation)
+            continue
         total = _aligned_sum(
             np.concatenate([np.broadcast_to(terms, shape), total[:, :, None, :]], axis=2),
             np.concatenate([np.broadcast_to(exponents, shape), _exponents(total, fmt)[:, :, None, :]], axis=2),
             accumulation,
         )
         fmt = accumulation.result
-    return total
+    return np.where(np.isnan(total), _NAN, total)
 
 
 def _chain(a: Array, b: Array, total: Array) -> Array:
-    """One fused multiply-add after the other, in the order of k."""
+    """One fused multiply-add after the other, in the order of k, in the operands' own format (f32 or f64)."""
+    fused = fma_f32 if total.dtype == np.float32 else fma_f64
     for place in range(a.shape[2]):
         x, y, z = np.broadcast_arrays(a[:, :, place, None], b[:, None, place, :], total)
-        total = fma_f64(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(z))
+        total = fused(np.ascontiguousarray(x), np.ascontiguousarray(y), np.ascontiguousarray(z))
     return total
 
 

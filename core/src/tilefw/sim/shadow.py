@@ -16,6 +16,7 @@ import numpy as np
 from tilefw.sim.algebra import PRIMITIVES
 from tilefw.sim.checks import initialisation
 from tilefw.sim.floats import Array
+from tilefw.sim.fragments import Accumulation, Fragment
 from tilefw.sim.frame import all_ones
 
 
@@ -90,7 +91,7 @@ class ShadowLanes:
 
     def _across(self, name: str, where: Array) -> Array:
         """Primitives that mix lanes spread poison over the wave."""
-        if name in ("ballot", "wave_reduce", "match", "matrix_multiply"):
+        if name in ("wave_reduce", "match", "sparse_matrix_multiply"):
             if self.base.mask is not None:
                 where = where & self.base.mask
             return where.any(axis=2, keepdims=True)
@@ -202,15 +203,40 @@ class ShadowLanes:
         moved = self.base.rearrange([p.bits for p in pairs], bits, mapping)
         return tuple(map(Shadowed, moved, self.base.rearrange([p.poison for p in pairs], bits, mapping)))
 
-    def read_lane(self, a: Any, lane: Any) -> Shadowed:
+    def read_lane(self, a: Any, lane: Any, inactive: str = "undefined") -> Shadowed:
         a, lane = _bits_and_poison(a), _bits_and_poison(lane)
         base = self.base
         index = (lane.bits & np.uint32(base.wave_size - 1)).astype(np.intp)
         lost = nonzero(lane.poison)
-        if base.mask is not None:
+        if base.mask is not None and inactive == "undefined":
             lost = lost | ~base.lane_is_active(index)
-        poison = base.read_lane(np.broadcast_to(a.poison, np.broadcast_shapes(a.poison.shape, a.bits.shape)), lane.bits)
-        return Shadowed(base.read_lane(a.bits, lane.bits), poison | _filled(lost, a.bits))
+        poison = base.read_lane(np.broadcast_to(a.poison, np.broadcast_shapes(a.poison.shape, a.bits.shape)), lane.bits, inactive)
+        return Shadowed(base.read_lane(a.bits, lane.bits, inactive), poison | _filled(lost, a.bits))
+
+    def ballot(self, p: Any) -> tuple[Shadowed, Shadowed]:
+        """A bit is undefined where its lane's predicate is."""
+        p = _bits_and_poison(p)
+        marks = self.base.ballot(p.poison)
+        low, high = self.base.ballot(p.bits)
+        return Shadowed(low, marks[0]), Shadowed(high, marks[1])
+
+    def unballot(self, low: Any, high: Any) -> Shadowed:
+        low, high = _bits_and_poison(low), _bits_and_poison(high)
+        return Shadowed(self.base.unballot(low.bits, high.bits), self.base.unballot(low.poison, high.poison))
+
+    def matrix_multiply(
+        self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], a_map: Fragment, b_map: Fragment, c_map: Fragment,
+        accumulation: Accumulation, d_map: Fragment | None = None,
+    ) -> tuple[Shadowed, ...]:
+        operands = [[_bits_and_poison(v) for v in values] for values in (a, b, c)]
+        maps = (a_map, b_map, c_map, d_map or c_map)
+        values = self.base.matrix_multiply(*([v.bits for v in side] for side in operands), *maps[:3], accumulation, d_map)
+        lost = [[self._acting(v.poison) for v in side] for side in operands]
+        return tuple(map(Shadowed, values, self.base.matrix_unit.poison(self.base.frame.shape, lost, maps)))
+
+    def _acting(self, poison: Array) -> Array:
+        """The poison in lanes that act."""
+        return poison if self.base.mask is None else np.where(self.base.mask, poison, _clean(poison))
 
     # --- memory ----------------------------------------------------------------------------------------------------------
 
@@ -223,10 +249,13 @@ class ShadowLanes:
     def load(self, space: str, address: Any, bits: int, count: int = 1, **keywords: Any) -> tuple[Shadowed, ...]:
         where = self._address(address)
         values = self.base.load(space, where, bits, count, **keywords)
-        poison = self.base.load_poison(space, where, bits, count, keywords.get("lanes"))
+        poison = self.base.load_poison(space, where, bits, count, keywords.get("lanes"), keywords.get("alignment"))
         return tuple(map(Shadowed, values, poison))
 
-    def store(self, space: str, address: Any, values: Sequence[Any], *, order: str = "weak", scope: str = "workgroup") -> None:
+    def store(
+        self, space: str, address: Any, values: Sequence[Any], *, order: str = "weak", scope: str = "workgroup",
+        alignment: int | None = None,
+    ) -> None:
         where = self._address(address)
         pairs = [_bits_and_poison(v) for v in values]
         if space in ("global", "generic"):
@@ -235,7 +264,7 @@ class ShadowLanes:
                 lost = lost | nonzero(pair.poison)
             initialisation.report(self.base, "the stored value", lost)
         keep = None if space == "global" else [p.poison for p in pairs]
-        self.base.store_poisoned(space, where, [p.bits for p in pairs], keep, order, scope)
+        self.base.store_poisoned(space, where, [p.bits for p in pairs], keep, order, scope, alignment)
 
     def atomic(self, space: str, address: Any, op: str, operands: Sequence[Any], fmt: str = "", **keywords: Any) -> Shadowed:
         where = self._address(address)
