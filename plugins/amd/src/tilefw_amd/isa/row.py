@@ -15,6 +15,12 @@ function is the meaning for one element.
 Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and `vopc` imply the VOP3 form at the manual's place
 (0x140, 0x100, 0x000 further), SDWA and DPP; `without` names those that an instruction does not have.
 
+Modifiers follow from the types: neg and abs come with each float source, clamp and omod with a float destination (of VOP3, and
+what SDWA and DPP have of them). `modifiers` names what does not follow: `clamp` and `omod` of other destinations, `op_sel`.
+
+Facts of vector rows: `trans`; `lane select` (source b is one); `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits
+leaves the other half of its register as it was, where those of all other rows clear it.
+
 | pattern | means |
 |---|---|
 | `d:f32` | a destination, as its name begins with d: the encoding's next destination field |
