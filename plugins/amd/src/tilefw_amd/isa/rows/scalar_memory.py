@@ -1,7 +1,7 @@
 """Scalar memory: loads, stores and atomics for the whole wave, its cache, clocks (CDNA3 ISA, section "SMEM").
 
-Addresses are of whole dwords: the low two bits do not count. `[addr]` gives the 64-bit address, and in buffer encodings
-also whether the access lies within the buffer. All of them count in lgkmcnt and finish in any order.
+Addresses are of whole dwords: the low two bits do not count. `[addr]` gives the 64-bit address; those of buffers come with a
+predicate for each dword, as `accesses.BufferSpace` takes them. All of them count in lgkmcnt and finish in any order.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilefw_amd.isa.row import row
+from tilefw_amd.isa.rows.accesses import BUFFER, GLOBAL, Space
 from tilefw_amd.isa.rows.control import refused
 from tilefw_amd.isa.rows.scalar import Meaning, said
 
@@ -30,31 +31,45 @@ def words_of(lanes, value, count: int):
     return lanes.split(value, 32) if count == 2 else tuple(value)
 
 
+# Keyword of the mnemonic -> (where it accesses, facts, how far the opcodes of loads and stores, and of atomics, are shifted).
+_SPACES: dict[str, tuple[Space, str, int, int]] = {"": (GLOBAL, "", 0, 0), "buffer_": (BUFFER, "buffer", 8, -64)}
+
+
+def _facts(*words: str) -> str:
+    return ", ".join(word for word in words if word)
+
+
 # --- loads and stores --------------------------------------------------------------------------------------------------
 
 
-def _load(count: int) -> Meaning:
-    return lambda lanes, address: joined(lanes, lanes.load("global", address, 32, count, alignment=4))
+def _load(space: Space, count: int) -> Meaning:
+    return lambda lanes, at: joined(lanes, space.read(lanes, at, 32, count, {}))
 
 
-def _store(count: int) -> Meaning:
-    return lambda lanes, value, address: lanes.store("global", address, words_of(lanes, value, count), alignment=4)
+def _store(space: Space, count: int) -> Meaning:
+    return lambda lanes, value, at: space.write(lanes, at, words_of(lanes, value, count), 32, {})
 
 
-for _index, (_name, _count) in enumerate(_DWORDS.items()):
-    row(f"s_load_{_name} d:b{32 * _count}, [addr]", smem=_index, unit="smem", section=SECTION, wave=True)(
-        said(f"d = {_count} dwords from the address on.", _load(_count))
-    )
+for _prefix, (_space, _fact, _shift, _) in _SPACES.items():
+    for _index, (_name, _count) in enumerate(_DWORDS.items()):
+        row(f"s_{_prefix}load_{_name} d:b{32 * _count}, [addr]",
+            smem=_shift + _index, unit="smem", section=SECTION, wave=True, facts=_fact)(
+            said(f"d = {_count} dwords from the address on.", _load(_space, _count))
+        )
+    for _index, _name in enumerate(("dword", "dwordx2", "dwordx4")):
+        _count = _DWORDS[_name]
+        row(f"s_{_prefix}store_{_name} a:b{32 * _count}, [addr]",
+            smem=16 + _shift + _index, unit="smem", section=SECTION, wave=True, facts=_facts("smem store", _fact))(
+            said(f"{_count} dwords from the address on = a.", _store(_space, _count))
+        )
+
 for _index, _name in enumerate(("dword", "dwordx2", "dwordx4")):
-    _count = _DWORDS[_name]
-    row(f"s_store_{_name} a:b{32 * _count}, [addr]", smem=16 + _index, unit="smem", section=SECTION, wave=True, facts="smem store")(
-        said(f"{_count} dwords from the address on = a.", _store(_count))
-    )
-    for _kind, _opcode, _pattern, _results in (("load", 5, "d", (32 * _count,)), ("store", 21, "a", ())):
-        row(f"s_scratch_{_kind}_{_name} {_pattern}:b{32 * _count}, [addr]",
+    _bits = 32 * _DWORDS[_name]
+    for _kind, _opcode, _operand, _results in (("load", 5, "d", (_bits,)), ("store", 21, "a", ())):
+        row(f"s_scratch_{_kind}_{_name} {_operand}:b{_bits}, [addr]",
             smem=_opcode + _index, unit="smem", section=SECTION, wave=True, facts="scratch")(
             refused(
-                f"Scalar {_kind} of {_count} dwords of the wave's scratch memory.",
+                f"Scalar {_kind} of {_bits // 32} dwords of the wave's scratch memory.",
                 f"s_scratch_{_kind}_{_name}: how scratch memory is spread over lanes is not published for this chip",
                 *_results,
             )
@@ -80,13 +95,13 @@ _ATOMICS = {
 }
 
 
-def _atomic(operation: str) -> Callable[..., Meaning]:
+def _atomic(space: Space, operation: str) -> Callable[..., Meaning]:
     def build(m):
-        def meaning(lanes, address, data):
+        def meaning(lanes, at, data):
             if operation == "sub":
-                old = lanes.atomic("global", address, "add", (lanes.neg(data),))
+                old = space.atomic(lanes, at, "add", (lanes.neg(data),), "", "device")
             else:
-                old = lanes.atomic("global", address, operation, (data,))
+                old = space.atomic(lanes, at, operation, (data,), "", "device")
             return old if m.glc else data
 
         return meaning
@@ -94,14 +109,14 @@ def _atomic(operation: str) -> Callable[..., Meaning]:
     return build
 
 
-def _compare_swap(bits: int) -> Callable[..., Meaning]:
+def _compare_swap(space: Space, bits: int) -> Callable[..., Meaning]:
     count = bits // 32
 
     def build(m):
-        def meaning(lanes, address, data):
+        def meaning(lanes, at, data):
             words = words_of(lanes, data, 2 * count)
             new, expected = joined(lanes, words[:count]), joined(lanes, words[count:])
-            old = lanes.atomic("global", address, "compare_exchange", (expected, new))
+            old = space.atomic(lanes, at, "compare_exchange", (expected, new), "", "device")
             return joined(lanes, (*words_of(lanes, old, count), *words[count:])) if m.glc else data
 
         return meaning
@@ -114,20 +129,20 @@ def _documented(doc: str, build: Callable[..., Meaning]) -> Callable[..., Meanin
     return build
 
 
-for _suffix, _bits, _place in (("", 32, 128), ("_x2", 64, 160)):
-    for _name, (_opcode, _words, _operation) in _ATOMICS.items():
-        row(f"s_atomic_{_name}{_suffix} +d:b{_bits}, [addr]", smem=_place + _opcode, unit="smem", section=SECTION, wave=True,
-            facts="returns")(
-            _documented(f"Memory = {_words}, with a = d; with glc, d = the old value.", _atomic(_operation))
+for _prefix, (_space, _fact, _, _shift) in _SPACES.items():
+    for _suffix, _bits, _place in (("", 32, 128 + _shift), ("_x2", 64, 160 + _shift)):
+        for _name, (_opcode, _words, _operation) in _ATOMICS.items():
+            row(f"s_{_prefix}atomic_{_name}{_suffix} +d:b{_bits}, [addr]",
+                smem=_place + _opcode, unit="smem", section=SECTION, wave=True, facts=_facts("returns", _fact))(
+                _documented(f"Memory = {_words}, with a = d; with glc, d = the old value.", _atomic(_space, _operation))
+            )
+        row(f"s_{_prefix}atomic_cmpswap{_suffix} +d:b{2 * _bits}, [addr]",
+            smem=_place + 1, unit="smem", section=SECTION, wave=True, facts=_facts("returns", _fact))(
+            _documented(
+                "The first half of d goes to memory if the second half was there; with glc, the first half of d = the old value.",
+                _compare_swap(_space, _bits),
+            )
         )
-    row(f"s_atomic_cmpswap{_suffix} +d:b{2 * _bits}, [addr]", smem=_place + 1, unit="smem", section=SECTION, wave=True,
-        facts="returns")(
-        _documented(
-            "The first half of d goes to memory if the second half was there; with glc, the first half of d = the old value.",
-            _compare_swap(_bits),
-        )
-    )
-
 
 # --- the scalar cache, clocks ------------------------------------------------------------------------------------------------
 
@@ -150,9 +165,10 @@ for _name, _opcode, _words in (
         said(f"{_words}; here of instructions.", lambda lanes: lanes.clock())
     )
 
-row("s_atc_probe =probe, [addr]", smem=38, unit="smem", section=SECTION, wave=True)(
-    said("Translate the address ahead of time; nothing to see of it.", lambda lanes, address: None)
-)
+for _name, _opcode, _fact in (("s_atc_probe", 38, ""), ("s_atc_probe_buffer", 39, "buffer")):
+    row(f"{_name} =probe, [addr]", smem=_opcode, unit="smem", section=SECTION, wave=True, facts=_fact)(
+        said("Translate the address ahead of time; nothing to see of it.", lambda lanes, at: None)
+    )
 for _suffix, _opcode in (("", 40), ("_x2", 41)):
     row(f"s_dcache_discard{_suffix} [addr]", smem=_opcode, unit="smem", section=SECTION, wave=True, facts="cache")(
         refused("Drop a line of the scalar cache, unwritten.", f"s_dcache_discard{_suffix}: {_INVISIBLE}")
