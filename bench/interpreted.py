@@ -30,6 +30,7 @@ def _corpus(name: str) -> Callable[[], object]:
     import torch
     import triton
     import workloads
+
     from oracles.case import Number, Output
 
     case = workloads.case(name)

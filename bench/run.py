@@ -19,9 +19,9 @@ def main() -> None:
     wanted = parser.parse_args().parts
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
-    oracles = HERE.parent / "plugins" / "nvidia" / "tests"
-    sys.path[:0] = [str(HERE), str(oracles)]
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(oracles)])
+    root = HERE.parent
+    sys.path[:0] = [str(HERE), str(root)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(root)])
     sections = []
     for part in wanted or PARTS:
         sections.append(importlib.import_module(part).measure())

@@ -14,9 +14,9 @@ from typing import Any
 import workloads
 from library import TARGET, Work, tilefw_artifact
 from measure import Ratio, seconds, table
-from oracles import corpus, execute
 from quality import run
 
+from oracles import corpus, execute
 from tilefw.api import ALL_CHECKS, DEFAULT_CHECKS
 
 Launch = Callable[[Set[str]], int]
@@ -58,8 +58,8 @@ def measure(rounds: int = 2) -> str:
 def _triton_ptx() -> list[Side]:
     sides = []
     for name, goal in workloads.GOALS.items():
-        item = corpus.item(workloads.case(name))
-        artifact = execute.parse(item.ptx, name)
+        item = workloads.TRITON.item(workloads.case(name))
+        artifact = execute.parse(item.code, name, item.chip)
         if found := item.check(execute.run(item, artifact, checks=DEFAULT_CHECKS).outputs):
             raise SystemExit(f"{name} is wrong on the simulator: {found[0]}")
         sides.append(Side(name, f"{name}, Triton's PTX", goal, partial(_foreign, item, artifact)))

@@ -1,4 +1,4 @@
-"""Puts the packages `isa` and `oracles` of this folder's parent on the path."""
+"""Puts the package `isa` of this folder's parent on the path."""
 
 import sys
 from pathlib import Path

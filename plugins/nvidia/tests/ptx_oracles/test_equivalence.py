@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from oracles.conditions import conditions
-from oracles.constants import constants
-from oracles.equivalence import proof
-from oracles.sites import Site, sites
+from oracles.site import Site
+from ptx_oracles.conditions import conditions
+from ptx_oracles.constants import constants
+from ptx_oracles.equivalence import proof
+from ptx_oracles.sites import sites
 
 LOOP = """
 cp.async.cg.shared.global [ %r1 + 0 ], [ %rd1 + 0 ], 0x10;

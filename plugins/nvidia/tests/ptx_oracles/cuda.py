@@ -1,4 +1,4 @@
-"""nvcc's PTX as a second foreign compiler: cases compiled from kernels/kernels.cu where nvcc is installed."""
+"""nvcc's PTX as a second foreign compiler: cases compiled from kernels.cu where nvcc is installed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from oracles.case import Case, InOut, Input, Number, Output, Problem
+from oracles.chips import SM80
 from oracles.corpus import Item, Launch
 
-SOURCE = Path(__file__).parent / "kernels" / "kernels.cu"
+SOURCE = Path(__file__).parent / "kernels.cu"
 
 
 def nvcc() -> str | None:
@@ -36,7 +37,7 @@ def item(name: str, seed: int = 0) -> Item:
     make, grid, block = CASES[name]
     problem = make(np.random.default_rng(seed))
     case = Case(name, f"cuda.{name}", {}, {}, grid, make)
-    return Item(name, ptx(), name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem)
+    return Item(name, ptx(), ptx(), name, Launch(grid, block, dynamic_shared=0, hidden=0), case, problem, SM80)
 
 
 def _scaled_sum(rng: np.random.Generator, n: int = 700) -> Problem:

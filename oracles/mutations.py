@@ -1,13 +1,10 @@
-"""The mutation campaign: break a kernel's PTX at one site, run it with all checks, and see whether the simulator tells.
+"""The mutation engine: break a kernel's code at one site, run it with all checks, and see whether the simulator tells.
 
-    python -m oracles.mutations                     # every site of every kernel of Triton's, writes bench/mutations.md
-    python -m oracles.mutations --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
-    python -m oracles.mutations --sample 60 --seed 7 --kernels softmax matmul_f16
-
-(with plugins/nvidia/tests on PYTHONPATH). A mutant is run on all launches of its kernel in plain order, then under
+A mutant is run on all launches of its kernel in plain order, then under
 adversarial orders. It is *reported* when a finding names an instruction, *wrong only* when the result is wrong and
 nothing was found, *equivalent* when all orders give the right result without a finding and an argument covers it (proved from
-the code by `equivalence`, or written in bench/equivalents.yaml), and *survived* when there is none.
+the code by the instruction set's rules, or written in bench/equivalents.yaml), and *survived* when there is none.
+The campaigns themselves, and the command that runs them, stand with the tests of each plugin.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,15 +25,15 @@ from typing import Any
 import numpy as np
 import yaml
 
-from oracles import equivalence, library_cases, mutation_report, triton_subject
-from oracles.sites import Site
+from oracles import mutation_report
+from oracles.site import Site
 from oracles.subject import Subject
 from tilefw.api import KernelError
 
 ORDERS = 20  # adversarial orders that a written equivalent must survive; fewer where a kernel has several launches
 ORDERS_PROVED = 3  # and one that is proved: they would show a mistake in the proof's rules
 BUDGET_FACTOR = 6  # a mutant may execute this many times what the right kernel does
-BENCH = Path(__file__).resolve().parents[4] / "bench"
+BENCH = Path(__file__).resolve().parents[1] / "bench"
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def verdicts(subject: Subject, chosen: Sequence[Site] | None = None, orders: int
 
 
 def _instructions(subject: Subject, launch: int) -> int:
-    run = subject.run(launch, subject.parse(subject.ptx), 0, None)
+    run = subject.run(launch, subject.parse(subject.text), 0, None)
     if run.findings or run.mismatch:
         raise AssertionError(f"{subject.name}, launch {launch}, is not clean before any mutation: {run.findings} {run.mismatch}")
     return run.instructions
@@ -66,10 +63,10 @@ def _instructions(subject: Subject, launch: int) -> int:
 
 def _try(site: Site, subject: Subject, budgets: Sequence[int], orders: int) -> tuple[str, str]:
     try:
-        code = subject.parse(site.ptx)
+        code = subject.parse(site.code)
     except KernelError as error:
         return "reported", f"{error.code} {error.message}"
-    wrong, proof = "", equivalence.proof(subject.ptx, site)
+    wrong, proof = "", subject.proof(site)
     for seed in range(1 + (ORDERS_PROVED if proof else orders)):
         for launch, budget in enumerate(budgets):
             found, mismatch = _run(subject, launch, code, seed, budget)
@@ -137,7 +134,7 @@ def noticed(results: Sequence[Verdict]) -> float:
 
 @dataclass(frozen=True)
 class Campaign:
-    """Whose PTX is broken, under how many orders, where the full report goes, and what result is asked for."""
+    """Whose code is broken, under how many orders, where the full report goes, and what result is asked for."""
 
     kernels: Sequence[str]
     subject: Callable[[str], Subject]
@@ -147,23 +144,10 @@ class Campaign:
     accepted: Callable[[Sequence[Verdict]], bool]
 
 
-CAMPAIGNS = {
-    "triton": Campaign(
-        triton_subject.KERNELS, triton_subject.subject, ORDERS, "mutations.md",
-        "Mutations of Triton's PTX, and what the simulator says",
-        lambda results: score(results)[0] >= 0.95 and score(results)[1] <= 0.10,
-    ),
-    "library": Campaign(
-        tuple(library_cases.CONFIGURATIONS), library_cases.subject, 6, "mutations-own.md",
-        "Mutations of tilefw's own PTX, and what the simulator and the reference's bounds say",
-        lambda results: noticed(results) >= 0.98,
-    ),
-}
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="oracles.mutations", description=__doc__.split("\n")[0])
-    parser.add_argument("--of", choices=list(CAMPAIGNS), default="triton", help="whose PTX")
+def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = None) -> int:
+    """The command line of a plugin's campaigns; the exit status says whether the result is what is asked for."""
+    parser = argparse.ArgumentParser(prog="mutations", description=__doc__.split("\n")[0])
+    parser.add_argument("--of", choices=list(campaigns), default=next(iter(campaigns)), help="whose code")
     parser.add_argument("--kernels", nargs="+", metavar="NAME")
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="sites of these kinds alone")
     parser.add_argument("--sample", type=int, help="draw this many sites instead of all")
@@ -174,10 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     results: list[Verdict] = []
     with ProcessPoolExecutor(options.jobs) as pool:
-        for name, found in pool.map(_tried, *zip(*_work(options), strict=True)):
+        for name, found in pool.map(_tried, *zip(*_work(campaigns[options.of], options), strict=True)):
             results += found
             print(mutation_report.row(name, found), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    campaign = CAMPAIGNS[options.of]
+    campaign = campaigns[options.of]
     text = mutation_report.report(campaign.title, results, campaign.orders, time.perf_counter() - start)
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
@@ -187,20 +171,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if campaign.accepted(results) else 1
 
 
-def _work(options: argparse.Namespace) -> list[tuple[str, str, list[Site] | None]]:
+def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[Campaign, str, list[Site] | None]]:
     """(campaign, kernel, sites): what one process does at a time; no list of sites stands for all of them."""
-    kernels = options.kernels or CAMPAIGNS[options.of].kernels
-    subjects = map(CAMPAIGNS[options.of].subject, kernels)
+    kernels = options.kernels or campaign.kernels
+    subjects = map(campaign.subject, kernels)
     if options.sample:
-        return [(options.of, subject.name, chosen) for subject, chosen in sample(subjects, options.sample, options.seed)]
+        return [(campaign, subject.name, chosen) for subject, chosen in sample(subjects, options.sample, options.seed)]
     if options.kinds:
-        return [(options.of, s.name, [site for site in s.sites() if site.kind in options.kinds]) for s in subjects]
-    return [(options.of, kernel, None) for kernel in kernels]
+        return [(campaign, s.name, [site for site in s.sites() if site.kind in options.kinds]) for s in subjects]
+    return [(campaign, kernel, None) for kernel in kernels]
 
 
-def _tried(of: str, kernel: str, chosen: list[Site] | None) -> tuple[str, list[Verdict]]:
-    return kernel, list(verdicts(CAMPAIGNS[of].subject(kernel), chosen, CAMPAIGNS[of].orders))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _tried(campaign: Campaign, kernel: str, chosen: list[Site] | None) -> tuple[str, list[Verdict]]:
+    return kernel, list(verdicts(campaign.subject(kernel), chosen, campaign.orders))

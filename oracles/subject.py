@@ -1,11 +1,11 @@
-"""What a mutation campaign breaks: a kernel's PTX with its launches, and what comes of running a changed copy of it."""
+"""What a mutation campaign breaks: a kernel's code with its launches, and what comes of running a changed copy of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from oracles.sites import Site
+from oracles.site import Site
 from tilefw.api.device import Finding
 
 
@@ -23,15 +23,19 @@ class Subject(Protocol):
 
     corpus: str
     name: str
-    ptx: str
+    text: str
     launches: int  # how many sets of launch data there are
 
     def sites(self) -> list[Site]:
         """Every mutant that is tried."""
         ...
 
-    def parse(self, ptx: str) -> Any:
-        """A changed copy of the PTX, ready to be run many times; raises KernelError where the parser refuses it."""
+    def proof(self, site: Site) -> str:
+        """Why a mutant does the same as the code itself, as rules show it; empty where they do not."""
+        ...
+
+    def parse(self, text: str) -> Any:
+        """A changed copy of the text, ready to be run many times; raises KernelError where the parser refuses it."""
         ...
 
     def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:

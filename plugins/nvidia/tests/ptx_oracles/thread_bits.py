@@ -11,7 +11,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from oracles.sites import Site
+from oracles.site import Site
 
 _LINE = re.compile(r"^\s*(?:@!?(?P<guard>%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);")
 _GUARDED = re.compile(r"@(?P<guard>%p\d+) (?P<opcode>st\.|cp\.async\.c[ag])(?P<rest>.*);")

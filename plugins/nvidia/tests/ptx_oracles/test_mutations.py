@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from oracles import corpus, equivalence, mutation_report, mutations, triton_subject
+from oracles import mutation_report, mutations
+from ptx_oracles import campaigns
 
 SAMPLE = 60
 SAMPLE_KERNELS = (
@@ -14,13 +15,13 @@ SAMPLE_KERNELS = (
 
 @pytest.fixture
 def triton() -> None:
-    if reason := corpus.available():
+    if reason := campaigns.TRITON.available():
         pytest.skip(reason)
 
 
 @pytest.mark.usefixtures("triton")
 def test_a_sample_of_sites_is_reported() -> None:
-    subjects = map(triton_subject.subject, SAMPLE_KERNELS)
+    subjects = map(campaigns.subject, SAMPLE_KERNELS)
     results = [v for subject, chosen in mutations.sample(subjects, SAMPLE, seed=1) for v in mutations.verdicts(subject, chosen)]
     reported, equivalent = mutations.score(results)
     assert reported >= 0.95 and equivalent <= 0.10, mutation_report.table(results)
@@ -29,8 +30,8 @@ def test_a_sample_of_sites_is_reported() -> None:
 @pytest.mark.usefixtures("triton")
 def test_every_deleted_wait_and_barrier_of_a_pipelined_matmul_is_reported() -> None:
     """All but those that are proved redundant; the campaign runs these too, under other orders."""
-    subject = triton_subject.subject("matmul_f16")
-    chosen = [s for s in subject.sites() if s.kind in ("wait", "barrier") and not equivalence.proof(subject.ptx, s)]
+    subject = campaigns.subject("matmul_f16")
+    chosen = [s for s in subject.sites() if s.kind in ("wait", "barrier") and not subject.proof(s)]
     assert {s.kind for s in chosen} == {"wait", "barrier"}
     missed = [v for v in mutations.verdicts(subject, chosen) if v.outcome != "reported"]
     assert not missed, "\n".join(f"{v.site}: {v.outcome} {v.detail}" for v in missed)
@@ -39,4 +40,4 @@ def test_every_deleted_wait_and_barrier_of_a_pipelined_matmul_is_reported() -> N
 @pytest.mark.campaign
 @pytest.mark.usefixtures("triton")
 def test_every_site_of_every_kernel_of_tritons() -> None:
-    assert mutations.main(["--of", "triton"]) == 0
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", "triton"]) == 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from oracles.site import Site, changed
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 # `address` moves every access; `offset` flips a bit of shared ones, and sizes, commits and distances are what pipelines add.
@@ -25,32 +26,12 @@ _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is 
 _LANES = 32
 
 
-@dataclass(frozen=True)
-class Site:
-    """One mutant: what was done to which line (from 1), and the changed text of the whole file."""
-
-    kind: str
-    line: int
-    before: str
-    after: str
-    ptx: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} at line {self.line}: `{self.before}` -> `{self.after or 'deleted'}`"
-
-
 def sites(ptx: str, kinds: Collection[str] = KINDS) -> Iterator[Site]:
     """Every site of the file of these kinds, in order of lines."""
     lines = ptx.splitlines()
     for number, line in enumerate(lines):
         for kind, after in _changes(line.split("//")[0], kinds):
             yield changed(lines, number, kind, after)
-
-
-def changed(lines: list[str], index: int, kind: str, after: str) -> Site:
-    """The site at lines[index] whose line becomes `after`."""
-    text = "\n".join([*lines[:index], after, *lines[index + 1 :]]) + "\n"
-    return Site(kind, index + 1, " ".join(lines[index].split()), " ".join(after.split()), text)
 
 
 def _changes(line: str, kinds: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oracles.sites import Site, changed
+from oracles.site import Site, changed
 
 _LINE = re.compile(r"^\s*(?:@!?%\w+\s+)?(?P<opcode>[a-z][\w.:]*)\s+(?P<operands>[^;]*);")
 _ROOT = re.compile(r"^(ld\.shared|st\.shared|ldmatrix|cp\.async\.c[ag])")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oracles.sites import Site, changed
+from oracles.site import Site, changed
 
 _BOTH = re.compile(r"^(?P<indent>\s*)and\.pred\s+(?P<result>%\w+),\s*(?P<a>%\w+),\s*(?P<b>%\w+);")
 _COMPARED = re.compile(

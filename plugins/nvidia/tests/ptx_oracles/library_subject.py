@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from oracles.conditions import conditions
-from oracles.constants import constants
-from oracles.sites import LINE_KINDS, Site, sites
+from oracles.site import Site
 from oracles.subject import Run
+from ptx_oracles import equivalence
+from ptx_oracles.conditions import conditions
+from ptx_oracles.constants import constants
+from ptx_oracles.sites import LINE_KINDS, sites
 from tilefw.api import CheckError
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET
@@ -113,14 +115,17 @@ class LibrarySubject:
         for other in self._prepared[1:]:
             if other.signature != self._prepared[0].signature:
                 raise AssertionError(f"{name}: a variant asks for other code: {other.signature}, {self._prepared[0].signature}")
-        self.ptx, self.launches = self._artifact.text, len(self._prepared)
+        self.text, self.launches = self._artifact.text, len(self._prepared)
 
     def sites(self) -> list[Site]:
-        found = [*sites(self.ptx, LINE_KINDS), *constants(self.ptx), *conditions(self.ptx)]
+        found = [*sites(self.text, LINE_KINDS), *constants(self.text), *conditions(self.text)]
         return sorted(found, key=lambda site: site.line)
 
-    def parse(self, ptx: str) -> Any:
-        return replace(self._artifact, text=ptx)
+    def proof(self, site: Site) -> str:
+        return equivalence.proof(self.text, site)
+
+    def parse(self, text: str) -> Any:
+        return replace(self._artifact, text=text)
 
     def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
         prepared = self._prepared[launch]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oracles.conditions import conditions
-from oracles.constants import constants
-from oracles.sites import LINE_KINDS, sites
+from ptx_oracles.conditions import conditions
+from ptx_oracles.constants import constants
+from ptx_oracles.sites import LINE_KINDS, sites
 
 SWIZZLED = """
 mov.u32 %r1, %tid.x;

@@ -1,4 +1,4 @@
-"""Runs an item of the corpus, or a changed copy of its PTX, on tilefw's simulator through the Device protocol."""
+"""Runs an item of the corpus, or a changed copy of its code, on the chip's simulator through the Device protocol."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from oracles.case import InOut, Input, Number, Output
+from oracles.chips import Chip
 from oracles.corpus import Item
 from tilefw.api import ALL_CHECKS, Artifact, Backend, BufferView, LaunchOptions, LaunchReport, Scalar
-
-TARGET = "nvidia-sm80"
 
 
 @dataclass(frozen=True)
@@ -24,26 +23,27 @@ class Outcome:
 
 
 @functools.cache
-def backend(target: str = TARGET) -> Backend:
+def backend(target: str) -> Backend:
     """The plugin's backend, found the way core finds it: by its hook's plain data."""
-    from tilefw_nvidia import plugin
-
+    vendor = target.partition("-")[0]
+    plugin = importlib.import_module(f"tilefw_{vendor}.plugin")
     info = next(info for info in plugin.tilefw_targets() if info.name == target)
     module, _, name = info.backend.partition(":")
     return getattr(importlib.import_module(module), name)(info)
 
 
-def parse(ptx: str, name: str) -> Artifact:
-    return backend().parse(ptx, f"{name}.ptx")
+def parse(code: str | bytes, name: str, chip: Chip) -> Artifact:
+    form = chip.form if isinstance(code, bytes) or chip.form == chip.text else "s"
+    return backend(chip.target).parse(code, f"{name}.{form}")
 
 
 def run(item: Item, artifact: Artifact | None = None, **options: object) -> Outcome:
-    """Launch `artifact` (the item's own PTX when None) on the item's data, in a fresh simulator, all checks on.
+    """Launch `artifact` (the item's own code when None) on the item's data, in a fresh simulator, all checks on.
 
     `options` override those of the launch (`seed`, `budget`, `numerics`, `checks`).
     """
-    artifact = artifact or parse(item.ptx, item.name)
-    device = backend().simulator()
+    artifact = artifact or parse(item.code, item.name, item.chip)
+    device = backend(item.chip.target).simulator()
     handles: dict[str, tuple[int, np.ndarray]] = {}
     arguments: list[BufferView | Scalar] = []
     for name, argument in item.inputs.items():

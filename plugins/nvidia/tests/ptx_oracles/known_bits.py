@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 
-from oracles.sites import Site
+from oracles.site import Site
 
 _ALL = (1 << 32) - 1
 _DEFINITION = re.compile(r"^\s*(?P<guard>@!?%\w+\s+)?(?P<opcode>[a-z][\w.]*)\s+(?P<result>%r\d+),\s*(?P<sources>[^;{]*);")

@@ -10,22 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oracles import corpus, execute
-from oracles.case import Case, InOut, Input, Number, Output
+from oracles import corpus, execute, launch_file
+from oracles.case import Case
 from oracles.corpus import Item
+from ptx_oracles.campaigns import TRITON
 
-CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.campaign) for case in corpus.cases()]
+CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.campaign) for case in TRITON.cases()]
 
 
 def item_of(case: Case, seed: int = 0) -> Item:
     try:
-        return corpus.item(case, seed)
+        return TRITON.item(case, seed)
     except corpus.TritonAbsentError as absent:
         pytest.skip(str(absent))
 
 
 def named(name: str) -> Item:
-    return item_of(next(case for case in corpus.cases() if case.name == name))
+    return item_of(TRITON.case(name))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -66,8 +67,8 @@ def test_a_wrong_result_is_seen() -> None:
 def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
     """`tilefw simulate FILE.ptx --launch LAUNCH.yaml`, with Triton's two hidden pointers spelled out."""
     item = named("softmax")
-    (tmp_path / "softmax.ptx").write_text(item.ptx)
-    (tmp_path / "launch.yaml").write_text(launch_file(item, tmp_path))
+    (tmp_path / "softmax.ptx").write_text(item.text)
+    launch_file.write(item, tmp_path)
     command = [
         sys.executable,
         "-m",
@@ -75,7 +76,7 @@ def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
         "simulate",
         "softmax.ptx",
         "--target",
-        execute.TARGET,
+        TRITON.chip.target,
         "--launch",
         "launch.yaml",
         "--out",
@@ -89,29 +90,3 @@ def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
     assert json.loads(ran.stdout)["findings"] == []
     with np.load(tmp_path / "out.npz") as outputs:
         assert item.check(dict(outputs)) == []
-
-
-def launch_file(item: Item, folder: Path) -> str:
-    """The item's launch as `tilefw simulate` reads it; uninitialised inputs are given as zeros."""
-    lines = [
-        f"kernel: {item.entry}",
-        f"grid: {list(item.launch.grid)}",
-        f"block: {list(item.launch.block)}",
-        f"dynamic_shared: {item.launch.dynamic_shared}",
-        "args:",
-    ]
-    for name, argument in item.inputs.items():
-        match argument:
-            case Number():
-                lines.append(f"  - {{value: {argument.value}, dtype: {argument.dtype}}}")
-            case Output():
-                lines.append(
-                    f"  - {{out: {name}, shape: {list(argument.shape)}, dtype: {np.dtype(argument.dtype).name}, fill: nan}}"
-                )
-            case Input():
-                np.save(folder / f"{name}.npy", argument.array)
-                lines.append(f"  - {{in: {name}.npy}}")
-            case InOut():
-                np.save(folder / f"{name}.npy", argument.array)
-                lines.append(f"  - {{inout: {name}.npy, name: {name}}}")
-    return "\n".join(lines + ["  - {pointer: 0}"] * item.launch.hidden) + "\n"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oracles import cuda, execute
+from oracles import execute
+from oracles.chips import SM80
+from ptx_oracles import cuda
 from tilefw.api import CodeError
 
 pytestmark = pytest.mark.skipif(cuda.nvcc() is None, reason="nvcc is not installed")
@@ -21,4 +23,4 @@ def test_runs_right_and_clean(name: str, seed: int) -> None:
 
 def test_a_function_that_is_called_is_refused_by_name() -> None:
     with pytest.raises(CodeError, match=r"\.func is not served"):
-        execute.parse(cuda.ptx("-DCALLS"), "recursive")
+        execute.parse(cuda.ptx("-DCALLS"), "recursive", SM80)

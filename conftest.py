@@ -1,15 +1,15 @@
-"""Puts the package `oracles` on the path, and leaves long campaigns out of a run that does not name them."""
+"""For all tests of the tree: the package `oracles` on the path, and long campaigns left out of a run that does not name them."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "campaign: a long run, left out unless -m names it (`tox -e mutations`)")
+    config.addinivalue_line("markers", "campaign: a long run, left out unless -m names it")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from oracles.sites import Site
+from oracles.site import Site
 
 OUTCOMES = ("reported", "wrong only", "equivalent", "survived")
 
@@ -32,7 +32,7 @@ def report(title: str, results: Sequence[Judged], orders: int, seconds: float) -
     parts = [
         f"# {title}",
         "",
-        f"{len(results)} sites in {len({v.kernel for v in results})} kernels (sm_80), all checks, {orders} adversarial orders; "
+        f"{len(results)} sites in {len({v.kernel for v in results})} kernels, all checks, {orders} adversarial orders; "
         f"{seconds:.0f} s. Reported: {count['reported'] / rest:.1%} of all but equivalents; reported or wrong: "
         f"{1 - count['survived'] / rest:.1%}; equivalents: {count['equivalent'] / max(len(results), 1):.1%} of all sites.",
         "",

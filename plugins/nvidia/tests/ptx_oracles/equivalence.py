@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from oracles.known_bits import same_value
-from oracles.sites import Site
-from oracles.thread_bits import repeated_store
+from oracles.site import Site
+from ptx_oracles.known_bits import same_value
+from ptx_oracles.thread_bits import repeated_store
 
 _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from oracles.library_subject import Configuration, LibrarySubject, Variant
+from ptx_oracles.library_subject import Configuration, LibrarySubject, Variant
 
 _BLOCKS = {"block_m": 32, "block_n": 32, "block_k": 32}
 _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))

@@ -1,0 +1,25 @@
+"""One place where machine code is broken on purpose; which places there are is each instruction set's own business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Site:
+    """One mutant: what was done to which line (from 1), and the changed text of the whole file."""
+
+    kind: str
+    line: int
+    before: str
+    after: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at line {self.line}: `{self.before}` -> `{self.after or 'deleted'}`"
+
+
+def changed(lines: list[str], index: int, kind: str, after: str) -> Site:
+    """The site at lines[index] whose line becomes `after`."""
+    text = "\n".join([*lines[:index], after, *lines[index + 1 :]]) + "\n"
+    return Site(kind, index + 1, " ".join(lines[index].split()), " ".join(after.split()), text)

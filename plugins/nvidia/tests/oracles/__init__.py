@@ -1,1 +1,0 @@
-"""Triton's own PTX as an oracle for the simulator: kernels, cases, corpus, mutations."""

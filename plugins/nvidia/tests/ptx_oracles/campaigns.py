@@ -1,0 +1,59 @@
+"""The campaigns over PTX: Triton's of the corpus, and tilefw's own of the library.
+
+    python -m ptx_oracles.campaigns                     # every site of every kernel of Triton's, writes bench/mutations.md
+    python -m ptx_oracles.campaigns --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
+    python -m ptx_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
+
+(with plugins/nvidia/tests and the root of the repository on PYTHONPATH).
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+
+from oracles.chips import SM80
+from oracles.corpus import Corpus
+from oracles.mutations import ORDERS, Campaign, Verdict, main, noticed, score
+from oracles.site import Site
+from oracles.triton_subject import TritonSubject
+from ptx_oracles import equivalence, library_cases
+from ptx_oracles.sites import sites
+
+TRITON = Corpus(SM80)
+KERNELS = (
+    "vector_add", "gelu_erf", "softmax", "layer_norm", "welford", "matmul_f16", "matmul_bf16", "matmul_tf32", "matmul_i8",
+    "attention_causal", "collatz_steps", "integer_mix", "atomic_histogram", "transpose",
+)
+
+
+@functools.cache
+def subject(name: str) -> TritonSubject:
+    return TritonSubject(TRITON, name, "triton", _sites, equivalence.proof)
+
+
+def _sites(text: str) -> list[Site]:
+    return list(sites(text))
+
+
+def _reported(results: Sequence[Verdict]) -> bool:
+    return score(results)[0] >= 0.95 and score(results)[1] <= 0.10
+
+
+def _noticed(results: Sequence[Verdict]) -> bool:
+    return noticed(results) >= 0.98
+
+
+CAMPAIGNS = {
+    "triton": Campaign(
+        KERNELS, subject, ORDERS, "mutations.md", "Mutations of Triton's PTX, and what the simulator says", _reported
+    ),
+    "library": Campaign(
+        tuple(library_cases.CONFIGURATIONS), library_cases.subject, 6, "mutations-own.md",
+        "Mutations of tilefw's own PTX, and what the simulator and the reference's bounds say", _noticed,
+    ),
+}
+
+if __name__ == "__main__":
+    sys.exit(main(CAMPAIGNS))
