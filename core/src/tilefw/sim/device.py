@@ -88,7 +88,8 @@ class SimulatorDevice(ABC):
         block = _block(loaded, declared, options)
         if options.dynamic_shared is None and declared is not None:
             options = replace(options, dynamic_shared=max(0, declared.shared_bytes - loaded.shared))
-        return launch(loaded, self._memory, grid, block, self._arguments(loaded, args), options)
+        arguments = self.argument_block(loaded, args, grid, block, options)
+        return launch(loaded, self._memory, grid, block, arguments, options)
 
     def _entry(self, module: SimulatedModule, entry: str) -> LoadedProgram:
         loaded = module.entries.get(entry)
@@ -100,7 +101,12 @@ class SimulatorDevice(ABC):
             loaded = module.entries[entry] = load_program(program, self.chip, self._memory, module.globals)
         return loaded
 
-    def _arguments(self, loaded: LoadedProgram, args: Sequence[Argument]) -> bytes:
+    def argument_block(
+        self, loaded: LoadedProgram, args: Sequence[Argument], grid: Sequence[int], block: tuple[int, int, int],
+        options: LaunchOptions,
+    ) -> bytes:
+        """The bytes that the entry finds its arguments in: each at its offset. A chip may add what it passes besides. Raises
+        LaunchError."""
         parameters = loaded.program.parameters
         if len(args) != len(parameters):
             raise LaunchError(

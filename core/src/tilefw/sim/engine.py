@@ -15,6 +15,8 @@ from tilefw.api.errors import LaunchError
 from tilefw.sim.checks import unreachable
 from tilefw.sim.checks.races import Races
 from tilefw.sim.counters import Counters
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import all_ones, zeros
 from tilefw.sim.lanes import NumpyLanes
 from tilefw.sim.matrix import MatrixUnit
 from tilefw.sim.memory import GlobalMemory, Region
@@ -60,7 +62,7 @@ def load_program(
     `placed` keeps the addresses of global variables that entries of one module share; new ones are added to it.
     """
     placed = {} if placed is None else placed
-    symbols: dict[str, int] = {p.name: p.offset for p in program.parameters}
+    symbols: dict[str, int] = {} if program.arguments_in_memory else {p.name: p.offset for p in program.parameters}
     ends = {"shared": 0, "local": 0, "const": 0}
     dynamic = []
     initial: list[tuple[int, bytes]] = []
@@ -119,12 +121,23 @@ class Launch:
         self.reporter = Reporter()
         self.races = Races(self.prepared.program.instructions) if "races" in self.checks else None
         self.matrix_unit = MatrixUnit(options.numerics == "hw")
+        self.arguments, self.argument_base = arguments, 0
         self.parameters = Region(0, len(arguments), label="the parameters")
         self.parameters.initialise(0, arguments)
         self.parameters.poison = None
         self.constants = loaded.constants
         self.lanes = NumpyLanes(self)
         self._block_counts = [0] * len(self.prepared.blocks)
+        self.first_values, self.first_poison = self._first_registers()
+
+    def _first_registers(self) -> tuple[list[Array], list[Array | None]]:
+        """What every slot holds at the start, before `Program.initial`, and its undefined bits. Batches share the arrays."""
+        constants, declared = self.prepared.constants, len(self.prepared.program.registers)
+        widths = set(self.prepared.slot_bits)
+        empty = {bits: zeros(bits) for bits in widths}
+        undefined = {bits: all_ones(empty[bits]) if self.track_poison else None for bits in widths}
+        values = [constants.get(slot, empty[bits]) for slot, bits in enumerate(self.prepared.slot_bits)]
+        return values, [undefined[bits] if slot < declared else None for slot, bits in enumerate(self.prepared.slot_bits)]
 
     def coordinates(self, linear: int) -> tuple[int, int, int]:
         x, y, _ = self.grid
@@ -145,6 +158,7 @@ class Launch:
     def run(self) -> LaunchReport:
         """Execute every workgroup."""
         began = time.perf_counter()
+        placed = self._place_arguments()
         for region in self.memory:
             region.settle()
         try:
@@ -157,12 +171,23 @@ class Launch:
         finally:
             for region in self.memory:
                 region.flags = None
+            if placed:
+                self.memory.free(placed)
             if self.races is not None:
                 self.races.close()
             self.lanes.close()
         self._count_units()
         seconds = time.perf_counter() - began
         return LaunchReport(self.reporter.findings, self.counters.totals(), seconds)
+
+    def _place_arguments(self) -> int:
+        """Put the argument block where the program wants it; gives the handle of its allocation, or 0. Raises LaunchError."""
+        if not self.prepared.program.arguments_in_memory:
+            return 0
+        handle = self.memory.allocate(len(self.arguments), label="the arguments", readonly=True)
+        self.memory.region(handle).initialise(0, self.arguments)
+        self.argument_base = self.memory.region(handle).base
+        return handle
 
     def _batch_size(self) -> tuple[int, int]:
         """(Workgroups of a batch, workgroups in flight at most): few enough for the cache and for the host's memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from tilefw.sim.checks import initialisation
 from tilefw.sim.floats import Array
 from tilefw.sim.frame import Frame
-from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction
+from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump
 from tilefw.sim.report import Fault, first_true
 from tilefw.sim.shadow import nonzero
 
@@ -22,12 +23,10 @@ def follow(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
     instruction: Instruction = block.flow
     lanes = batch.launch.lanes
     lanes.instruction = instruction
-    for slot, operand in block.flow_specials:
-        frame.registers[slot], frame.poison[slot] = operand.meaning(lanes), None
     flow = instruction.flow
-    if isinstance(flow, Branch) and instruction.guard is None:
+    if isinstance(flow, Branch) and block.condition is None:
         return batch.launch.prepared.block_at[flow.target]
-    taken = _taken(batch, frame, instruction)
+    taken = _taken(batch, frame, block.condition)
     if taken is False:
         return strand.block + 1
     if taken is not True:
@@ -35,19 +34,20 @@ def follow(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
     return _go(batch, strand, frame, block)
 
 
-def _taken(batch: Any, frame: Frame, instruction: Instruction) -> Array | bool:
+def _taken(batch: Any, frame: Frame, condition: tuple[int, bool] | None) -> Array | bool:
     """Lanes for which the flow holds: all (True), none (False), or a mask of the frame."""
-    guard = instruction.guard
-    if guard is None:
+    if condition is None:
         return True
-    register = guard.register.index
+    register, negated = condition
     predicate = frame.registers[register]
     poison = frame.poison[register]
     if poison is not None:
         initialisation.report(batch.launch.lanes, "the condition of the branch", nonzero(poison))
     if predicate.size == 1:
-        return bool(predicate.flat[0]) != guard.negated
-    taken = ~predicate if guard.negated else predicate
+        return bool(predicate.flat[0]) != negated
+    taken = ~predicate if negated else predicate
+    if not batch.launch.chip.pc_per_lane and taken.shape[2] > 1:
+        taken = _one_for_the_wave(batch, frame, taken)
     if frame.active is None:
         return True if taken.all() else taken if taken.any() else False
     taken = taken & frame.active
@@ -66,9 +66,6 @@ def _split(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array) -> i
     flow = block.flow.flow
     if inside and isinstance(flow, Branch) and flow.uniform:
         _report_split(batch, whole, "a branch that the code calls uniform splits a wave")
-    if inside and isinstance(flow, Branch) and not launch.chip.pc_per_lane:
-        _report_split(batch, whole, "the lanes of a wave disagree on a branch, and the chip has one program counter for a wave")
-        raise Fault
     kind = type(strand)
     batch.strands.append(kind(strand.block + 1, rest, strand.stack))
     if isinstance(flow, Branch):
@@ -80,6 +77,21 @@ def _split(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array) -> i
         part.block = following
         batch.strands.append(part)
     return None
+
+
+def _one_for_the_wave(batch: Any, frame: Frame, taken: Array) -> Array:
+    """The condition of waves that have one program counter."""
+    some = taken.any(axis=2, keepdims=True)
+    torn = np.broadcast_to(some & ~taken.all(axis=2, keepdims=True), (*frame.shape[:2], 1))
+    torn = torn if frame.active is None else torn & frame.active
+    if torn.any():
+        lanes = batch.launch.lanes
+        lanes.launch.reporter.add(
+            "barriers", "TFW0813", "the lanes of a wave disagree on a branch, and the chip has one program counter for a wave",
+            lanes.instruction, where=lanes.locate(*first_true(torn & taken)), count=int(torn.sum()),
+        )
+        raise Fault
+    return some
 
 
 def _report_split(batch: Any, taken: Array, message: str) -> None:
@@ -98,6 +110,8 @@ def _go(batch: Any, strand: Any, frame: Frame, block: Any, taken: Array | None =
         return block_at[flow.target]
     if isinstance(flow, BranchTable):
         return _table(batch, strand, frame, block)
+    if isinstance(flow, Jump):
+        return _jump(batch, strand, frame, block)
     if isinstance(flow, Call):
         if len(strand.stack) >= DEEPEST_CALL:
             batch.launch.lanes.trap(f"calls are nested more than {DEEPEST_CALL} deep")
@@ -121,25 +135,46 @@ def end(batch: Any, strand: Any, frame: Frame) -> None:
 
 def _table(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
     flow = block.flow.flow
-    index = frame.registers[block.flow_sources[0]]
     mask = batch.mask_of(strand)
-    values = np.zeros(batch.frame.shape, dtype=np.int64)
-    if frame is batch.frame:
-        values[...] = index
-    else:
-        values[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(index, frame.shape)[:, 0, :]
-    wild = mask & (values >= len(flow.targets))
-    if wild.any():
-        a, b, lane = first_true(wild)
-        batch.launch.reporter.add(
-            "bounds", "TFW0814", f"branch index {values[a, b, lane]} of a table of {len(flow.targets)}", block.flow,
-            where=(batch.workgroup(a), b, lane), count=int(wild.sum()),
-        )
-        raise Fault
+    values = batch.spread(frame, frame.registers[block.flow_sources[0]])
+    _require(batch, block, mask & (values >= len(flow.targets)), lambda where: (
+        f"branch index {values[where]} of a table of {len(flow.targets)}"
+    ))
     block_at = batch.launch.prepared.block_at
-    choices = np.unique(values[mask])
+    return _part(batch, strand, mask, values, {index: block_at[target] for index, target in enumerate(flow.targets)})
+
+
+def _jump(batch: Any, strand: Any, frame: Frame, block: Any) -> int | None:
+    poison = frame.poison[block.address]
+    if poison is not None:
+        initialisation.report(batch.launch.lanes, "the address of the jump", nonzero(poison))
+    mask = batch.mask_of(strand)
+    values = batch.spread(frame, frame.registers[block.address])
+    base, blocks = batch.launch.prepared.code
+    known = {base + offset: target for offset, target in blocks.items()}
+    wild = [value for value in np.unique(values[mask]).tolist() if value not in known]
+    _require(batch, block, mask & np.isin(values, np.array(wild, dtype=np.uint64)), lambda where: (
+        f"a jump to the address {int(values[where]):#x}, where the program has no instruction"
+    ))
+    return _part(batch, strand, mask, values, known)
+
+
+def _require(batch: Any, block: Any, wild: Array, message: Callable[[tuple[int, int, int]], str]) -> None:
+    """Nobody may go to nowhere."""
+    if not wild.any():
+        return
+    a, b, lane = first_true(wild)
+    batch.launch.reporter.add(
+        "bounds", "TFW0814", message((a, b, lane)), block.flow, where=(batch.workgroup(a), b, lane), count=int(wild.sum())
+    )
+    raise Fault
+
+
+def _part(batch: Any, strand: Any, mask: Array, values: Array, targets: Mapping[int, int]) -> int | None:
+    """Everybody goes to the block of their value: the block when that is one, else strands."""
+    choices = np.unique(values[mask]).tolist()
     if len(choices) == 1:
-        return block_at[flow.targets[int(choices[0])]]
-    for choice in choices.tolist():
-        batch.strands.append(type(strand)(block_at[flow.targets[choice]], mask & (values == choice), strand.stack))
+        return targets[choices[0]]
+    for choice in choices:
+        batch.strands.append(type(strand)(targets[choice], mask & (values == choice), strand.stack))
     return None

@@ -30,10 +30,12 @@ class Frame:
     """`registers[i]` is the value of register i, `poison[i]` its undefined bits or None.
 
     `active`: lanes that execute, None for all; `merge`: lanes whose registers change, None for all (they differ where the other
-    lanes have ended: nobody reads those any more). `group`, `wave`, `lane` are index arrays that broadcast to `shape`.
+    lanes have ended: nobody reads those any more). `wave_merge` is `merge` without the guard of the instruction that runs: what
+    changes registers of a wave. `group`, `wave`, `lane` are index arrays that broadcast to `shape`. `view` is this
+    frame with one lane, over the same registers, for instructions that execute once for the wave.
     """
 
-    __slots__ = ("active", "group", "lane", "merge", "poison", "registers", "shape", "threads", "wave")
+    __slots__ = ("active", "group", "lane", "merge", "poison", "registers", "shape", "threads", "view", "wave", "wave_merge")
 
     def __init__(self, shape: tuple[int, int, int], group: Array, wave: Array, lane: Array) -> None:
         self.shape = shape
@@ -42,7 +44,21 @@ class Frame:
         self.poison: list[Array | None] = []
         self.active: Array | None = None
         self.merge: Array | None = None
+        self.wave_merge: Array | None = None
         self.threads = shape[0] * shape[1] * shape[2]
+        self.view = self
+
+    def select(self, active: Array | None, merge: Array | None, threads: int) -> None:
+        """What executes from now on."""
+        self.active, self.merge, self.wave_merge, self.threads = active, merge, merge, threads
+
+    def select_waves(self, active: Array | None, merge: Array | None, waves: int) -> None:
+        """`select` for masks with one lane: `view` is ready then."""
+        if self.view is self:
+            self.view = Frame((*self.shape[:2], 1), self.group, self.wave, np.zeros((1, 1, 1), dtype=np.int64))
+            self.view.registers, self.view.poison = self.registers, self.poison
+        self.select(active, merge, waves * self.shape[2])
+        self.view.select(active, merge, waves)
 
     def prepare(self, registers: Iterable[int]) -> None:
         """Called with the registers of a block before it runs."""

@@ -44,14 +44,17 @@ class MemoryLanes(Algebra):
 
     # --- where an access goes ----------------------------------------------------------------------------------------
 
-    def pieces(self, space: str, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
-        """The regions that an access of `size` bytes touches; faults are reported and end the launch."""
+    def pieces(
+        self, space: str, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None = None
+    ) -> list[Piece]:
+        """The regions that an access of `size` bytes touches; faults are reported and end the launch. Addresses are multiples of
+        `alignment`, or of the size."""
         if address.dtype != np.uint64:
             address = address.astype(np.uint64)
         if space == "generic":
-            return self._generic(address, size, kind, mask)
+            return self._generic(address, size, kind, mask, alignment)
         if space == "global":
-            return self._global(address, size, kind, mask)
+            return self._global(address, size, kind, mask, alignment)
         region: Region = self.batch.region(space)
         if mask is None:
             flat, lanes = address, None
@@ -62,7 +65,7 @@ class MemoryLanes(Algebra):
             copy = np.broadcast_to(self._copy(space), self.frame.shape)[lanes]
         if flat.size and (region.size < size or int(flat.max()) > region.size - size):
             bounds.report(self, space, address, size, kind, mask, region)
-        self._check_alignment(address, flat, size, mask)
+        self._check_alignment(address, flat, alignment or size, size, mask)
         index = flat.view(np.int64)
         if space in ("shared", "local"):
             index = index + copy * region.stride
@@ -77,11 +80,11 @@ class MemoryLanes(Algebra):
             return (self.frame.group * waves + self.frame.wave) * lanes + self.frame.lane
         return np.zeros((1, 1, 1), dtype=np.int64)
 
-    def _check_alignment(self, address: Array, flat: Array, size: int, mask: Array | None) -> None:
-        if size > 1 and int(np.bitwise_or.reduce(flat, axis=None)) & (size - 1) and "alignment" in self.launch.checks:
-            alignment.report(self, address, size, mask)
+    def _check_alignment(self, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
+        if multiple > 1 and int(np.bitwise_or.reduce(flat, axis=None)) & (multiple - 1) and "alignment" in self.launch.checks:
+            alignment.report(self, address, multiple, size, mask)
 
-    def _global(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+    def _global(self, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None) -> list[Piece]:
         if mask is None:
             flat, lanes = address, None
         else:
@@ -89,7 +92,7 @@ class MemoryLanes(Algebra):
             flat = np.broadcast_to(address, self.frame.shape)[lanes]
             if not flat.size:
                 return []
-        self._check_alignment(address, flat, size, mask)
+        self._check_alignment(address, flat, alignment or size, size, mask)
         region = self.launch.memory.find(int(flat.flat[0]))
         if region is not None and region.size >= size:
             # One comparison does both ends: an address below the base wraps to a huge offset.
@@ -121,7 +124,7 @@ class MemoryLanes(Algebra):
             open_lanes &= ~inside
         return found
 
-    def _generic(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+    def _generic(self, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None) -> list[Piece]:
         found: list[Piece] = []
         elsewhere = np.zeros((1, 1, 1), dtype=np.bool_)
         for space, (base, extent) in self.launch.chip.windows.items():
@@ -130,25 +133,25 @@ class MemoryLanes(Algebra):
                 continue
             elsewhere = elsewhere | inside
             if inside.all():
-                return self.pieces(space, address - np.uint64(base), size, kind, mask)
+                return self.pieces(space, address - np.uint64(base), size, kind, mask, alignment)
             lanes = inside if mask is None else inside & mask
             if np.any(lanes):
-                found += self.pieces(space, address - np.uint64(base), size, kind, lanes)
+                found += self.pieces(space, address - np.uint64(base), size, kind, lanes, alignment)
         if not elsewhere.any():
-            return self._global(address, size, kind, mask)
+            return self._global(address, size, kind, mask, alignment)
         rest = ~elsewhere if mask is None else ~elsewhere & mask
-        return found + (self._global(address, size, kind, rest) if np.any(rest) else [])
+        return found + (self._global(address, size, kind, rest, alignment) if np.any(rest) else [])
 
     # --- loads and stores --------------------------------------------------------------------------------------------
 
     def load(
         self, space: str, address: Array, bits: int, count: int = 1, *, order: str = "weak", scope: str = "workgroup",
-        lanes: int | None = None,
+        lanes: int | None = None, alignment: int | None = None,
     ) -> tuple[Array, ...]:
         size = bits * count // 8
         mask = self._first_lanes(lanes)
         self.polls += order != "weak"
-        pieces = self.pieces(space, address, size, "read", mask)
+        pieces = self.pieces(space, address, size, "read", mask, alignment)
         if not self.quiet:
             self._observe(space, pieces, size, "read", order, scope)
         if len(pieces) == 1 and pieces[0].lanes is None:
@@ -160,7 +163,7 @@ class MemoryLanes(Algebra):
         if not self.quiet and self.launch.track_poison and self._any_poison(pieces, size):
             self.tainted = True
         elif order != "weak" and self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, order)
+            self.launch.races.synchronise(self, pieces, "read", order)
         return _elements(raw, bits, count)
 
     def _first_lanes(self, lanes: int | None) -> Array | None:
@@ -174,11 +177,13 @@ class MemoryLanes(Algebra):
             p.region.poison is not None and bool(gather_poison(p.region, p.index, size).any()) for p in pieces
         )
 
-    def load_poison(self, space: str, address: Array, bits: int, count: int, lanes: int | None) -> tuple[Array, ...]:
+    def load_poison(
+        self, space: str, address: Array, bits: int, count: int, lanes: int | None, alignment: int | None
+    ) -> tuple[Array, ...]:
         """The poison of what `load` gives; lanes that did not load are wholly poison when `lanes` left them out."""
         size = bits * count // 8
         raw = np.zeros(self.frame.shape, dtype=ELEMENTS[size])
-        for piece in self.pieces(space, address, size, "read", self._first_lanes(lanes)):
+        for piece in self.pieces(space, address, size, "read", self._first_lanes(lanes), alignment):
             if piece.region.poison is None:
                 continue
             taken = gather_poison(piece.region, piece.index, size)
@@ -189,23 +194,25 @@ class MemoryLanes(Algebra):
         return _elements(raw, bits, count)
 
     def store(
-        self, space: str, address: Array, values: Sequence[Array], *, order: str = "weak", scope: str = "workgroup"
+        self, space: str, address: Array, values: Sequence[Array], *, order: str = "weak", scope: str = "workgroup",
+        alignment: int | None = None,
     ) -> None:
-        self.store_poisoned(space, address, values, None, order, scope)
+        self.store_poisoned(space, address, values, None, order, scope, alignment)
 
     def store_poisoned(
-        self, space: str, address: Array, values: Sequence[Array], poison: Sequence[Array] | None, order: str, scope: str
+        self, space: str, address: Array, values: Sequence[Array], poison: Sequence[Array] | None, order: str, scope: str,
+        alignment: int | None,
     ) -> None:
         """`store`, with undefined bits beside the values."""
         raw = _packed(values)
         size = raw.dtype.itemsize
-        pieces = self.pieces(space, address, size, "write", self.mask)
+        pieces = self.pieces(space, address, size, "write", self.mask, alignment)
         self._observe(space, pieces, size, "write", order, scope, raw)
         raw_poison = None if poison is None else _packed(poison)
         for piece in pieces:
             self._write(piece, raw, raw_poison, size)
         if _STRONG & {order} and self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, order)
+            self.launch.races.synchronise(self, pieces, "write", order)
 
     def _write(self, piece: Piece, raw: Array, poison: Array | None, size: int) -> None:
         region = piece.region
@@ -269,7 +276,7 @@ class MemoryLanes(Algebra):
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
             old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random)
         if self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, order)
+            self.launch.races.synchronise(self, pieces, "atomic", order)
         self.polls += 1
         self.launch.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
@@ -287,7 +294,7 @@ class MemoryLanes(Algebra):
 
     def fence(self, order: str = "acq_rel", scope: str = "device") -> None:
         if self.launch.races is not None:
-            self.launch.races.fence(self)
+            self.launch.races.fence(self, order)
 
     # --- generic addresses -------------------------------------------------------------------------------------------
 

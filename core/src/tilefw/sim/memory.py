@@ -7,7 +7,7 @@ says that the bit beside it was never written. Elements are gathered and scatter
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -78,28 +78,38 @@ class Region:
 
 def gather(region: Region, index: Array, width: int) -> Array:
     """Elements of `width` bytes at byte offsets `index` (int64, in range); any alignment."""
-    return _take(region.view, region.data, index, width)
+    return _take(region.view, index, width)
 
 
 def gather_poison(region: Region, index: Array, width: int) -> Array:
     assert region.poison is not None
-    return _take(region.poison_view, region.poison, index, width)
+    return _take(region.poison_view, index, width)
 
 
-def _take(view: object, data: Array, index: Array, width: int) -> Array:
-    if not (np.bitwise_or.reduce(index, axis=None) & (width - 1)):
-        return np.take(view(width), index >> (width.bit_length() - 1))  # type: ignore[operator]
-    taken = np.take(data, index[..., None] + np.arange(width))
+def common_alignment(index: Array, width: int) -> int:
+    """The largest power of two up to `width` of which all offsets are multiples."""
+    together = int(np.bitwise_or.reduce(index, axis=None)) | width
+    return together & -together
+
+
+def _take(view: Callable[[int], Array], index: Array, width: int) -> Array:
+    part = common_alignment(index, width)
+    first = index >> (part.bit_length() - 1)
+    if part == width:
+        return np.take(view(width), first)
+    taken = np.take(view(part), first[..., None] + np.arange(width // part))
     return taken.view(ELEMENTS[width])[..., 0]
 
 
 def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -> None:
-    """Write elements at byte offsets; where offsets are equal, the last one stays."""
-    if not (np.bitwise_or.reduce(index, axis=None) & (width - 1)):
+    """Write elements at byte offsets; where offsets are equal, the last one stays. `view` is `data` as such elements."""
+    part = common_alignment(index, width)
+    if part == width:
         view[index >> (width.bit_length() - 1)] = values
         return
-    byte_index = index[..., None] + np.arange(width)
-    data[byte_index] = np.ascontiguousarray(values)[..., None].view(np.uint8)
+    places = (index >> (part.bit_length() - 1))[..., None] + np.arange(width // part)
+    # Where offsets differ but elements overlap, the last one stays as well: assignments go in order.
+    data.view(ELEMENTS[part])[places] = np.ascontiguousarray(values)[..., None].view(ELEMENTS[part])
 
 
 class GlobalMemory:

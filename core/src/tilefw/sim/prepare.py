@@ -14,19 +14,22 @@ from typing import Any
 from tilefw.api.errors import CodeError
 from tilefw.sim.floats import Array
 from tilefw.sim.lanes_integer import constant
+from tilefw.sim.operands import Placed, around, fetch
 from tilefw.sim.program import (
     Branch,
     BranchTable,
     Call,
     Immediate,
     Instruction,
+    Jump,
     Program,
     Register,
     Registers,
+    Source,
     Special,
     Symbol,
 )
-from tilefw.sim.stepping import guarded, slow_step
+from tilefw.sim.stepping import guarded, once_a_wave, slow_step
 
 Step = Callable[[Any, Any], None]
 
@@ -82,7 +85,8 @@ def _factory(sources: int, destinations: int) -> Callable[..., Step]:
 class Block:
     """Steps that run one after the other; `flow` is the instruction that decides what comes next, if any does.
 
-    `touched` are the slots that the block reads or writes; `units` counts instructions by unit.
+    `condition` is (slot of a predicate, negated) where only those in whom it holds follow the flow, `address` the slot of a
+    `Jump`'s. `touched` are the slots that the block reads or writes; `units` counts instructions by unit.
     """
 
     start: int
@@ -90,7 +94,8 @@ class Block:
     flow: Instruction | None = None
     flow_sources: tuple[int, ...] = ()
     flow_destinations: tuple[int, ...] = ()
-    flow_specials: tuple[tuple[int, Special], ...] = ()
+    condition: tuple[int, bool] | None = None
+    address: int = -1
     size: int = 0
     touched: tuple[int, ...] = ()
     units: dict[str, int] = field(default_factory=dict)
@@ -99,14 +104,18 @@ class Block:
 
 @dataclass(slots=True)
 class Prepared:
-    """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC."""
+    """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
+
+    `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset).
+    """
 
     program: Program
     blocks: list[Block]
     block_at: dict[int, int]
     slot_bits: list[int]
     constants: dict[int, Array]
-    call_targets: frozenset[int]
+    initial: tuple[tuple[int, Array | Special], ...]
+    code: tuple[int, dict[int, int]]
 
 
 class _Preparation:
@@ -128,7 +137,7 @@ class _Preparation:
             self.constants[slot] = constant(value, bits)
         return slot
 
-    def source(self, operand: Any, before: list[Any], instruction: Instruction) -> int:
+    def source(self, operand: Any, before: list[Placed], instruction: Instruction) -> int:
         if isinstance(operand, Register):
             return operand.index
         if isinstance(operand, Immediate):
@@ -139,12 +148,13 @@ class _Preparation:
         before.append((slot, operand))
         return slot
 
-    def address(self, operand: Symbol, instruction: Instruction) -> int:
+    def address(self, operand: Symbol, instruction: Instruction | None) -> int:
         if operand.name not in self.symbols:
-            raise CodeError(f"{operand.name} is not a variable or parameter of {self.program.name}", "TFW0703", instruction.code)
+            place = None if instruction is None else instruction.code
+            raise CodeError(f"{operand.name} is not a variable or parameter of {self.program.name}", "TFW0703", place)
         return (self.symbols[operand.name] + operand.offset) % (1 << operand.bits)
 
-    def destination(self, operand: Any, after: list[Any]) -> int:
+    def destination(self, operand: Any, after: list[Placed]) -> int:
         if isinstance(operand, Register):
             return operand.index
         slot = self.slot(operand.bits)
@@ -152,12 +162,24 @@ class _Preparation:
             after.append((slot, operand))
         return slot
 
+    def for_wave(self, operand: Any) -> bool:
+        """Whether a destination holds one value for the wave."""
+        parts = operand.parts if isinstance(operand, Registers) else (operand,) if isinstance(operand, Register) else ()
+        return bool(parts) and all(part.index in self.program.wave_registers for part in parts)
+
+    def initial(self, operand: Source) -> Array | Special:
+        if isinstance(operand, Special):
+            return operand
+        assert isinstance(operand, (Immediate, Symbol)), f"{operand} is no initial value"
+        value = operand.value if isinstance(operand, Immediate) else self.address(operand, None)
+        return constant(value, operand.bits)
+
 
 def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
     """Steps and blocks of a program whose variables and parameters stand at `symbols`. Raises CodeError."""
     work = _Preparation(program, symbols)
     instructions = program.instructions
-    leaders = _leaders(instructions)
+    leaders = _leaders(program)
     blocks: list[Block] = []
     block_at: dict[int, int] = {}
     for instruction in instructions:
@@ -167,71 +189,85 @@ def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
         _append(work, blocks[-1], instruction)
     for block in blocks:
         block.touched = tuple(sorted(set(block.touched)))
-    targets = frozenset(i.flow.target for i in instructions if isinstance(i.flow, Call))
-    return Prepared(program, blocks, block_at, work.bits, work.constants, targets)
+    initial = tuple((register, work.initial(operand)) for register, operand in program.initial)
+    code = (0, {})
+    if program.code is not None and _jumps(program):
+        variable, offsets = program.code
+        code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
+    return Prepared(program, blocks, block_at, work.bits, work.constants, initial, code)
 
 
-def _leaders(instructions: Sequence[Instruction]) -> set[int]:
+def _jumps(program: Program) -> bool:
+    return any(isinstance(i.flow, Jump) for i in program.instructions)
+
+
+def _leaders(program: Program) -> set[int]:
     leaders = {0}
-    for instruction in instructions:
+    for instruction in program.instructions:
         flow = instruction.flow
         if isinstance(flow, (Branch, Call)):
             leaders.add(flow.target)
         elif isinstance(flow, BranchTable):
             leaders.update(flow.targets)
+    if program.code is not None and _jumps(program):
+        leaders.update(program.code[1].values())
     for target in leaders:
-        if not 0 <= target < max(1, len(instructions)):
-            raise CodeError(f"a branch to instruction {target} of {len(instructions)}", "TFW0703")
+        if not 0 <= target < max(1, len(program.instructions)):
+            raise CodeError(f"a branch to instruction {target} of {len(program.instructions)}", "TFW0703")
     return leaders
 
 
 def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
-    before: list[Any] = []
-    after: list[Any] = []
+    before: list[Placed] = []
+    after: list[Placed] = []
     sources = tuple(work.source(o, before, instruction) for o in instruction.sources)
     destinations = tuple(work.destination(o, after) for o in instruction.destinations)
+    for_wave = tuple(map(work.for_wave, instruction.destinations))
     block.size += 1
     block.units[instruction.unit] = block.units.get(instruction.unit, 0) + 1
     block.instructions += (instruction,)
-    parts = [p.index for _, o in (*before, *after) if isinstance(o, Registers) for p in o.parts]
-    guard = () if instruction.guard is None else (instruction.guard.register.index,)
-    # Slots of constants are the same in every frame, but a compact frame starts empty and must be given them too.
-    block.touched += (*sources, *destinations, *parts, *guard, *(slot for slot, _ in (*before, *after)))
+    guard = None if instruction.guard is None else (instruction.guard.register.index, instruction.guard.negated)
     if instruction.flow is not None:
-        block.flow, block.flow_sources, block.flow_destinations = instruction, sources, destinations
-        block.flow_specials = tuple((s, o) for s, o in before if isinstance(o, Special))
+        block.flow, block.flow_sources, block.flow_destinations, block.condition = instruction, sources, destinations, guard
+        if instruction.meaning is not None:
+            sources, destinations, for_wave = _decision(work, block, sources, destinations, for_wave)
+        elif isinstance(instruction.flow, Jump):
+            block.address = sources[0]
+    parts = [p.index for _, o in (*before, *after) if isinstance(o, Registers) for p in o.parts]
+    condition = () if guard is None else guard[:1]
+    # Slots of constants are the same in every frame, but a compact frame starts empty and must be given them too.
+    block.touched += (*sources, *destinations, *parts, *condition, *(slot for slot, _ in (*before, *after)))
+    if instruction.meaning is None:
+        assert instruction.flow is not None, f"{instruction.text} has neither meaning nor flow"
+        if before:
+            block.steps.append(fetch(before))
         return
-    assert instruction.meaning is not None, f"{instruction.text} has neither meaning nor flow"
-    slow = slow_step(instruction, sources, destinations)
+    block.steps.append(_step(instruction, sources, destinations, for_wave, before, after))
+
+
+def _decision(
+    work: _Preparation, block: Block, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...]]:
+    """The flow has a meaning: its first result, in a slot of its own, decides where execution goes."""
+    assert block.flow is not None
+    jump = isinstance(block.flow.flow, Jump)
+    assert jump or (isinstance(block.flow.flow, Branch) and block.condition is None), f"{block.flow.text} decides twice"
+    slot = work.slot(64 if jump else 1)
+    if jump:
+        block.address = slot
+    else:
+        block.condition = slot, False
+    return sources, (slot, *destinations), (True, *for_wave)
+
+
+def _step(
+    instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...],
+    before: Sequence[Placed], after: Sequence[Placed],
+) -> Step:
+    slow = slow_step(instruction, sources, destinations, for_wave)
     step = _factory(len(sources), len(destinations))(instruction, instruction.meaning, slow, sources, destinations)
     if before or after:
-        step = _with_parts(step, tuple(before), tuple(after))
-    block.steps.append(step if instruction.guard is None else guarded(step, instruction))
-
-
-def _with_parts(step: Step, before: tuple[Any, ...], after: tuple[Any, ...]) -> Step:
-    """A step whose operands are first fetched from special registers or joined, and whose results are then taken apart."""
-
-    def whole(lanes: Any, frame: Any) -> None:
-        for slot, operand in before:
-            if isinstance(operand, Special):
-                frame.registers[slot], frame.poison[slot] = operand.meaning(lanes), None
-            else:
-                parts = [frame.registers[p.index] for p in operand.parts]
-                frame.registers[slot] = lanes.join(parts)
-                marks = [frame.poison[p.index] for p in operand.parts]
-                frame.poison[slot] = None if all(m is None for m in marks) else lanes.join(
-                    [part ^ part if m is None else m for part, m in zip(parts, marks, strict=True)]
-                )
-        for slot, operand in after:
-            # Lanes that do not act keep what the parts hold.
-            frame.registers[slot], frame.poison[slot] = lanes.join([frame.registers[p.index] for p in operand.parts]), None
-        step(lanes, frame)
-        for slot, operand in after:
-            bits = operand.parts[0].bits
-            mark = frame.poison[slot]
-            for place, part in enumerate(operand.parts):
-                frame.registers[part.index] = lanes.split(frame.registers[slot], bits)[place]
-                frame.poison[part.index] = None if mark is None else lanes.split(mark, bits)[place]
-
-    return whole
+        step = around(step, tuple(before), tuple(after))
+    if instruction.guard is not None and instruction.flow is None:
+        step = guarded(step, instruction, any(for_wave))
+    return once_a_wave(step) if instruction.wave else step

@@ -10,17 +10,17 @@ import numpy as np
 from tilefw.sim.checks import initialisation
 from tilefw.sim.floats import Array
 from tilefw.sim.frame import Frame
+from tilefw.sim.lanes_integer import constant
 from tilefw.sim.program import Instruction
 from tilefw.sim.shadow import Shadowed, nonzero
 
 Step = Callable[[Any, Any], None]
 
 
-def write(frame: Frame, slot: int, value: Array, poison: Array | None) -> None:
-    """Put a result into a register, in the lanes that change."""
+def write(frame: Frame, slot: int, value: Array, poison: Array | None, merge: Array | None) -> None:
+    """Put a result into a register, in the lanes of `merge` (None: all)."""
     if poison is not None and not np.ascontiguousarray(poison).view(np.uint8).any():
         poison = None
-    merge = frame.merge
     if merge is None:
         frame.registers[slot], frame.poison[slot] = value, poison
         return
@@ -33,8 +33,13 @@ def write(frame: Frame, slot: int, value: Array, poison: Array | None) -> None:
     frame.poison[slot] = mixed if mixed.view(np.uint8).any() else None
 
 
-def slow_step(instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...]) -> Step:
-    """The instruction with any frame, any mask and any poison; the fast closure hands over to it before it has had effects."""
+def slow_step(
+    instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...]
+) -> Step:
+    """The instruction with any frame, any mask and any poison; the fast closure hands over to it before it has had effects.
+
+    `for_wave` marks destinations that hold one value for the wave.
+    """
     meaning = instruction.meaning
     assert meaning is not None
 
@@ -57,11 +62,12 @@ def slow_step(instruction: Instruction, sources: tuple[int, ...], destinations: 
             return
         if len(destinations) == 1 and not isinstance(results, tuple):
             results = (results,)
-        for slot, result in zip(destinations, results, strict=True):
+        for slot, result, whole in zip(destinations, results, for_wave, strict=True):
+            merge = frame.wave_merge if whole else frame.merge
             if isinstance(result, Shadowed):
-                write(frame, slot, result.bits, result.poison)
+                write(frame, slot, result.bits, result.poison, merge)
             else:
-                write(frame, slot, result, None)
+                write(frame, slot, result, None, merge)
 
     return step
 
@@ -71,31 +77,47 @@ def _poison_of(frame: Frame, slot: int) -> Array:
     return np.zeros((1, 1, 1), dtype=frame.registers[slot].dtype) if poison is None else poison
 
 
-def guarded(step: Step, instruction: Instruction) -> Step:
-    """A step that acts where its predicate holds."""
+def guarded(step: Step, instruction: Instruction, always: bool) -> Step:
+    """A step that acts where its predicate holds; `always`: it has results for the wave, which no lane needs to act for."""
     assert instruction.guard is not None
     register, negated = instruction.guard.register.index, instruction.guard.negated
+    everyone, nobody = constant(not negated, 1), constant(0, 1)
 
     def whole(lanes: Any, frame: Frame) -> None:
         predicate = frame.registers[register]
         if frame.poison[register] is not None:
             lanes.instruction = instruction
             initialisation.report(lanes, "the guard", nonzero(frame.poison[register]))
-        if predicate.size == 1:
-            if bool(predicate.flat[0]) != negated:
-                step(lanes, frame)
+        elif predicate is everyone:
+            step(lanes, frame)
             return
         acting = ~predicate if negated else predicate
-        if frame.active is not None:
+        if acting.size == 1:
+            if acting.flat[0]:
+                step(lanes, frame)
+                return
+            acting = nobody
+        elif frame.active is not None:
             acting = acting & frame.active
         elif acting.all():
             step(lanes, frame)
             return
-        if not acting.any():
+        if not always and not acting.any():
             return
         merge, mask = frame.merge, lanes.mask
         frame.merge = lanes.mask = acting
         step(lanes, frame)
         frame.merge, lanes.mask = merge, mask
+
+    return whole
+
+
+def once_a_wave(step: Step) -> Step:
+    """A step that sees one lane a wave."""
+
+    def whole(lanes: Any, frame: Frame) -> None:
+        lanes.frame = frame.view
+        step(lanes, frame.view)
+        lanes.frame = frame
 
     return whole

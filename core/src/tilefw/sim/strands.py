@@ -19,8 +19,9 @@ from tilefw.sim import flow
 from tilefw.sim.checks.unread import Unread
 from tilefw.sim.copies import Copies
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import CompactFrame, Frame, all_ones, zeros
+from tilefw.sim.frame import CompactFrame, Frame
 from tilefw.sim.memory import Region
+from tilefw.sim.program import Special
 from tilefw.sim.report import Fault
 from tilefw.sim.waiting import Waiting
 
@@ -32,9 +33,10 @@ POLLS = 8
 
 @dataclass(slots=True)
 class Strand:
-    """Threads at block `block`; `mask` is a full [workgroups, waves, lanes] mask, None for every thread of the batch.
-    `stack` holds the blocks to return to; `since` and `polls` say when it became ready, in blocks and polls of the batch;
-    `part` which part of the waves it belongs to under a seed, -1 for not sorted yet."""
+    """Threads at block `block`; `mask` is a full mask, None for every thread of the batch: [workgroups, waves, lanes], or
+    [workgroups, waves, 1] where a program counter belongs to a wave. `stack` holds the blocks to return to; `since` and
+    `polls` say when it became ready, in blocks and polls of the batch; `part` which part of the waves it belongs to under a seed,
+    -1 for not sorted yet."""
 
     block: int
     mask: Array | None
@@ -61,9 +63,9 @@ class Batch:
             "const": launch.constants,
         }
         self._fill_registers()
-        self.alive = np.broadcast_to(
-            (self.frame.wave * launch.chip.wave_size + self.frame.lane) < launch.threads, self.frame.shape
-        ).copy()
+        self.alive = self._first_mask()
+        self.lanes_of_mask = launch.chip.wave_size // self.alive.shape[2]
+        self.started = int(self.alive[0].sum()) * self.lanes_of_mask
         whole = bool(self.alive.all())
         # The part is -1 where nothing parts the waves: one part then, with one turn.
         self.strands = [Strand(0, None if whole else self.alive.copy())]
@@ -80,14 +82,25 @@ class Batch:
         self._second_part = None if random is None else random.random((len(linear), launch.waves, 1)) < 0.5
         self._turn_of = -1
 
+    def _first_mask(self) -> Array:
+        """Who begins: every thread, or every wave with all its lanes."""
+        groups, waves, width = self.frame.shape
+        if not self.launch.chip.pc_per_lane:
+            return np.ones((groups, waves, 1), dtype=np.bool_)
+        thread = self.frame.wave * width + self.frame.lane
+        return np.broadcast_to(thread < self.launch.threads, self.frame.shape).copy()
+
     def _fill_registers(self) -> None:
-        prepared, frame = self.launch.prepared, self.frame
-        declared = len(prepared.program.registers)
-        for slot, bits in enumerate(prepared.slot_bits):
-            value = prepared.constants.get(slot)
-            frame.registers.append(zeros(bits) if value is None else value)
-            undefined = self.launch.track_poison and slot < declared
-            frame.poison.append(all_ones(frame.registers[-1]) if undefined else None)
+        launch, frame, lanes = self.launch, self.frame, self.launch.lanes
+        frame.registers += launch.first_values
+        frame.poison += launch.first_poison
+        frame.select_waves(None, None, frame.shape[0] * frame.shape[1])
+        lanes.batch, lanes.mask = self, None
+        for register, value in launch.prepared.initial:
+            if isinstance(value, Special):
+                lanes.frame = frame.view if register in launch.prepared.program.wave_registers else frame
+                value = value.meaning(lanes)
+            frame.registers[register], frame.poison[register] = value, None
 
     def close(self) -> None:
         """Let go of everything large at once: the parts of a batch know one another, and would wait for the collector."""
@@ -108,16 +121,22 @@ class Batch:
         x, y, z = self.coordinates
         return int(x[slot]), int(y[slot]), int(z[slot])
 
-    def full_mask(self, frame: Frame, mask: Array) -> Array:
-        """A mask of a frame as one of the batch."""
+    def spread(self, frame: Frame, value: Array) -> Array:
+        """A value of a frame, for those whom masks are about, in the shape of the batch's masks."""
+        width = self.alive.shape[2]
         if frame is self.frame:
-            return np.broadcast_to(mask, frame.shape).copy()
-        full = np.zeros(self.frame.shape, dtype=np.bool_)
-        full[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(mask, frame.shape)[:, 0, :]
+            return np.broadcast_to(value, self.alive.shape)
+        full = np.zeros(self.alive.shape, dtype=value.dtype)
+        full[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(value, (*frame.shape[:2], width))[:, 0, :]
         return full
 
+    def full_mask(self, frame: Frame, mask: Array) -> Array:
+        """A mask of a frame as one of the batch."""
+        full = self.spread(frame, mask)
+        return full.copy() if frame is self.frame else full
+
     def mask_of(self, strand: Strand) -> Array:
-        return np.ones(self.frame.shape, dtype=np.bool_) if strand.mask is None else strand.mask
+        return np.ones(self.alive.shape, dtype=np.bool_) if strand.mask is None else strand.mask
 
     # --- running -------------------------------------------------------------------------------------------------------
 
@@ -192,18 +211,22 @@ class Batch:
     def _enter(self, strand: Strand) -> Frame:
         mask = strand.mask
         frame = self.frame
+        active = merge = None
+        chosen = self.alive.size
         if mask is not None:
             rows = mask.any(axis=2)
+            chosen = int(mask.sum())
             everyone = bool((mask == self.alive).all())
             if not everyone and 2 * int(rows.sum()) <= rows.size:
                 frame = CompactFrame(frame, rows)
-                chosen = mask[rows][:, None, :]
-                frame.active = frame.merge = None if chosen.all() else chosen
+                part = mask[rows][:, None, :]
+                active = merge = None if part.all() else part
             else:
-                frame.active, frame.merge = mask, None if everyone else mask
-            frame.threads = int(mask.sum())
+                active, merge = mask, None if everyone else mask
+        if self.launch.chip.pc_per_lane:
+            frame.select(active, merge, chosen)
         else:
-            frame.threads = mask_size(frame)
+            frame.select_waves(active, merge, chosen)
         lanes = self.launch.lanes
         lanes.frame, lanes.batch, lanes.mask = frame, self, frame.active
         return frame
@@ -233,9 +256,4 @@ class Batch:
                     return
         finally:
             frame.finish()
-            self.frame.active = self.frame.merge = None
-
-
-def mask_size(frame: Frame) -> int:
-    groups, waves, lanes = frame.shape
-    return groups * waves * lanes
+            self.frame.select(None, None, self.frame.threads)

@@ -60,7 +60,7 @@ class Waiting:
                 return strand.block + 1
         if flow.aligned:
             barriers.check_aligned(batch, mask, block.flow)
-        values = [self._spread(frame, frame.registers[s]) for s in block.flow_sources]
+        values = [batch.spread(frame, frame.registers[s]) for s in block.flow_sources]
         if flow.scope == "wave":
             self._arrive_wave(strand, block, mask, values[0])
         else:
@@ -71,14 +71,6 @@ class Waiting:
         frame.finish()
         self.recheck()
         return None
-
-    def _spread(self, frame: Frame, value: Array) -> Array:
-        batch = self._batch
-        if frame is batch.frame:
-            return np.broadcast_to(value, frame.shape)
-        full = np.zeros(batch.frame.shape, dtype=value.dtype)
-        full[frame.group[:, 0, 0], frame.wave[:, 0, 0]] = np.broadcast_to(value, frame.shape)[:, 0, :]
-        return full
 
     def _arrive_wave(self, strand: Any, block: Any, mask: Array, members: Array) -> None:
         self._arrivals.append(
@@ -124,7 +116,7 @@ class Waiting:
     def _release_workgroups(self, number: int) -> None:
         batch = self._batch
         arrivals = [a for a in self._arrivals if a.number == number]
-        present = np.zeros(batch.frame.shape, dtype=np.bool_)
+        present = np.zeros(batch.alive.shape, dtype=np.bool_)
         expected = np.zeros(len(present), dtype=np.int64)
         for arrival in arrivals:
             present |= arrival.mask
@@ -157,10 +149,8 @@ class Waiting:
         flow: Any = arrival.instruction.flow
         value = {"popc": ones.astype(np.uint32), "and": ones == count, "or": ones > 0}[flow.reduce]
         frame = self._batch.frame
-        merge, frame.merge = frame.merge, freed
         assert arrival.destination is not None
-        write(frame, arrival.destination, value, None)
-        frame.merge = merge
+        write(frame, arrival.destination, value, None, freed)
 
     def _free(self, arrival: _Arrival, freed: Array) -> None:
         from tilefw.sim.strands import Strand
@@ -170,7 +160,7 @@ class Waiting:
     def _release_waves(self) -> None:
         batch = self._batch
         arrivals = [a for a in self._arrivals if a.number < 0]
-        present = np.zeros(batch.frame.shape, dtype=np.bool_)
+        present = np.zeros(batch.alive.shape, dtype=np.bool_)
         for arrival in arrivals:
             present |= arrival.mask
         bit = np.uint32(1) << (batch.frame.lane.astype(np.uint32) & np.uint32(31))

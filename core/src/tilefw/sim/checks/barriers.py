@@ -20,7 +20,7 @@ def check_aligned(batch: Any, mask: Array, instruction: Instruction) -> None:
     if not torn.any():
         return
     a, b, lane = first_true(mask & torn)
-    missing = int((batch.alive & ~mask)[a, b].sum())
+    missing = int((batch.alive & ~mask)[a, b].sum()) * batch.lanes_of_mask
     launch.reporter.add(
         "barriers", "TFW0807", f"only part of a wave reaches the barrier: {missing} of its lanes are elsewhere", instruction,
         where=(batch.workgroup(a), b, lane), count=int(torn.sum()),
@@ -29,7 +29,7 @@ def check_aligned(batch: Any, mask: Array, instruction: Instruction) -> None:
 
 def report_deadlock(batch: Any, waiting: list[tuple[Instruction, int, Array]]) -> None:
     """Nobody can go on: say who waits on what, workgroup by workgroup for the first of them."""
-    everyone = np.zeros(batch.frame.shape, dtype=np.bool_)
+    everyone = np.zeros(batch.alive.shape, dtype=np.bool_)
     for _, _, mask in waiting:
         everyone |= mask
     slot, wave, lane = first_true(everyone)
@@ -40,11 +40,11 @@ def report_deadlock(batch: Any, waiting: list[tuple[Instruction, int, Array]]) -
         waves = np.nonzero(mask[slot].any(axis=1))[0].tolist()
         what = "the lanes of its wave" if number < 0 else f"barrier {number}"
         place = f" ({instruction.code})" if instruction.code else ""
-        lines.append(f"{int(mask[slot].sum())} threads of waves {waves} wait on {what} at `{instruction.text}`{place}")
-    threads = batch.launch.threads
-    ended = threads - int(batch.alive[slot].sum())
+        threads = int(mask[slot].sum()) * batch.lanes_of_mask
+        lines.append(f"{threads} threads of waves {waves} wait on {what} at `{instruction.text}`{place}")
+    ended = batch.started - int(batch.alive[slot].sum()) * batch.lanes_of_mask
     if ended:
-        lines.append(f"{ended} of {threads} threads have ended")
+        lines.append(f"{ended} of {batch.started} threads have ended")
     batch.launch.reporter.add(
         "barriers", "TFW0811", "deadlock: no thread of the workgroup can go on", waiting[0][0],
         where=(batch.workgroup(slot), wave, lane), count=int(everyone.any(axis=(1, 2)).sum()), note="; ".join(lines),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import Region, gather
+from tilefw.sim.memory import Region, common_alignment, gather
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
 
@@ -58,7 +58,9 @@ class Races:
         self._instructions = instructions
         self._released: dict[tuple[int, int], Knowledge] = {}
         self._known: dict[int, Knowledge] = {}
-        self._fenced: set[int] = set()
+        # By workgroup: what its fences have released, and what its strong loads have seen released and no fence acquired.
+        self._fenced: dict[int, Knowledge] = {}
+        self._seen: dict[int, Knowledge] = {}
         self._touched: list[Region] = []
 
     def close(self) -> None:
@@ -144,8 +146,9 @@ class Races:
         if places is None:
             places = region.races = _Places(region, min(4, size))
             self._touched.append(region)
-        if size < places.granule:
-            places.refine(size)
+        part = common_alignment(piece.index, min(size, places.granule))
+        if part < places.granule:
+            places.refine(part)
         index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
         first = index // places.granule
         return places, first[:, None] + np.arange(max(1, size // places.granule))
@@ -282,12 +285,23 @@ class Races:
         clocks[...] = clocks.max(axis=1, keepdims=True)
         clocks[:, waves, waves] = top + 1
 
-    def fence(self, lanes: Any) -> None:
-        """Atomics of these workgroups act as releases from now on, and what they have seen as acquired."""
-        for slot in np.unique(lanes.frame.group):
-            self._fenced.add(int(lanes.batch.linear[slot]))
+    def fence(self, lanes: Any, order: str) -> None:
+        """What the acting waves did before is released by their workgroups' later strong writes, and what those have seen released
+        is acquired."""
+        acting = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, lanes.frame.shape).any(axis=2)
+        slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
+        batch = lanes.batch
+        for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
+            group = int(batch.linear[slot])
+            if order in _ACQUIRES:
+                _join(self._known.setdefault(group, {}), self._seen.get(group, {}))
+            if order in _RELEASES:
+                fenced = self._fenced.setdefault(group, {})
+                _join(fenced, self._known.get(group, {}))
+                _join(fenced, {group: batch.clocks[slot, wave].copy()})
+                batch.clocks[slot, wave, wave] += 1
 
-    def synchronise(self, lanes: Any, pieces: Any, order: str) -> None:
+    def synchronise(self, lanes: Any, pieces: Any, kind: str, order: str) -> None:
         """After strong accesses: what they acquire from, and release to, their addresses."""
         for piece in pieces:
             _, _, slots, waves = self._actors(lanes, piece)
@@ -296,16 +310,18 @@ class Races:
             many = len(addresses) > _FEW_ADDRESSES
             pairs = {(int(s), int(w), -1 if many else int(i)) for s, w, i in zip(slots, waves, index, strict=True)}
             for slot, wave, address in sorted(pairs):
-                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), order)
+                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
 
-    def _exchange(self, batch: Any, slot: int, wave: int, key: tuple[int, int], order: str) -> None:
+    def _exchange(self, batch: Any, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
         group = int(batch.linear[slot])
-        fenced = group in self._fenced
         released = self._released.get(key)
-        if released is not None and (order in _ACQUIRES or fenced):
-            _join(self._known.setdefault(group, {}), released)
-        if order in _RELEASES or fenced:
-            knowledge = self._released.setdefault(key, {})
+        if released is not None and kind != "write":
+            _join((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
+        if kind == "read":
+            return
+        knowledge = self._released.setdefault(key, {})
+        _join(knowledge, self._fenced.get(group, {}))
+        if order in _RELEASES:
             _join(knowledge, self._known.get(group, {}))
             _join(knowledge, {group: batch.clocks[slot, wave].copy()})
             batch.clocks[slot, wave, wave] += 1

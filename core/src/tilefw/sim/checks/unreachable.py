@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilefw.sim.program import Branch, BranchTable, Call, Exit, Instruction, Return
+from tilefw.sim.program import Branch, BranchTable, Call, Exit, Instruction, Jump, Return
 
 CODE = "TFW0816"
 
@@ -24,7 +24,9 @@ def report(launch: Any) -> None:
 
 
 def first_unreachable(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The first instruction of every unreachable stretch, in order."""
+    """The first instruction of every unreachable stretch, in order. Where a jump leads is not known before it runs."""
+    if any(isinstance(i.flow, Jump) for i in instructions):
+        return []
     seen: set[int] = set()
     entries = [0]
     while entries:
@@ -43,7 +45,7 @@ def _following(instruction: Instruction) -> tuple[Sequence[int], bool]:
     """Where an instruction may lead besides the next one, and whether it may lead to the next one."""
     flow, guarded = instruction.flow, instruction.guard is not None
     if isinstance(flow, Branch):
-        return (flow.target,), guarded
+        return (flow.target,), guarded or instruction.meaning is not None
     if isinstance(flow, BranchTable):
         return flow.targets, guarded
     if isinstance(flow, Call):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import Region
+from tilefw.sim.memory import Region, common_alignment
 from tilefw.sim.program import Instruction
 
 CODE = "TFW0815"
@@ -34,10 +34,12 @@ class Unread:
         """By writer: how many granules nobody read, and the first of them."""
 
     def _granules(self, index: Array, size: int) -> Array:
-        if size < self._granule:
-            self._writers = np.repeat(self._writers, self._granule // size)
-            self._lost = {writer: [n, first * (self._granule // size)] for writer, (n, first) in self._lost.items()}
-            self._granule = size
+        part = common_alignment(index, min(size, self._granule))
+        if part < self._granule:
+            factor = self._granule // part
+            self._writers = np.repeat(self._writers, factor)
+            self._lost = {writer: [n, first * factor] for writer, (n, first) in self._lost.items()}
+            self._granule = part
         return index[..., None] // self._granule + np.arange(max(1, size // self._granule))
 
     def access(self, lanes: Any, piece: Any, size: int, kind: str) -> None:
