@@ -64,7 +64,7 @@ def test_every_verb_has_help(tilefw, verb):
     [
         (["tragets"], 2, "did you mean 'targets'"),
         (["bench"], 2, "not there yet"),
-        (["asm", "x.s"], 2, "not there yet"),
+        (["trace", "x"], 2, "not there yet"),
         (["--frob"], 2, "does not take '--frob'"),
         (["targets", "--jsn"], 2, "did you mean '--json'"),
         (["targets", "extra"], 2, "does not take 'extra'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Device
@@ -37,6 +37,9 @@ class CompileOptions:
 class Backend(ABC):
     """One target's compiler and executors. Construction is cheap; heavy imports belong inside the methods."""
 
+    binary_suffix: ClassVar[str] = ".bin"
+    """How the name of a file that `to_binary` makes ends."""
+
     def __init__(self, target: TargetInfo) -> None:
         self.target = target
 
@@ -60,6 +63,14 @@ class Backend(ABC):
     def parse(self, data: str | bytes, name: str) -> Artifact:
         """Machine code that tilefw did not make, as an artifact; `name` is the file's, for messages."""
         raise UnsupportedError(f"{self.target.name} does not load machine code from files", code="TFW0701")
+
+    def to_binary(self, text: str, name: str) -> bytes:
+        """Assembly text as a file that a driver or the simulator loads, for a target whose encoding the plugin knows."""
+        raise UnsupportedError(f"{self.target.name} has no assembler of its own", code="TFW0603")
+
+    def to_text(self, data: bytes, name: str) -> str:
+        """A file of machine code as assembly text that `to_binary` makes the same code of."""
+        raise UnsupportedError(f"{self.target.name} has no disassembler of its own", code="TFW0603")
 
     def simulator(self) -> Device:
         """A fresh simulator of the chip."""

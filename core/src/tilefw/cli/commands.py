@@ -10,6 +10,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("tilefw.cli.compile", "compile a kernel and stop at a level"),
     "opt": ("tilefw.cli.opt", "run passes over IR text"),
     "simulate": ("tilefw.cli.simulate", "execute machine code from anywhere on a target's simulator"),
+    "asm": ("tilefw.cli.asm", "assembly text to binary, for targets whose encoding a plugin knows"),
+    "disasm": ("tilefw.cli.disasm", "binary to assembly text, for targets whose encoding a plugin knows"),
     "conformance": ("tilefw.cli.conformance", "run the conformance suite on a target"),
     "doctor": ("tilefw.cli.doctor", "what is installed and usable here"),
     "explain": ("tilefw.cli.explain", "an error code in full"),
@@ -17,8 +19,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Verbs of the design that are still to be written, each with what it will do.
 ABSENT: dict[str, str] = {
-    "asm": "text to binary, for targets whose encoding we own",
-    "disasm": "binary to text, for targets whose encoding we own",
     "new-backend": "a working plugin project in a folder",
     "bench": "measure against peers",
     "trace": "a timeline in Perfetto's format",

@@ -1,0 +1,42 @@
+"""A file of machine code and its target, as `asm` and `disasm` take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilefw.cli.arguments import add_json, parser
+
+if TYPE_CHECKING:
+    from tilefw.api.backend import Backend
+
+Made = TypeVar("Made")
+
+
+def add_file(verb: str, summary: str, what: str, output: str) -> Any:
+    """The parser of a verb that turns one file into another."""
+    parse = parser(verb, summary)
+    parse.add_argument("file", help=what)
+    parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
+    parse.add_argument("-o", "--output", metavar="FILE", help=output)
+    add_json(parse)
+    return parse
+
+
+def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made]) -> tuple[str, Made]:
+    """(The target's name, what `made` makes of the file's bytes); raises KernelError, a bug of the plugin as InternalError."""
+    from tilefw.api.errors import InternalError, KernelError
+    from tilefw.runtime import config, reproducer
+    from tilefw.runtime.loader import find
+    from tilefw.runtime.module import FILE_LIMIT, read_bounded
+
+    chosen = find(config.resolve(config.settings(target)).target)
+    data = read_bounded(path, FILE_LIMIT, "a machine-code file")
+    try:
+        return chosen.name, made(chosen.backend, data)
+    except (KernelError, InternalError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        reproducer.internal(
+            f"reading {path} for {chosen.name}", error, {"target": chosen.name}, data.decode("utf-8", "backslashreplace")
+        )
