@@ -1,0 +1,206 @@
+"""What machine code for gfx942 must keep to, and the hardware does not check: wait states between instructions, ranges of waits.
+
+Sources: AMD's "CDNA3 Instruction Set Architecture", section 4.5 "Manually Inserted Wait States" (cases of table 11 by number) and
+7.5 "Dependency Resolution: Required Independent Instructions"; LLVM's `GCNHazardRecognizer.cpp`, whose functions the rules
+name. Where the two differ, the rule is LLVM's, as code that it compiles is what runs. Two exceptions: VALU writes of EXEC before
+vector memory, which the hardware sees by itself (the manual lists only SGPRs that are operands), and the breaks of clauses
+with XNACK (`checkSoftClauseHazards`), which matter only when a page fault replays the clause.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilefw.api.sim import HazardRule, Hazards, Instruction
+from tilefw_amd.isa import parts
+from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.inst import Inst
+from tilefw_amd.isa.parts import Part
+from tilefw_amd.isa.rows.control import WAIT_FIELDS
+
+# The highest count that S_WAITCNT holds of each counter, which waits for nothing (CDNA3 ISA, section "SOPP", S_WAITCNT).
+WAIT_RANGES: dict[str, int] = {name: (1 << sum(width for _, width in pieces)) - 1 for name, pieces in WAIT_FIELDS.items()}
+
+Kind = Callable[[Form], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Instructions of kind `after` that touch in part `touches` what one of kind `first` left in part `leaves` stand `states` wait
+    states behind it, or as many as the two say."""
+
+    name: str
+    section: str
+    first: Kind
+    leaves: Part
+    after: Kind
+    touches: Part
+    states: int | Callable[[Inst, Inst], int]
+
+    def for_kit(self) -> HazardRule:
+        states = self.states
+        if isinstance(states, int):
+            return HazardRule(self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches),
+                              lambda first, after: states, horizon=states)
+        return HazardRule(self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches),
+                          lambda first, after: states(first.row, after.row), horizon=MOST)
+
+
+def _asked(kind: Kind, part: Part) -> Callable[[Instruction], tuple[int, ...]]:
+    """The part's numbers, for instructions of the kind."""
+    concerns = functools.cache(kind)
+
+    def numbers(instruction: Instruction) -> tuple[int, ...]:
+        inst = instruction.row
+        return part(inst) if inst is not None and concerns(inst.form) else ()
+
+    return numbers
+
+
+# --- matrix instructions: wait states by passes, of 4 cycles each ---------------------------------------------------------
+
+MOST = 19  # behind a matrix instruction of 16 passes
+# Double precision: 4 passes are V_MFMA_F64_4X4X4_4B, 8 are V_MFMA_F64_16X16X4 (CDNA3 ISA 7.5, table 37).
+_DOUBLE_READ = {4: 6, 8: 11}
+_DOUBLE_TO_MEMORY = {4: 9, 8: 18}
+_DOUBLE_ADDEND = {4: 4, 8: 9}
+
+
+def _product(first: Inst, after: Inst) -> int:
+    """Until a result may be read as A or B of another product, read by vector arithmetic, or overwritten.
+
+    `GFX940_XDL_N_PassWritesVGPROverlappedSrcABWaitStates`, `…VALUMemExpReadWaitStates`, `…VALUWawWaitStates` and those of SMFMA.
+    """
+    passes, unit = first.form.row.passes, parts.matrix_unit(first.form)
+    return _DOUBLE_READ[passes] if unit == "dgemm" else passes + (3 if unit == "xdl" else 2)
+
+
+def _product_to_memory(first: Inst, after: Inst) -> int:
+    """Until a result may be stored or be an address (`checkMAIVALUHazards`)."""
+    if parts.matrix_unit(first.form) == "dgemm":
+        return _DOUBLE_TO_MEMORY[first.form.row.passes]
+    return _product(first, after)
+
+
+def _product_as_addend(first: Inst, after: Inst) -> int:
+    """Until a result may be C of another product: exactly the same registers are forwarded (`checkMAIHazards90A`)."""
+    passes, unit, reader = first.form.row.passes, parts.matrix_unit(first.form), parts.matrix_unit(after.form)
+    if parts.addend_is(after, first):
+        return 4 if unit == reader == "dgemm" and passes == after.form.row.passes == 4 else 2 if passes == 2 else 0
+    if unit == "dgemm":
+        return 0 if reader == "xdl" else _DOUBLE_ADDEND[passes]
+    if unit == "sgemm":
+        return 0 if reader == "xdl" else passes
+    return passes + 1
+
+
+def _addend_overwritten(first: Inst, after: Inst) -> int:
+    """Until C may be overwritten while the product still reads it: XDL only (`checkMAIVALUHazards`, `IsSMFMAReadAsCFn`)."""
+    return first.form.row.passes - 1
+
+
+def _dot_chain(first: Inst, after: Inst) -> int:
+    """A dot product's result is forwarded to C of the next one of the same opcode only, and overwritten by that at once."""
+    return 0 if first.form.mnemonic == after.form.mnemonic else 3
+
+
+def _xdl(form: Form) -> bool:
+    return parts.matrix(form) and parts.matrix_unit(form) == "xdl"
+
+
+def _double(form: Form) -> bool:
+    return parts.matrix(form) and parts.matrix_unit(form) == "dgemm"
+
+
+def _plain(form: Form) -> bool:
+    """Vector arithmetic and memory, without matrix instructions."""
+    return parts.plain_vector_alu(form) or parts.memory(form)
+
+
+_MAI, _MAI_VALU = "LLVM checkMAIHazards90A", "LLVM checkMAIVALUHazards"
+MATRIX_RULES = (
+    Rule("matrix result as A, B or index of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+         parts.matrix, parts.vector_results, parts.matrix, parts.factors, _product),
+    Rule("matrix result as C of a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+         parts.matrix, parts.vector_results, parts.matrix, parts.addend, _product_as_addend),
+    Rule("matrix result touched by vector arithmetic", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         parts.matrix, parts.vector_results, parts.plain_vector_alu, parts.vector_registers, _product),
+    Rule("matrix result read by a memory instruction", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         parts.matrix, parts.vector_results, parts.memory, parts.vector_operands, _product_to_memory),
+    Rule("matrix result overwritten by a load", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         parts.matrix, parts.vector_results, parts.memory, parts.vector_results, _product),
+    Rule("C of a matrix instruction overwritten", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         _xdl, parts.addend, _plain, parts.vector_results, _addend_overwritten),
+    Rule("vector result read by a matrix instruction", f"CDNA3 ISA 7.5; {_MAI}",
+         lambda form: parts.plain_vector_alu(form) and not parts.dot(form), parts.vector_results,
+         parts.matrix, parts.vector_operands, 2),
+    Rule("EXEC written by vector arithmetic before a matrix instruction", _MAI,
+         parts.plain_vector_alu, parts.result_of_exec, parts.matrix, parts.exec_mask, 4),
+    Rule("double-precision matrix instruction before V_FMA_F64", f"{_MAI_VALU}, DMFMAToFMA64WaitStates",
+         _double, parts.doubles, parts.named("v_fma_f64", "v_fmac_f64"), parts.doubles, 2),
+    Rule("dot product's result as an operand that is not C", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         parts.dot, parts.vector_results, _plain, parts.factors, 3),
+    Rule("dot product's result as C, or overwritten, by another opcode", f"CDNA3 ISA 7.5; {_MAI_VALU}",
+         parts.dot, parts.vector_results, _plain, lambda inst: parts.addend(inst) + parts.vector_results(inst), _dot_chain),
+)
+
+
+# --- everything else: CDNA3 ISA 4.5, table 11 -------------------------------------------------------------------------------
+
+_VALU = "LLVM checkVALUHazards"
+_LANES = parts.named("v_readlane_b32", "v_readfirstlane_b32", "v_writelane_b32")
+
+
+def _reads_m0_late(form: Form) -> bool:
+    """M0 as LDS address or offset, message or register number: not forwarded from the scalar unit."""
+    reads = any(o.role == "implicit source" and o.name == "m0" for o in form.row.operands)
+    return reads and (form.row.unit in ("vmem", "lds", "export") or "relative" in form.row.facts)
+
+
+RULES = (
+    Rule("hardware register set, then read or set", "CDNA3 ISA 4.5, cases 1, 2; LLVM checkGetRegHazards, checkSetRegHazards",
+         parts.named("s_setreg_b32", "s_setreg_imm32_b32"), parts.hardware_register,
+         parts.named("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32"), parts.hardware_register, 2),
+    Rule("VCC or EXEC written by vector arithmetic, then vccz or execz as data", "CDNA3 ISA 4.5, case 5",
+         parts.vector_alu, parts.scalar_results, parts.vector_alu, parts.zero_flags, 5),
+    Rule("SGPR written by vector arithmetic, then a lane select", "CDNA3 ISA 4.5, cases 6, 18; LLVM checkRWLaneHazards",
+         parts.vector_alu, parts.scalar_results, parts.named("v_readlane_b32", "v_writelane_b32"), parts.lane_select, 4),
+    Rule("VCC written by vector arithmetic, then V_DIV_FMAS", "CDNA3 ISA 4.5, case 7; LLVM checkDivFMasHazards",
+         parts.vector_alu, parts.scalar_results, parts.named("v_div_fmas_f32", "v_div_fmas_f64"), parts.vcc, 4),
+    Rule("data of a wide store overwritten by vector arithmetic", f"CDNA3 ISA 4.5, case 9; {_VALU}Helper",
+         parts.vector_memory, parts.wide_store_data, parts.vector_alu, parts.vector_results, 2),
+    Rule("SGPR written by vector arithmetic, then read by vector memory", "CDNA3 ISA 4.5, case 10; LLVM checkVMEMHazards",
+         parts.vector_alu, parts.scalar_results, parts.vector_memory, parts.scalar_operands, 5),
+    Rule("M0 written by the scalar unit, then used by a message, LDS or a relative move",
+         "CDNA3 ISA 4.5, cases 11, 16, 17; LLVM checkReadM0Hazards",
+         lambda form: form.row.unit == "salu", parts.scalar_results, _reads_m0_late, parts.m0, 1),
+    Rule("VGPR written, then read through DPP", "CDNA3 ISA 4.5, case 12; LLVM checkDPPHazards",
+         lambda form: True, parts.vector_results, lambda form: "dpp_ctrl" in form.modifier, parts.vector_operands, 2),
+    Rule("EXEC written by vector arithmetic, then DPP", "CDNA3 ISA 4.5, case 13; LLVM checkDPPHazards",
+         parts.vector_alu, parts.result_of_exec, lambda form: "dpp_ctrl" in form.modifier, parts.exec_mask, 5),
+    Rule("SGPR written by vector arithmetic, then read by it", f"CDNA3 ISA 4.5, case 18; {_VALU}",
+         parts.vector_alu, parts.scalar_results, parts.vector_alu, parts.scalar_operands, 2),
+    Rule("EXEC written by vector arithmetic, then a lane read or written", f"CDNA3 ISA 4.5, case 18; {_VALU}",
+         parts.vector_alu, parts.result_of_exec, _LANES, parts.exec_mask, 4),
+    Rule("VGPR written by vector arithmetic, then a lane of it read", f"CDNA3 ISA 4.5, case 19; {_VALU}",
+         parts.vector_alu, parts.vector_results,
+         parts.named("v_readlane_b32", "v_readfirstlane_b32"), parts.vector_operands, 1),
+    Rule("result moved by SDWA or op_sel, then touched by vector arithmetic", f"CDNA3 ISA 4.5, case 20; {_VALU}",
+         parts.vector_alu, parts.shifted_results, parts.vector_alu, parts.vector_registers, 1),
+    Rule("result of a transcendental, then read by other vector arithmetic", f"CDNA3 ISA 4.5, case 21; {_VALU}",
+         lambda form: "trans" in form.row.facts, parts.vector_results,
+         lambda form: parts.vector_alu(form) and "trans" not in form.row.facts, parts.vector_operands, 1),
+)
+
+
+def wait_states(instruction: Instruction) -> int:
+    """How many an instruction gives: one, or what S_NOP says (`SIInstrInfo::getNumWaitStates`)."""
+    inst = instruction.row
+    if inst is None or inst.form.row.name != "s_nop":
+        return 1
+    return (inst.operands[0] & 15) + 1
+
+
+HAZARDS = Hazards(tuple(rule.for_kit() for rule in (*MATRIX_RULES, *RULES)), wait_states)
