@@ -7,10 +7,10 @@
 
 The function runs once for each decoded instruction, with its modifiers and the floating-point mode in force (`Modifiers`);
 what it returns runs for each step, with the sources in the order of the pattern, each of the width of its type: a predicate for
-`mask` and `scc`, a tuple of 32-bit values for types wider than 64 bits. It returns the results in the order of the
-destinations. Source modifiers (neg, abs, op_sel, SDWA's selects, DPP's lanes) are applied before, float clamp and omod after,
-by `binding`; rows of integers read `m.clamp` themselves. A type of packed elements (`f16x2`) in all operands means that the
-function is the meaning for one element.
+`mask` and `scc`, a tuple of 32-bit values for types wider than 64 bits and for fragments (`f16x4`). It returns the results in
+the order of the destinations. Source modifiers (neg, abs, op_sel, SDWA's selects, DPP's lanes) are applied before, float clamp
+and omod after, by `binding`; rows of integers read `m.clamp` themselves. A type of packed elements (`f16x2`) in all operands
+means that the function is the meaning for one element.
 
 Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and `vopc` imply the VOP3 form at the manual's place
 (0x140, 0x100, 0x000 further), SDWA and DPP; `without` names those that an instruction does not have.
@@ -19,7 +19,8 @@ Modifiers follow from the types: neg and abs come with each float source, clamp 
 what SDWA and DPP have of them). `modifiers` names what does not follow: `clamp` and `omod` of other destinations, `op_sel`.
 
 Facts of vector rows: `trans`; `lane select` (source b is one); `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits
-leaves the other half of its register as it was, where those of all other rows clear it.
+leaves the other half of its register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32)
+and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them.
 
 | pattern | means |
 |---|---|
@@ -104,7 +105,7 @@ class Row:
 
     `opcodes` maps an encoding to the opcode; `wave` says that it executes once for the wave, whatever EXEC holds; `flow` that
     `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
-    hazard rules and the simulator ask besides ("trans", "lane select", …).
+    hazard rules and the simulator ask besides ("trans", "lane select", …). `aliases` are further names that LLVM takes.
     """
 
     name: str
@@ -120,6 +121,7 @@ class Row:
     flow: bool = False
     passes: int = 0
     facts: frozenset[str] = field(default_factory=frozenset)
+    aliases: tuple[str, ...] = ()
 
     @property
     def doc(self) -> str:
@@ -166,6 +168,7 @@ def row(
     flow: bool = False,
     passes: int = 0,
     facts: str = "",
+    aliases: str = "",
     **opcodes: int,
 ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
     """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are
@@ -180,6 +183,7 @@ def row(
         ROWS[name] = Row(
             name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
             tuple(modifiers.split()), wave, flow, passes, frozenset(fact.strip() for fact in facts.split(",") if fact.strip()),
+            tuple(aliases.split()),
         )
         return build
 

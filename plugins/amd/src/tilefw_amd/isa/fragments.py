@@ -1,0 +1,201 @@
+"""Where the operands of matrix instructions lie, and how their sums are rounded (CDNA3 ISA, "Matrix arithmetic instructions").
+
+One rule gives every layout of AMD's matrix instruction calculator (github.com/ROCm/amd_matrix_instruction_calculator). A lane holds
+consecutive k of one row of A; rows run over the lowest lanes, then blocks, then further k. B is the same with columns. C and D
+have columns along the lanes, four rows (one of f64) in consecutive registers, then further rows, or blocks when these are
+small, in the remaining lanes, and the rest in further registers.
+
+Numerics. `ieee` (the default): products are exact and summed in the format of D. `hw`: what MMA-Sim (arXiv 2511.10909, its CDNA3
+models) found on the chip. f16, bf16 and xf32: blocks of 8 (xf32: 4) products are cut 24 bits below the largest, toward zero, and
+added; that joins the running sum, both cut downwards; one rounding to nearest. fp8 and bf8: blocks of 16, even and odd k
+apart. f32 and f64: a chain of fused multiply-adds in the order of k. Integers are exact modulo 2**32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefw.api.sim import Accumulation, Fragment, Stages
+from tilefw_amd.isa.types import TYPES, Type
+
+LANE_BITS = 6
+# The formats of fragments by element type, as the simulator kit calls them.
+_FORMATS = {
+    "f16": "f16", "bf16": "bf16", "xf32": "tf32", "f32": "f32", "f64": "f64", "i8": "s8", "fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ",
+    "i32": "s32",
+}
+_BITS = {"f16": 16, "bf16": 16, "xf32": 32, "f32": 32, "f64": 64, "i8": 8, "fp8": 8, "bf8": 8, "i32": 32}
+# Products that are summed at once, by element bits (MMA-Sim's L_max for CDNA3).
+_AT_ONCE = {32: 4, 16: 8, 8: 16}
+
+
+def log2(n: int) -> int:
+    return n.bit_length() - 1
+
+
+def _names(kind: str, first: int, count: int) -> tuple[str, ...]:
+    return tuple(f"{kind}{first + i}" for i in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`blocks` products of m x k by k x n, of elements `a` and `b`, into sums `d`; in `passes` of four cycles.
+
+    With `sparse`, A has two of every four k. `swizzles` says that blgp moves lanes of B, and that cbsz and abid broadcast blocks
+    of A where there are several (the calculator's tables).
+    """
+
+    a: str
+    b: str
+    d: str
+    m: int
+    n: int
+    k: int
+    blocks: int
+    opcode: int
+    passes: int
+    swizzles: bool = False
+    sparse: bool = False
+
+    @property
+    def name(self) -> str:
+        kind = "smfmac" if self.sparse else "mfma"
+        blocks = f"_{self.blocks}b" if self.blocks > 1 else ""
+        return f"v_{kind}_{self.d}_{self.m}x{self.n}x{self.k}{blocks}_{self._elements('_')}"
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names of earlier chips that LLVM still takes: without underscores and blocks, bf16 also as bf16_1k."""
+        kind = "smfmac" if self.sparse else "mfma"
+        head = f"v_{kind}_{self.d}_{self.m}x{self.n}x{self.k}"
+        if self.a in ("fp8", "bf8") and not self.sparse:
+            return ()  # no earlier chip has them
+        old = f"{head}{self._elements('')}"
+        return (old, f"{old}_1k") if self.a == "bf16" and not self.sparse else (old,)
+
+    def _elements(self, between: str) -> str:
+        return f"{self.a}{between}{self.b}" if self.a in ("fp8", "bf8") else self.a
+
+    def _held(self, element: str, along: int) -> Type:
+        """The type of what a lane holds of `along` k in all."""
+        count = along * max(self.m, self.n) * self.blocks >> LANE_BITS
+        return TYPES[element if count == 1 else f"{element}x{count}"]
+
+    @property
+    def a_type(self) -> Type:
+        return self._held(self.a, self.k // 2 if self.sparse else self.k)
+
+    @property
+    def b_type(self) -> Type:
+        return self._held(self.b, self.k)
+
+    @property
+    def d_type(self) -> Type:
+        count = self.m * self.n * self.blocks >> LANE_BITS
+        return TYPES[self.d if count == 1 else f"{self.d}x{count}"]
+
+
+def _f32(*shapes: tuple[int, int, int, int, int]) -> list[Shape]:
+    return [Shape("f32", "f32", "f32", m, m, k, blocks, opcode, passes, True) for m, k, blocks, opcode, passes in shapes]
+
+
+def _narrow(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[Shape]:
+    """Shapes of several blocks have the swizzles, those of one have not."""
+    return [Shape(element, element, d, m, m, k, blocks, opcode, passes, blocks > 1) for m, k, blocks, opcode, passes in shapes]
+
+
+def _eighths() -> list[Shape]:
+    pairs = [(a, b) for a in ("bf8", "fp8") for b in ("bf8", "fp8")]
+    return [
+        Shape(a, b, "f32", m, m, k, 1, first + i, passes, sparse=sparse)
+        for first, m, k, passes, sparse in (
+            (0x70, 16, 32, 4, False), (0x74, 32, 16, 8, False), (0x78, 16, 64, 4, True), (0x7C, 32, 32, 8, True)
+        )
+        for i, (a, b) in enumerate(pairs)
+    ]
+
+
+def _sparse(element: str, d: str, k: int, opcode: int) -> list[Shape]:
+    return [
+        Shape(element, element, d, 16, 16, k, 1, opcode, 4, sparse=True),
+        Shape(element, element, d, 32, 32, k // 2, 1, opcode + 2, 8, sparse=True),
+    ]
+
+
+# Opcodes: LLVM's VOP3PInstructions.td, checked against its disassembler (the calculator has those of 32x32x16_i8 and 16x16x32_i8
+# wrong). Passes: the calculator's cycles / 4, the same as in LLVM's SISchedule.td. (m = n, k, blocks, opcode, passes)
+SHAPES: tuple[Shape, ...] = (
+    *_narrow("xf32", "f32", (16, 8, 1, 0x3E, 4), (32, 4, 1, 0x3F, 8)),
+    *_f32((32, 1, 2, 0x40, 16), (16, 1, 4, 0x41, 8), (4, 1, 16, 0x42, 2), (32, 2, 1, 0x44, 16), (16, 4, 1, 0x45, 8)),
+    *_narrow("f16", "f32", (32, 4, 2, 0x48, 16), (16, 4, 4, 0x49, 8), (4, 4, 16, 0x4A, 2)),
+    *_narrow("f16", "f32", (32, 8, 1, 0x4C, 8), (16, 16, 1, 0x4D, 4)),
+    *_narrow("i8", "i32", (32, 4, 2, 0x50, 16), (16, 4, 4, 0x51, 8), (4, 4, 16, 0x52, 2)),
+    *_narrow("i8", "i32", (32, 16, 1, 0x56, 8), (16, 32, 1, 0x57, 4)),
+    *_narrow("bf16", "f32", (32, 4, 2, 0x5D, 16), (16, 4, 4, 0x5E, 8), (4, 4, 16, 0x5F, 2)),
+    *_narrow("bf16", "f32", (32, 8, 1, 0x60, 8), (16, 16, 1, 0x61, 4)),
+    *_sparse("f16", "f32", 32, 0x62),
+    *_sparse("bf16", "f32", 32, 0x66),
+    *_sparse("i8", "i32", 64, 0x6A),
+    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8),
+    Shape("f64", "f64", "f64", 4, 4, 4, 4, 0x6F, 4),
+    *_eighths(),
+)
+
+
+def _register_bits(element: str) -> int:
+    return 64 if element == "f64" else 32
+
+
+def _input(element: str, size: int, k: int, blocks: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Index bits of the row (A) or column (B), of k, and of the block."""
+    along, several = log2(size), log2(blocks)
+    further = LANE_BITS - along - several
+    packed = log2(_register_bits(element) // _BITS[element])
+    inner = log2(k) - further
+    place = _names("e", 0, min(packed, inner)) + _names("r", 0, max(0, inner - packed))
+    return _names("l", 0, along), place + _names("l", along + several, further), _names("l", along, several)
+
+
+def operand_a(shape: Shape) -> Fragment:
+    """A, m x k (m x k/2 when sparse)."""
+    rows, inner, blocks = _input(shape.a, shape.m, shape.k // 2 if shape.sparse else shape.k, shape.blocks)
+    return Fragment(_FORMATS[shape.a], rows, inner, _register_bits(shape.a), blocks)
+
+
+def operand_b(shape: Shape) -> Fragment:
+    """B, k x n: a column of B lies as a row of A does."""
+    columns, inner, blocks = _input(shape.b, shape.n, shape.k, shape.blocks)
+    return Fragment(_FORMATS[shape.b], inner, columns, _register_bits(shape.b), blocks)
+
+
+def sparse_index(shape: Shape) -> Fragment:
+    """The two bits that go with each element of A: one after the other in the low bits of a register, in A's lanes."""
+    rows, inner, _ = _input(shape.a, shape.m, shape.k // 2, 1)
+    places = [name for name in inner if name[0] != "l"]
+    return Fragment("u2", rows, _names("e", 0, len(places)) + inner[len(places) :], 2 << len(places))
+
+
+def accumulator(shape: Shape) -> Fragment:
+    """C and D, m x n: columns along the lanes, groups of rows in registers, the rest where there is room."""
+    columns, rows, several = log2(shape.n), log2(shape.m), log2(shape.blocks)
+    wide = shape.d == "f64"
+    group = 0 if wide else 2
+    room = LANE_BITS - columns
+    in_lanes = max(0, min(several, room - (rows - group)))  # blocks that share a register
+    further = min(rows - group, room - in_lanes)
+    row_names = _names("r", 0, group) + _names("l", columns + in_lanes, further) + _names("r", group, rows - group - further)
+    blocks = _names("l", columns, in_lanes) + _names("r", rows - further, several - in_lanes)
+    return Fragment(_FORMATS[shape.d], row_names, _names("l", 0, columns), 64 if wide else 32, blocks)
+
+
+def accumulation(shape: Shape) -> Accumulation:
+    """The rounding of sums on the chip."""
+    if shape.d == "i32":
+        return Accumulation("s32")
+    if shape.sparse:
+        return Accumulation("f32", unknown=shape.name)
+    if shape.a in ("f32", "f64"):
+        return Accumulation(shape.d)  # type: ignore[arg-type]
+    bits = _BITS[shape.a]
+    stages = Stages(31, groups=2, drops_far=True) if bits == 8 else Stages(31)
+    return Accumulation("f32", _AT_ONCE[bits], 24, "rz", "rn", stages=stages)

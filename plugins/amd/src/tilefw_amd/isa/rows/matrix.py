@@ -1,0 +1,166 @@
+"""Matrix products of a wave, and moves to and from the accumulation registers (CDNA3 ISA, "Matrix arithmetic instructions").
+
+A product takes all 64 lanes, whatever EXEC holds. `fragments` says where elements lie and how sums round; a row is made
+from each shape there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilefw.api.errors import UnsupportedError
+from tilefw_amd.isa.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
+from tilefw_amd.isa.row import Modifiers, row
+
+SECTION = "VOP3P-MAI"
+Move = Callable[[Any, Any], Any]
+
+# blgp: which lane a lane's element of B comes from, as (bits of the lane number that are kept, bits that are set); 3 rotates by 16
+# (the calculator, `_get_blgp_transformed_lane`).
+_B_LANES = {1: (0x1F, 0x00), 2: (0x1F, 0x20), 4: (0x0F, 0x00), 5: (0x0F, 0x10), 6: (0x0F, 0x20), 7: (0x0F, 0x30)}
+_ROTATED = 3
+
+
+def _unsupported(shape: Shape, modifier: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{shape.name} has no {modifier}", code="TFW0728", note="the encoding has a field for it, but the chip does not act on it",
+        help="leave it out",
+    )
+
+
+def _from_lane(keep: int, put: int) -> Move:
+    """Lane l takes the value of lane (l & keep) | put."""
+
+    def move(lanes: Any, a: Any) -> Any:
+        lane = lanes.and_(lanes.lane_id(), lanes.const(keep, 32))
+        return lanes.read_lane(a, lanes.or_(lane, lanes.const(put, 32)), "value")
+
+    return move
+
+
+def _rotated(lanes: Any, a: Any) -> Any:
+    return lanes.read_lane(a, lanes.add(lanes.lane_id(), lanes.const(16, 32)), "value")
+
+
+def _broadcast(m: Modifiers, shape: Shape) -> Move | None:
+    """cbsz: groups of 2**cbsz blocks of A all take that of number abid in the group."""
+    if not m.cbsz and not m.abid:
+        return None
+    several = log2(shape.blocks) if shape.swizzles else 0
+    if m.cbsz > several or m.abid >> m.cbsz:
+        raise _unsupported(shape, f"cbsz:{m.cbsz} abid:{m.abid}")
+    first = log2(shape.m)
+    return _from_lane(63 & ~(((1 << m.cbsz) - 1) << first), m.abid << first)
+
+
+def _swizzle(m: Modifiers, shape: Shape) -> Move | None:
+    """blgp: lanes of B take the elements of other lanes."""
+    if not m.blgp:
+        return None
+    if not shape.swizzles:
+        raise _unsupported(shape, f"blgp:{m.blgp}")
+    return _rotated if m.blgp == _ROTATED else _from_lane(*_B_LANES[m.blgp])
+
+
+def _registers(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _moved(lanes: Any, registers: Any, move: Move | None) -> tuple[Any, ...]:
+    registers = _registers(registers)
+    return registers if move is None else tuple(move(lanes, register) for register in registers)
+
+
+def _multiply(m: Modifiers, shape: Shape):
+    """D = A x B + C, in each block; see `fragments` for where elements lie and how sums are rounded."""
+    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    broadcast, swizzle = _broadcast(m, shape), _swizzle(m, shape)
+
+    def meaning(lanes, a, b, c):
+        a, b = _moved(lanes, a, broadcast), _moved(lanes, b, swizzle)
+        return lanes.matrix_multiply(a, b, c, a_map, b_map, c_map, rule)
+
+    return meaning
+
+
+def _multiply_doubles(m: Modifiers, shape: Shape):
+    """D = A x B + C of f64, in each block, with signs of A, B and C flipped as neg says."""
+    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    _broadcast(m, shape)  # refuses it
+    negated = m.matrix_neg or (0, 0, 0)
+    wide = shape.d_type.kind == "fragment"
+
+    def meaning(lanes, a, b, c):
+        operands = ((a,), (b,), _pairs(lanes, c) if wide else (c,))
+        signed = [
+            [lanes.fneg(value, "f64") for value in side] if flip else side for flip, side in zip(negated, operands, strict=True)
+        ]
+        sums = lanes.matrix_multiply(*signed, a_map, b_map, c_map, rule)
+        return tuple(half for total in sums for half in lanes.split(total, 32)) if wide else sums[0]
+
+    return meaning
+
+
+def _pairs(lanes: Any, registers: Sequence[Any]) -> list[Any]:
+    return [lanes.join(registers[i : i + 2]) for i in range(0, len(registers), 2)]
+
+
+def _multiply_sparse(m: Modifiers, shape: Shape):
+    """D = A x B + D, where A has two of every four k. The index has two bits for each element of A; abid chooses one of several
+    sets of them in the register, unless cbsz is set."""
+    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    index_map = sparse_index(shape)
+    bits = index_map.register_bits
+    chosen = 0 if m.cbsz else m.abid
+    if chosen >= 32 // bits:
+        raise _unsupported(shape, f"abid:{m.abid}")
+
+    def meaning(lanes, a, b, index, old):
+        index = lanes.truncate(lanes.shr(index, lanes.const(chosen * bits, 32), False), bits)
+        return lanes.sparse_matrix_multiply(a, index, b, old, a_map, index_map, b_map, c_map, rule)
+
+    return meaning
+
+
+def _kind(shape: Shape) -> str:
+    return {"f32": "sgemm", "f64": "dgemm"}.get(shape.a, "xdl")
+
+
+for _shape in SHAPES:
+    _a, _b, _d = _shape.a_type.name, _shape.b_type.name, _shape.d_type.name
+    if _shape.sparse:
+        _pattern, _modifiers, _build = f"+d:{_d}=va, a:{_a}=va, b:{_b}=va, index:b32=v", "cbsz abid", _multiply_sparse
+    else:
+        _pattern = f"d:{_d}=va, a:{_a}=va, b:{_b}=va, c:{_d}=vac"
+        _modifiers = "cbsz abid matrix_neg" if _shape.d == "f64" else "cbsz abid blgp"
+        _build = _multiply_doubles if _shape.d == "f64" else _multiply
+    row(
+        f"{_shape.name} {_pattern}",
+        mai=_shape.opcode,
+        unit="matrix",
+        section=SECTION,
+        modifiers=_modifiers,
+        passes=_shape.passes,
+        facts=f"ignores exec, {_kind(_shape)}",
+        aliases=" ".join(_shape.aliases),
+    )(functools.partial(_build, shape=_shape))
+
+
+@row("v_accvgpr_read_b32 d:b32=v, a:b32=a", mai=0x58, unit="valu", section=SECTION, aliases="v_accvgpr_read")
+def v_accvgpr_read_b32(m):
+    """d = a, from an accumulation register."""
+    return lambda lanes, a: a
+
+
+@row("v_accvgpr_write_b32 d:b32=a, a:b32=vsc", mai=0x59, unit="valu", section=SECTION, aliases="v_accvgpr_write")
+def v_accvgpr_write_b32(m):
+    """d = a, to an accumulation register."""
+    return lambda lanes, a: a
+
+
+@row("v_accvgpr_mov_b32 d:b32=a, a:b32=a", vop1=0x52, unit="valu", section="VOP1", without="vop3 sdwa dpp")
+def v_accvgpr_mov_b32(m):
+    """d = a, between accumulation registers."""
+    return lambda lanes, a: a
