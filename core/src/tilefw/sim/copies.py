@@ -1,4 +1,4 @@
-"""Asynchronous copies in flight: counted in groups per thread, landing only when a wait covers them.
+"""Asynchronous copies in flight: counted in groups per thread or by the events of their wave, landing only when a wait covers them.
 
 A copy's source is read at its start (any moment until the wait is legal; a write to it meanwhile is a race); its destination
 bytes are flagged until it lands. Copies that one wait covers land in an order that the seed permutes.
@@ -6,20 +6,24 @@ bytes are flagged until it lands. Copies that one wait covers land in an order t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilefw.sim.checks import leftovers
+from tilefw.sim.events import settled_by
 from tilefw.sim.floats import Array
 from tilefw.sim.memory import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.program import Instruction
+from tilefw.sim.queues import Kind
 
 
 @dataclass(slots=True)
 class _Copy:
-    """One instruction's copies, by element: thread, number of its group, destination offset, bytes and their poison."""
+    """One instruction's copies, by element: thread, number of its group, destination offset, bytes and their poison. With `kind`
+    they land with events of that kind, and `group` is the event's number."""
 
     instruction: Instruction
     destination: Region
@@ -29,6 +33,7 @@ class _Copy:
     data: Array
     poison: Array | None
     filled: Array
+    kind: Kind | None = None
 
 
 class Copies:
@@ -68,15 +73,25 @@ class Copies:
         filled = filled[mask]
         pieces = lanes.pieces(destination_space, destination, size, "write", mask)
         data, poison = wanted
+        kind, group = self._group(lanes, thread)
         for piece in pieces:
             chosen = piece.lanes[mask]
             copy = _Copy(
-                lanes.instruction, piece.region, piece.index, thread[chosen], self._commits[thread[chosen]], data[chosen],
-                None if poison is None else poison[chosen], filled[chosen],
+                lanes.instruction, piece.region, piece.index, thread[chosen], group[chosen], data[chosen],
+                None if poison is None else poison[chosen], filled[chosen], kind,
             )
             self._launch(lanes, copy, size)
         launch = lanes.launch
         launch.counters.access(source_space, "copy", size, int(mask.sum()))
+
+    def _group(self, lanes: Any, thread: Array) -> tuple[Kind | None, Array]:
+        """What finishes the copies that the running instruction starts for these threads: an event of its own, or a group."""
+        kind = settled_by(lanes.instruction)
+        if kind is None:
+            return None, self._commits[thread]
+        _, waves, width = self._batch.frame.shape
+        number = self._batch.events.number(lanes.frame, kind, lanes.instruction)
+        return kind, number[thread // (waves * width), thread // width % waves]
 
     def _read_source(
         self, lanes: Any, space: str, source: Array, size: int, source_size: Array | None, mask: Array
@@ -135,9 +150,20 @@ class Copies:
             limit = np.full(len(self._commits), -1, dtype=np.int64)
             acting = self._acting(lanes)
             limit[acting] = self._commits[acting] - pending
+        self._finish(lanes, lambda copy: (copy.group < limit[copy.thread]) & (copy.kind is None))
+
+    def land(self, lanes: Any, kind: Kind, done: Array) -> None:
+        """Events of a kind are finished, of each wave [workgroups, waves] so many: their copies land."""
+        if not self._flying:
+            return
+        numbers = np.repeat(done.reshape(-1), self._batch.frame.shape[2])
+        self._finish(lanes, lambda copy: (copy.group <= numbers[copy.thread]) & (copy.kind == kind))
+
+    def _finish(self, lanes: Any, finished: Callable[[_Copy], Array]) -> None:
+        """Land the elements that are finished, the copies in an order that the seed permutes."""
         landing, rest = [], []
         for copy in self._flying:
-            done = copy.group < limit[copy.thread]
+            done = finished(copy)
             if done.all():
                 landing.append(copy)
             elif done.any():
@@ -189,7 +215,7 @@ class Copies:
     def finish(self, lanes: Any) -> None:
         """The batch has ended: copies still in flight are leftovers."""
         for copy in self._flying:
-            committed = bool((copy.group < self._commits[copy.thread]).any())
+            committed = copy.kind is not None or bool((copy.group < self._commits[copy.thread]).any())
             leftovers.report(lanes, copy.instruction, committed, len(copy.index))
         self._flying.clear()
 
@@ -197,5 +223,5 @@ class Copies:
 def _part(copy: _Copy, chosen: Array) -> _Copy:
     return _Copy(
         copy.instruction, copy.destination, copy.index[chosen], copy.thread[chosen], copy.group[chosen],
-        copy.data[chosen], None if copy.poison is None else copy.poison[chosen], copy.filled[chosen],
+        copy.data[chosen], None if copy.poison is None else copy.poison[chosen], copy.filled[chosen], copy.kind,
     )

@@ -12,7 +12,10 @@ from functools import cache
 from typing import Any
 
 from tilefw.api.errors import CodeError
+from tilefw.sim.events import counted, settling_kinds
 from tilefw.sim.floats import Array
+from tilefw.sim.hazards import HazardTracker
+from tilefw.sim.history import History, Tracker
 from tilefw.sim.lanes_integer import constant
 from tilefw.sim.operands import Placed, around, fetch
 from tilefw.sim.program import (
@@ -29,6 +32,7 @@ from tilefw.sim.program import (
     Special,
     Symbol,
 )
+from tilefw.sim.queues import Kind, Queues
 from tilefw.sim.stepping import guarded, once_a_wave, slow_step
 
 Step = Callable[[Any, Any], None]
@@ -106,7 +110,8 @@ class Block:
 class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
-    `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset).
+    `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
+    `settling` are the kinds of events that are counted (events.py); `history` knows the pasts of its waves, where they matter.
     """
 
     program: Program
@@ -116,6 +121,8 @@ class Prepared:
     constants: dict[int, Array]
     initial: tuple[tuple[int, Array | Special], ...]
     code: tuple[int, dict[int, int]]
+    settling: tuple[Kind, ...]
+    history: History | None
 
 
 class _Preparation:
@@ -125,6 +132,7 @@ class _Preparation:
         self.bits = list(program.registers)
         self.constants: dict[int, Array] = {}
         self._constant_slots: dict[tuple[int, int], int] = {}
+        self.settling = settling_kinds(program)
 
     def slot(self, bits: int) -> int:
         self.bits.append(bits)
@@ -194,7 +202,17 @@ def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
     if program.code is not None and _jumps(program):
         variable, offsets = program.code
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
-    return Prepared(program, blocks, block_at, work.bits, work.constants, initial, code)
+    return Prepared(program, blocks, block_at, work.bits, work.constants, initial, code, work.settling, _history(program, blocks))
+
+
+def _history(program: Program, blocks: Sequence[Block]) -> History | None:
+    instructions, names = program.instructions, program.register_names
+    trackers: list[Tracker] = []
+    if any(i.issues for i in instructions):
+        trackers.append(Queues(instructions, names))
+    if program.hazards is not None and program.hazards.rules:
+        trackers.append(HazardTracker(program.hazards, instructions, names))
+    return History(trackers, blocks) if trackers else None
 
 
 def _jumps(program: Program) -> bool:
@@ -242,7 +260,8 @@ def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
         if before:
             block.steps.append(fetch(before))
         return
-    block.steps.append(_step(instruction, sources, destinations, for_wave, before, after))
+    step = _step(instruction, sources, destinations, for_wave, before, after)
+    block.steps.append(counted(step, instruction, work.settling))
 
 
 def _decision(

@@ -18,8 +18,10 @@ import numpy as np
 from tilefw.sim import flow
 from tilefw.sim.checks.unread import Unread
 from tilefw.sim.copies import Copies
+from tilefw.sim.events import Events
 from tilefw.sim.floats import Array
 from tilefw.sim.frame import CompactFrame, Frame
+from tilefw.sim.history import WaveHistories
 from tilefw.sim.memory import Region
 from tilefw.sim.program import Special
 from tilefw.sim.report import Fault
@@ -74,6 +76,9 @@ class Batch:
         self.unread = Unread(self._regions["shared"], instructions, launch.waves) if watch_unread else None
         self.copies = Copies(self)
         self.waiting = Waiting(self)
+        self.events = Events(self, launch.prepared.program, launch.prepared.settling)
+        follows = launch.prepared.history is not None and not launch.checks.isdisjoint(("pending", "hazards"))
+        self.histories = WaveHistories(self, launch.prepared.history) if follows else None
         # Sized by the check's encoding of waves: see checks/races.py.
         waves = launch.waves if launch.races is not None else 1
         self.clocks = np.broadcast_to(np.eye(waves, dtype=np.int64), (len(linear), waves, waves)).copy()
@@ -107,7 +112,7 @@ class Batch:
         self._regions.clear()
         self.frame.registers.clear()
         self.frame.poison.clear()
-        del self.copies, self.waiting, self.unread
+        del self.copies, self.waiting, self.unread, self.events, self.histories
 
     def region(self, space: str) -> Region:
         region = self._regions.get(space)
@@ -235,10 +240,15 @@ class Batch:
         launch = self.launch
         lanes, blocks = launch.lanes, launch.prepared.blocks
         frame = self._enter(strand)
+        histories = self.histories
+        if histories is not None:
+            histories.enter(strand.mask)
         stop = self.blocks_run + turn
         try:
             while True:
                 block = blocks[strand.block]
+                if histories is not None:
+                    histories.through(strand.block)
                 frame.prepare(block.touched)
                 for step in block.steps:
                     step(lanes, frame)
@@ -255,5 +265,7 @@ class Batch:
                     self.strands.append(strand)
                     return
         finally:
+            if histories is not None:
+                histories.leave()
             frame.finish()
             self.frame.select(None, None, self.frame.threads)

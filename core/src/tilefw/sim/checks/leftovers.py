@@ -11,7 +11,7 @@ def report(lanes: Any, instruction: Instruction, committed: bool, count: int) ->
     """`count` copies started by `instruction` never landed."""
     if "leftovers" not in lanes.launch.checks:
         return
-    what = "committed but never waited for" if committed else "never committed to a group"
+    what = "never waited for" if committed else "never committed to a group"
     lanes.launch.reporter.add(
         "leftovers", "TFW0808", f"an asynchronous copy is {what} when its thread ends", instruction, count=count,
         note="its bytes may or may not have arrived",

@@ -41,5 +41,5 @@ def _report(lanes: Any, piece: Any, hit: Any, kind: str) -> None:
         "pending", CODE, f"{'load' if kind == 'read' else 'store'} touches bytes that an asynchronous copy has not delivered yet",
         lanes.instruction, count=int(bad.sum()), where=lanes.locate(a, b, lane), address=address,
         other=None if origin is None else f"copy started by `{origin.text}`" + (f" ({origin.code})" if origin.code else ""),
-        note="a wait for the copy's group, and a barrier where another thread started it, must stand between",
+        note="a wait for the copy, and a barrier where another thread started it, must stand between",
     )

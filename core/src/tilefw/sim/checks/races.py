@@ -2,9 +2,10 @@
 
 Order comes from barriers (vector clocks per workgroup: a barrier joins the clocks of the waves that take part) and from
 release/acquire pairs of atomics and fences on one address, kept per workgroup: a receiving workgroup is taken to know at once what
-one of its waves has acquired, so some races are missed, none invented. Lanes of one wave never race: within an instruction the
-highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place keeps its last
-writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
+one of its waves has acquired, so some races are missed, none invented. An access to shared memory that an event finishes
+is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
+instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
+keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.events import KIND_SHIFT, later, settled_by
 from tilefw.sim.floats import Array
 from tilefw.sim.memory import Region, common_alignment, gather
 from tilefw.sim.program import Instruction
@@ -30,17 +32,18 @@ Knowledge = dict[int, Array]
 
 
 class _Places:
-    """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody."""
+    """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody. Their clocks
+    are stamps of events where those finish the access (see events.py)."""
 
-    def __init__(self, region: Region, granule: int) -> None:
+    def __init__(self, region: Region, granule: int, clock: type[np.integer[Any]]) -> None:
         count = len(region.data) // granule
         self.granule = granule
         self.writer = np.zeros(count, dtype=np.uint32)
-        self.written = np.zeros(count, dtype=np.uint32)
+        self.written = np.zeros(count, dtype=clock)
         self.write_site = np.zeros(count, dtype=np.int32)
         self.strong = np.zeros(count, dtype=np.bool_)
         self.reader = np.zeros(count, dtype=np.uint32)
-        self.read = np.zeros(count, dtype=np.uint32)
+        self.read = np.zeros(count, dtype=clock)
         self.read_site = np.zeros(count, dtype=np.int32)
 
     def refine(self, granule: int) -> None:
@@ -62,6 +65,9 @@ class Races:
         self._fenced: dict[int, Knowledge] = {}
         self._seen: dict[int, Knowledge] = {}
         self._touched: list[Region] = []
+        settled = {i.index: settled_by(i) for i in instructions if i.issues}
+        self._settled = {index: kind for index, kind in settled.items() if kind is not None}
+        self._clock = np.int64 if self._settled else np.uint32
 
     def close(self) -> None:
         """The launch is over: what follows it is ordered behind it."""
@@ -75,6 +81,9 @@ class Races:
         atomic = kind == "atomic"
         places, granules = self._places(piece.region, lanes.frame, piece, size)
         actor, clock, group, wave = self._actors(lanes, piece)
+        kind_of_event = self._settled.get(lanes.instruction.index)
+        if kind_of_event is not None and piece.region is lanes.batch.region("shared"):
+            clock = lanes.batch.events.stamp(kind_of_event, group, wave)
         me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
         bad, other = self._conflicts_with_writer(lanes, places, granules, me, strong or atomic)
         if kind != "read":
@@ -134,7 +143,7 @@ class Races:
         slot, wave = copy.thread // (waves * width), copy.thread // width % waves
         group = batch.linear[slot]
         actor = ((group + 1) * 64 + wave).astype(np.uint32)
-        clock = batch.clocks[slot, wave, wave].astype(np.uint32)
+        clock = batch.clocks[slot, wave, wave].astype(self._clock)
         mask = np.zeros(batch.frame.shape, dtype=np.bool_)
         mask.reshape(-1)[copy.thread] = True
         piece = Piece(copy.destination, copy.index, mask)
@@ -144,7 +153,7 @@ class Races:
     def _places(self, region: Region, frame: Any, piece: Any, size: int) -> tuple[_Places, Array]:
         places: Any = region.races
         if places is None:
-            places = region.races = _Places(region, min(4, size))
+            places = region.races = _Places(region, min(4, size), self._clock)
             self._touched.append(region)
         part = common_alignment(piece.index, min(size, places.granule))
         if part < places.granule:
@@ -159,7 +168,7 @@ class Races:
         wave = np.broadcast_to(frame.wave, frame.shape)
         slot, wave = (slot.reshape(-1), wave.reshape(-1)) if piece.lanes is None else (slot[piece.lanes], wave[piece.lanes])
         actor = ((batch.linear[slot] + 1) * 64 + wave).astype(np.uint32)
-        return actor, batch.clocks[slot, wave, wave].astype(np.uint32), slot, wave
+        return actor, batch.clocks[slot, wave, wave].astype(self._clock), slot, wave
 
     def _conflicts_with_writer(self, lanes: Any, places: _Places, granules: Array, me: Any, strong: bool) -> tuple[Array, Array]:
         actor = me[0]
@@ -189,7 +198,11 @@ class Races:
         several = other == _SEVERAL_WAVES
         known = batch.clocks[slot, wave, np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))]
         known = np.where(several, batch.clocks.min(axis=2)[slot, wave], known)
-        result = mine & (known >= clock)
+        result = known >= clock
+        if self._settled:
+            settled = batch.events.settled(clock, slot, wave, np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1)))
+            result |= np.where(several, batch.events.settled(clock, slot, wave, None), settled)
+        result &= mine
         foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
         if foreign.any() and self._known:
             for place in zip(*np.nonzero(foreign), strict=True):
@@ -229,7 +242,8 @@ class Races:
             one_group = (reader >> np.uint32(6)) == (actor >> np.uint32(6))
             several = np.where(one_group & (reader != _SEVERAL_GROUPS), actor | np.uint32(_SEVERAL_WAVES), _SEVERAL_GROUPS)
             combined = np.where(foreign, several, actor)
-            latest = np.where(foreign, np.maximum(clock, places.read[granules]), clock)
+            both = later(clock, places.read[granules]) if self._settled else np.maximum(clock, places.read[granules])
+            latest = np.where(foreign, both, clock)
             order = np.argsort(foreign.reshape(-1), kind="stable")
             flat = granules.reshape(-1)[order]
             places.reader[flat] = combined.reshape(-1)[order]
@@ -263,7 +277,15 @@ class Races:
             "races", CODE, f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
             lanes.instruction, count=int(element.sum()), where=where, address=address,
             other=f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
+            note=self._missing_wait(places.read[granule] if reading else places.written[granule], instruction),
         )
+
+    def _missing_wait(self, clock: Any, instruction: Instruction) -> str | None:
+        """What besides a barrier the other access needs before it counts as made."""
+        if not clock >> KIND_SHIFT:
+            return None
+        queue, _ = self._settled[instruction.index]
+        return f"a wait for its event in the queue {queue}, and a barrier behind that, must stand between"
 
     # --- order ---------------------------------------------------------------------------------------------------------
 
@@ -274,6 +296,7 @@ class Races:
         top = clocks[waves, waves].max()
         clocks[waves, waves] = top
         clocks[waves] = clocks[waves].max(axis=0)
+        batch.events.barrier(slot, waves, top)
         clocks[waves, waves] = top + 1
 
     def barrier_all(self, batch: Any) -> None:
@@ -283,6 +306,7 @@ class Races:
         top = clocks[:, waves, waves].max(axis=1, keepdims=True)
         clocks[:, waves, waves] = top
         clocks[...] = clocks.max(axis=1, keepdims=True)
+        batch.events.barrier_all(top)
         clocks[:, waves, waves] = top + 1
 
     def fence(self, lanes: Any, order: str) -> None:

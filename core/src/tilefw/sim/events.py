@@ -1,0 +1,172 @@
+"""Events counted as waves go: when asynchronous copies have landed, and when accesses to shared memory count as made.
+
+Each wave counts the events of each kind (queue and order) that some instruction settles with (`Issue.settles`). An event gets a
+stamp: its wave's clock (see checks/races.py) and its number within that clock. What is settled of a wave, as far as another
+knows, is a stamp: all events up to it are finished. A wave learns of its own at waits, of others at barriers.
+Waves that do the same have the same stamps, so that one number serves for several readers of a place.
+
+Nothing is counted while nobody asks: when races are not looked for and no copy flies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.floats import Array
+from tilefw.sim.frame import Frame
+from tilefw.sim.program import Instruction, Program
+from tilefw.sim.queues import Kind, most_left
+
+# A stamp: the number of the kind + 1 (0: a plain clock), the clock, the number within it, from the top.
+KIND_SHIFT = 56
+CLOCK_SHIFT = 16
+LAST_NUMBER = (1 << CLOCK_SHIFT) - 1
+
+Step = Callable[[Any, Any], None]
+
+
+def settling_kinds(program: Program) -> tuple[Kind, ...]:
+    """The kinds of events that some instruction settles with."""
+    return tuple(sorted({(i.queue, i.order) for instruction in program.instructions for i in instruction.issues if i.settles}))
+
+
+def settled_by(instruction: Instruction) -> Kind | None:
+    """The kind of event that finishes what the instruction does in shared memory."""
+    return next(((i.queue, i.order) for i in instruction.issues if i.settles), None)
+
+
+def later(a: Array, b: Array) -> Array:
+    """One clock or stamp for two readers of a place: the later; of two events within one clock the earlier, as the waves that
+    begin fewer would else be taken to have one that is not finished."""
+    one_clock = (a >> KIND_SHIFT > 0) & (a >> CLOCK_SHIFT == b >> CLOCK_SHIFT)
+    return np.where(one_clock, np.minimum(a, b), np.maximum(a, b))
+
+
+def counted(step: Step, instruction: Instruction, kinds: tuple[Kind, ...]) -> Step:
+    """A step with its waits before it and its events begun; the step itself where none of them is counted."""
+    begun = [(i.queue, i.order) for i in instruction.issues if (i.queue, i.order) in kinds]
+    limits = {} if instruction.waits is None else dict(instruction.waits.limits)
+    waited = [(kind, limits[kind[0]]) for kind in kinds if kind[0] in limits and (kind[1] or not limits[kind[0]])]
+    if not begun and not waited:
+        return step
+
+    def whole(lanes: Any, frame: Frame) -> None:
+        events = lanes.batch.events
+        if events.watching:
+            lanes.instruction = instruction
+            events.wait(lanes, frame, waited)
+            events.begin(frame, begun)
+        step(lanes, frame)
+
+    return whole
+
+
+class _Kind:
+    """One kind's counters, [workgroups, waves]; `stamps` are those of the newest events by number, `settled[g, w, v]` is what wave
+    w of workgroup g knows of wave v."""
+
+    def __init__(self, groups: int, waves: int, most: int) -> None:
+        self.issued = np.zeros((groups, waves), dtype=np.int64)
+        self.done = np.zeros((groups, waves), dtype=np.int64)
+        self.clock = np.zeros((groups, waves), dtype=np.int64)
+        self.before = np.zeros((groups, waves), dtype=np.int64)
+        self.stamps = np.zeros((groups, waves, most + 2), dtype=np.int64)
+        self.settled = np.zeros((groups, waves, waves), dtype=np.int64)
+
+
+class Events:
+    """The counted events of one batch."""
+
+    def __init__(self, batch: Any, program: Program, kinds: tuple[Kind, ...]) -> None:
+        self._batch = batch
+        self._clocks = batch.launch.races is not None
+        self.watching = self._clocks and bool(kinds)
+        groups, waves, _ = batch.frame.shape
+        most: Mapping[str, int] = most_left(program.instructions)
+        self._everyone = tuple(axis.reshape(-1) for axis in np.indices((groups, waves)))
+        self._numbers = {kind: number for number, kind in enumerate(kinds)}
+        self._kinds = [_Kind(groups, waves, most.get(queue, 0)) for queue, _ in kinds]
+
+    def _waves(self, frame: Frame) -> tuple[Array, ...]:
+        """(workgroups, waves) that execute in a frame."""
+        if frame is self._batch.frame and frame.active is None:
+            return self._everyone
+        where = tuple(np.broadcast_to(a[:, :, 0], frame.shape[:2]) for a in (frame.group, frame.wave))
+        rows = np.ones(frame.shape[:2], dtype=np.bool_) if frame.active is None else frame.active[:, :, 0]
+        return tuple(axis[rows] for axis in where)
+
+    def begin(self, frame: Frame, kinds: Iterable[Kind]) -> None:
+        """The waves of the frame begin an event of each kind."""
+        for name in kinds:
+            kind, where = self._kinds[self._numbers[name]], self._waves(frame)
+            kind.issued[where] += 1
+            if self._clocks:
+                self._stamp(kind, where)
+
+    def _stamp(self, kind: _Kind, where: tuple[Array, ...]) -> None:
+        slots, waves = where
+        issued, clock = kind.issued[where], self._batch.clocks[slots, waves, waves]
+        kind.before[where] = np.where(kind.clock[where] == clock, kind.before[where], issued - 1)
+        kind.clock[where] = clock
+        number = np.minimum(issued - kind.before[where], LAST_NUMBER - 1)
+        kind.stamps[slots, waves, issued % kind.stamps.shape[2]] = clock << CLOCK_SHIFT | number
+
+    def wait(self, lanes: Any, frame: Frame, limits: Iterable[tuple[Kind, int]]) -> None:
+        """The waves of the frame wait until at most so many events of each kind are unfinished."""
+        for name, left in limits:
+            number = self._numbers[name]
+            kind, where = self._kinds[number], self._waves(frame)
+            issued = kind.issued[where]
+            kind.done[where] = np.maximum(kind.done[where], issued - left)
+            if self._clocks:
+                # Up to the event before the oldest that may be unfinished; with none left, up to the newest.
+                slots, waves = where
+                newest = kind.stamps[slots, waves, (issued - max(0, left - 1)) % kind.stamps.shape[2]] - (left > 0)
+                known = kind.settled[slots, waves, waves]
+                kind.settled[slots, waves, waves] = np.where(issued > left, np.maximum(known, newest), known)
+            self._batch.copies.land(lanes, name, kind.done)
+
+    def number(self, frame: Frame, kind: Kind, instruction: Instruction) -> Array:
+        """For each wave of the batch, the number of the event that the running instruction has begun."""
+        if not self.watching:
+            # The first copy: from now on events are counted, this instruction's first.
+            self.watching = True
+            self.begin(frame, [(i.queue, i.order) for i in instruction.issues if (i.queue, i.order) in self._numbers])
+        return self._kinds[self._numbers[kind]].issued
+
+    # --- what the race check asks ------------------------------------------------------------------------------------------
+
+    def stamp(self, kind: Kind, slots: Array, waves: Array) -> Array:
+        """The stamps of the running instruction's events of these waves."""
+        number = self._numbers[kind]
+        counters = self._kinds[number]
+        newest = counters.stamps[slots, waves, counters.issued[slots, waves] % counters.stamps.shape[2]]
+        return newest | (number + 1) << KIND_SHIFT
+
+    def settled(self, stamps: Array, slots: Array, waves: Array, others: Array | None) -> Array:
+        """Whether these waves know the events of `others` (None: of all waves of the workgroup) up to the stamps to be finished."""
+        result = np.zeros(stamps.shape, dtype=np.bool_)
+        plain = stamps & ((1 << KIND_SHIFT) - 1)
+        for number, kind in enumerate(self._kinds):
+            known = kind.settled[slots, waves].min(axis=-1) if others is None else kind.settled[slots, waves, others]
+            result |= (stamps >> KIND_SHIFT == number + 1) & (known >= plain)
+        return result
+
+    def barrier(self, slot: int, waves: Array, clock: int) -> None:
+        """Waves of a workgroup, whose clocks are all `clock`, have met."""
+        for kind in self._kinds:
+            settled = kind.settled[slot]
+            clean = waves[kind.done[slot, waves] == kind.issued[slot, waves]]
+            settled[clean, clean] = clock << CLOCK_SHIFT | LAST_NUMBER
+            settled[waves] = settled[waves].max(axis=0)
+
+    def barrier_all(self, clocks: Array) -> None:
+        """All waves of every workgroup have met; `clocks` [workgroups, 1] are theirs."""
+        for kind in self._kinds:
+            waves = np.arange(kind.issued.shape[1])
+            own = kind.settled[:, waves, waves]
+            kind.settled[:, waves, waves] = np.where(kind.done == kind.issued, clocks << CLOCK_SHIFT | LAST_NUMBER, own)
+            kind.settled[...] = kind.settled.max(axis=1, keepdims=True)
