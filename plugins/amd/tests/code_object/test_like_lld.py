@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from tilefw_amd import code_object
 from tilefw_amd.code_object import elf
 from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
@@ -51,8 +52,8 @@ CASES = {
     "one kernel": _source(["add"]),
     "many kernels": _source([f"kernel_{i}" for i in range(11)]),
     "constants": _source(["add"], '.section .rodata.table,"a"\n.p2align 4\n.quad 1,2,3\n'),
-    "variables": _source(["add"], ".data\n.p2align 4\n.globl counter\n.type counter,@object\ncounter:\n.quad 7\n.size counter, 8\n"),
-    "local symbols": _source(["add"], ".text\n.type inner,@function\ninner:\ns_nop 1\ns_endpgm\n.Lend:\n.size inner, .Lend-inner\n"),
+    "variables": _source(["add"], ".data\n.p2align 4\n.globl count\n.type count,@object\ncount:\n.quad 7\n.size count, 8\n"),
+    "local symbols": _source(["add"], ".text\n.type inner,@function\ninner:\ns_endpgm\n.Lend:\n.size inner, .Lend-inner\n"),
 }
 
 
@@ -66,7 +67,8 @@ def linked(tmp_path_factory: pytest.TempPathFactory):
 
     def make(text: str) -> tuple[elf.Elf, elf.Elf]:
         (folder / "a.s").write_text(text)
-        subprocess.run([mc, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "a.o", "a.s"], cwd=folder, check=True)
+        assemble = [mc, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "a.o", "a.s"]
+        subprocess.run(assemble, cwd=folder, check=True)
         subprocess.run([lld, "-shared", "-o", "a.hsaco", "a.o"], cwd=folder, check=True)
         return elf.Elf((folder / "a.o").read_bytes(), "a.o"), elf.Elf((folder / "a.hsaco").read_bytes(), "a.hsaco")
 

@@ -75,8 +75,9 @@ USER_SGPRS: tuple[tuple[str, int], ...] = (
 # does not preload (AMDGPUUsage, "Preloaded Kernel Arguments").
 PRELOAD_PROLOGUE_BYTES = 256
 
-VGPR_GRANULE, ACCUM_GRANULE, SGPR_GRANULE = 8, 4, 16
-# AMDGPUUsage: of gfx9, "GRANULATED_WAVEFRONT_SGPR_COUNT: 2 * max(0, ceil(sgprs_used / 16) - 1)".
+# LLVM counts scalar registers by 8 (AMDGPUBaseInfo.cpp, getSGPREncodingGranule), where AMDGPUUsage says
+# 2 * max(0, ceil(sgprs_used / 16) - 1) of gfx9; the hardware of gfx9 gives every wave the same number whatever stands there.
+VGPR_GRANULE, ACCUM_GRANULE, SGPR_GRANULE = 8, 4, 8
 _UNUSED = [*range(12, 16), *range(24, 44), *range(60, 64)]
 
 
@@ -100,7 +101,7 @@ class Descriptor(dict[str, int]):
 
     @property
     def sgprs(self) -> int:
-        return (self.granulated_sgpr_count // 2 + 1) * SGPR_GRANULE
+        return (self.granulated_sgpr_count + 1) * SGPR_GRANULE
 
 
 def decode(data: bytes, name: str) -> Descriptor:
@@ -143,7 +144,7 @@ def granulated(vgprs: int, sgprs: int, accum_offset: int) -> dict[str, int]:
     """The count fields of a kernel that uses so many registers (`vgprs`: accumulation registers among them)."""
     return {
         "granulated_vgpr_count": max(0, -(-max(1, vgprs) // VGPR_GRANULE) - 1),
-        "granulated_sgpr_count": 2 * max(0, -(-max(1, sgprs) // SGPR_GRANULE) - 1),
+        "granulated_sgpr_count": max(0, -(-max(1, sgprs) // SGPR_GRANULE) - 1),
         "granulated_accum_offset": max(0, accum_offset // ACCUM_GRANULE - 1),
     }
 
