@@ -77,10 +77,13 @@ def _sequential(op: str, old: int, operands: tuple[int, ...]) -> int:
         "add": (old + b) % 2**32, "and": old & b, "or": old | b, "xor": old ^ b, "exchange": b, "min_u": min(old, b),
         "max_u": max(old, b), "min_s": min(signed) % 2**32, "max_s": max(signed) % 2**32, "inc": 0 if old >= b else old + 1,
         "dec": b if old == 0 or old > b else old - 1, "compare_exchange": operands[-1] if old == b else old,
+        "sub_from": (b - old) % 2**32, "mask_or": old & ~b | operands[-1],
+        "wrap": old - b if old >= b else (old + operands[-1]) % 2**32,
     }[op]
 
 
 OPS = ["add", "and", "or", "xor", "exchange", "min_u", "max_u", "min_s", "max_s", "inc", "dec", "compare_exchange"]
+OPS += ["sub_from", "mask_or", "wrap"]
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -90,7 +93,7 @@ def test_atomics_are_one_after_the_other(op, data):
     count = data.draw(st.integers(1, 40))
     words = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1))
     index = [4 * data.draw(st.integers(0, 3)) for _ in range(count)]
-    operands = [[data.draw(words) for _ in range(count)] for _ in range(2 if op == "compare_exchange" else 1)]
+    operands = [[data.draw(words) for _ in range(count)] for _ in range(2 if op in ("compare_exchange", "mask_or", "wrap") else 1)]
     start = [data.draw(words) for _ in range(4)]
     region = Region(0, 16)
     region.initialise(0, np.array(start, np.uint32).tobytes())
@@ -114,6 +117,14 @@ def test_float_atomics_add_one_after_the_other():
         for v in values[:count]:
             total = np.float32(total + v)
         assert region.data[:4].view(np.float32)[0] == total
+
+
+def test_a_float_compare_exchange_compares_values():
+    region = Region(0, 16)
+    region.initialise(0, np.array([-0.0, np.nan], np.float32).tobytes() + bytes(8))
+    expected, new = np.array([0.0, np.nan], np.float32), np.array([5.0, 6.0], np.float32)
+    perform(region, np.array([0, 4]), 4, "compare_exchange", [expected.view(np.uint32), new.view(np.uint32)], "f32", None)
+    assert region.data[:4].view(np.float32)[0] == 5 and np.isnan(region.data[4:8].view(np.float32)[0])
 
 
 def test_packed_halves_add_each_half():
@@ -147,3 +158,39 @@ def test_each_thread_has_local_memory_of_its_own():
         store a1, r1
         end""", np.zeros(40, np.uint32), block=40, local=16)
     assert out.report.findings == () and out.arrays[0].tolist() == list(range(40))
+
+
+@settings(max_examples=20, deadline=None)
+@given(size=st.integers(1, 20), inside=st.integers(0, 20), guarded=st.integers(0, 20))
+def test_an_access_with_a_predicate_touches_only_where_it_holds(size, inside, guarded):
+    """Lanes from `inside` on would be out of bounds; the guard takes more lanes away."""
+    inside = min(inside, size)
+    out = run(f"""
+        param a0, arg0
+        param a2, arg1
+        lt p0, tid, {inside}
+        lt p1, tid, {guarded}
+        index a1, a0, tid
+        mov r0, 7
+        mov r1, 7
+        @p1 load_where r0, p0, a1
+        @p1 store_where p0, a1, 1000
+        @p1 atomadd_where r1, p0, a1, tid
+        index a3, a2, tid
+        add r0, r0, r1
+        store a3, r0
+        end""", np.arange(size, dtype=np.uint32), np.zeros(20, np.uint32), block=20)
+    assert out.report.findings == ()
+    touched = [t < inside and t < guarded for t in range(20)]
+    assert out.arrays[0].tolist() == [1000 + t if touched[t] else t for t in range(size)]
+    assert out.arrays[1].tolist() == [t + 1000 if touched[t] else 0 if t < guarded else 14 for t in range(20)]
+
+
+def test_the_predicate_of_an_access_must_be_defined():
+    out = run("""
+        param a0, arg0
+        undef r0
+        eq p0, r0, 0
+        load_where r1, p0, a0
+        end""", np.zeros(4, np.uint32))
+    assert "whether a lane accesses memory" in out.finding("initialisation").message

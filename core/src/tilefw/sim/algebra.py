@@ -28,7 +28,7 @@ Order = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "seq_cst"]
 Scope = Literal["wave", "workgroup", "cluster", "device", "system"]
 AtomicOp = Literal[
     "add", "and", "or", "xor", "exchange", "compare_exchange", "min_s", "min_u", "max_s", "max_u", "inc", "dec",
-    "fadd", "fmin", "fmax",
+    "sub_from", "mask_or", "wrap", "fadd", "fmin", "fmax",
 ]
 FloatClass = Literal["finite", "infinite", "number", "notanumber", "normal", "subnormal"]
 Approximate = Literal["rcp", "rsqrt", "sqrt", "exp2", "log2", "sin", "cos", "tanh"]
@@ -375,29 +375,34 @@ class Algebra:
     def load(
         self, space: Space, address: Value, bits: int, count: int = 1, *,
         order: Order = "weak", scope: Scope = "workgroup", lanes: int | None = None, alignment: int | None = None,
+        where: Value | None = None,
     ) -> tuple[Value, ...]:
         """`count` consecutive elements of `bits` bits (8 to 128) from a little-endian address aligned to bits*count/8, or to
         `alignment` bytes (a power of two) where that is given.
-        With `lanes`, only the first so many lanes of each wave access, and the others get undefined values. Always a tuple.
+        With `lanes`, only the first so many lanes of each wave access, and the others get undefined values. With `where`, only
+        lanes in which that predicate holds access, and the others get 0. Always a tuple.
         Has no effect that a second call in the same step would repeat."""
 
     @primitive(_none)
     def store(
         self, space: Space, address: Value, values: Sequence[Value], *,
-        order: Order = "weak", scope: Scope = "workgroup", alignment: int | None = None,
+        order: Order = "weak", scope: Scope = "workgroup", alignment: int | None = None, where: Value | None = None,
     ) -> None:
         """Write the values, all of one width, to consecutive places; aligned to all of them together, or to `alignment` bytes.
-        Where lanes of one wave hit one address, the highest lane wins."""
+        With `where`, only lanes in which that predicate holds write. Where lanes of one wave hit one address, the highest lane
+        wins."""
 
     @primitive(lambda space, address, op, operands, *_, **__: operands[0])
     def atomic(
         self, space: Space, address: Value, op: AtomicOp, operands: Sequence[Value], fmt: str = "", *,
-        order: Order = "relaxed", scope: Scope = "device",
+        order: Order = "relaxed", scope: Scope = "device", where: Value | None = None,
     ) -> Value:
         """Read, modify, write as one; gives the old value. Width is that of the operands (16, 32, 64; 128 for exchange and
-        compare_exchange). "compare_exchange" takes (expected, new); "inc" is old >= b ? 0 : old+1, "dec" is
-        old == 0 or old > b ? b : old-1; "fadd", "fmin", "fmax" take a format, or a packed one ("f16x2", "bf16x2"). Lanes go
-        one after the other, in an order that the seed permutes."""
+        compare_exchange). "compare_exchange" takes (expected, new), and with a format compares as floats; "inc" is
+        old >= b ? 0 : old+1, "dec" is old == 0 or old > b ? b : old-1, "sub_from" is b - old, "mask_or" takes (mask, b) and is
+        old & ~mask | b, "wrap" takes (a, b) and is old >= a ? old-a : old+b; "fadd", "fmin", "fmax" take a format, or a packed one
+        ("f16x2", "bf16x2"). Lanes go one after the other, in an order that the seed permutes; with `where`, only those in which
+        that predicate holds, and the others get 0."""
 
     @primitive(lambda: 64)
     def argument_address(self) -> Value:

@@ -94,10 +94,17 @@ def _step(op: str, fmt: str) -> Callable[..., Array]:
         return _float_step(_FLOAT_OPS[op], fmt)
     return {
         "exchange": lambda old, b: b,
-        "compare_exchange": lambda old, expected, new: np.where(old == expected, new, old),
+        "compare_exchange": lambda old, expected, new: np.where(_equal(old, expected, fmt), new, old),
+        "sub_from": lambda old, b: b - old,
+        "mask_or": lambda old, mask, b: old & ~mask | b,
+        "wrap": lambda old, a, b: np.where(old >= a, old - a, old + b),
         "inc": lambda old, b: np.where(old >= b, old.dtype.type(0), old + old.dtype.type(1)),
         "dec": lambda old, b: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
     }[op]
+
+
+def _equal(a: Array, b: Array, fmt: str) -> Array:
+    return decode(a, fmt) == decode(b, fmt) if fmt else a == b
 
 
 def _float_step(ufunc: Any, fmt: str) -> Callable[..., Array]:

@@ -6,7 +6,8 @@ else (masks, several regions, faults) goes through `_pieces`, which says for eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,12 +143,26 @@ class MemoryLanes(Algebra):
         rest = ~elsewhere if mask is None else ~elsewhere & mask
         return found + (self._global(address, size, kind, rest, alignment) if np.any(rest) else [])
 
+    @contextmanager
+    def narrowed(self, where: Array | None) -> Iterator[None]:
+        """Only lanes in which the predicate holds act meanwhile."""
+        mask = self.mask
+        if where is not None and not where.all():
+            self.mask = where if mask is None else mask & where
+        try:
+            yield
+        finally:
+            self.mask = mask
+
     # --- loads and stores --------------------------------------------------------------------------------------------
 
     def load(
         self, space: str, address: Array, bits: int, count: int = 1, *, order: str = "weak", scope: str = "workgroup",
-        lanes: int | None = None, alignment: int | None = None,
+        lanes: int | None = None, alignment: int | None = None, where: Array | None = None,
     ) -> tuple[Array, ...]:
+        if where is not None:
+            with self.narrowed(where):
+                return self.load(space, address, bits, count, order=order, scope=scope, lanes=lanes, alignment=alignment)
         size = bits * count // 8
         mask = self._first_lanes(lanes)
         self.polls += order != "weak"
@@ -195,9 +210,10 @@ class MemoryLanes(Algebra):
 
     def store(
         self, space: str, address: Array, values: Sequence[Array], *, order: str = "weak", scope: str = "workgroup",
-        alignment: int | None = None,
+        alignment: int | None = None, where: Array | None = None,
     ) -> None:
-        self.store_poisoned(space, address, values, None, order, scope, alignment)
+        with self.narrowed(where):
+            self.store_poisoned(space, address, values, None, order, scope, alignment)
 
     def store_poisoned(
         self, space: str, address: Array, values: Sequence[Array], poison: Sequence[Array] | None, order: str, scope: str,
@@ -263,8 +279,11 @@ class MemoryLanes(Algebra):
 
     def atomic(
         self, space: str, address: Array, op: str, operands: Sequence[Array], fmt: str = "", *, order: str = "relaxed",
-        scope: str = "device",
+        scope: str = "device", where: Array | None = None,
     ) -> Array:
+        if where is not None:
+            with self.narrowed(where):
+                return self.atomic(space, address, op, operands, fmt, order=order, scope=scope)
         size = operands[0].dtype.itemsize
         # Every lane acts for itself, also where address and operands are uniform.
         mask = np.ones((1, 1, 1), dtype=np.bool_) if self.mask is None else self.mask

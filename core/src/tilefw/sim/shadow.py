@@ -246,7 +246,21 @@ class ShadowLanes:
             initialisation.report(self.base, "the address", nonzero(address.poison))
         return address.bits
 
-    def load(self, space: str, address: Any, bits: int, count: int = 1, **keywords: Any) -> tuple[Shadowed, ...]:
+    def _where(self, where: Any) -> Array | None:
+        """The lanes that an access is narrowed to."""
+        if where is None:
+            return None
+        where = _bits_and_poison(where)
+        initialisation.report(self.base, "whether a lane accesses memory", where.poison)
+        return where.bits
+
+    def load(
+        self, space: str, address: Any, bits: int, count: int = 1, *, where: Any = None, **keywords: Any
+    ) -> tuple[Shadowed, ...]:
+        with self.base.narrowed(self._where(where)):
+            return self._load(space, address, bits, count, keywords)
+
+    def _load(self, space: str, address: Any, bits: int, count: int, keywords: dict[str, Any]) -> tuple[Shadowed, ...]:
         where = self._address(address)
         values = self.base.load(space, where, bits, count, **keywords)
         poison = self.base.load_poison(space, where, bits, count, keywords.get("lanes"), keywords.get("alignment"))
@@ -254,7 +268,13 @@ class ShadowLanes:
 
     def store(
         self, space: str, address: Any, values: Sequence[Any], *, order: str = "weak", scope: str = "workgroup",
-        alignment: int | None = None,
+        alignment: int | None = None, where: Any = None,
+    ) -> None:
+        with self.base.narrowed(self._where(where)):
+            self._store(space, address, values, order, scope, alignment)
+
+    def _store(
+        self, space: str, address: Any, values: Sequence[Any], order: str, scope: str, alignment: int | None
     ) -> None:
         where = self._address(address)
         pairs = [_bits_and_poison(v) for v in values]
@@ -266,7 +286,15 @@ class ShadowLanes:
         keep = None if space == "global" else [p.poison for p in pairs]
         self.base.store_poisoned(space, where, [p.bits for p in pairs], keep, order, scope, alignment)
 
-    def atomic(self, space: str, address: Any, op: str, operands: Sequence[Any], fmt: str = "", **keywords: Any) -> Shadowed:
+    def atomic(
+        self, space: str, address: Any, op: str, operands: Sequence[Any], fmt: str = "", *, where: Any = None, **keywords: Any
+    ) -> Shadowed:
+        with self.base.narrowed(self._where(where)):
+            return self._atomic(space, address, op, operands, fmt, keywords)
+
+    def _atomic(
+        self, space: str, address: Any, op: str, operands: Sequence[Any], fmt: str, keywords: dict[str, Any]
+    ) -> Shadowed:
         where = self._address(address)
         pairs = [_bits_and_poison(v) for v in operands]
         lost = np.zeros((1, 1, 1), dtype=np.bool_)
