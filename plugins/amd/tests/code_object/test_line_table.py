@@ -1,0 +1,68 @@
+"""The line table of a code object is what llvm-dwarfdump reads in it, in every version; damage never breaks the reading."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tilefw_amd.code_object import elf, line_table
+
+TOOLS = [shutil.which(name) for name in ("llvm-mc-22", "ld.lld-22", "llvm-dwarfdump-22")]
+_SOURCE = """
+.text
+.file 1 "/kernels" "first.py"
+.file 2 "/kernels/inner" "second.py"
+k:
+.loc 1 7 0 prologue_end
+s_nop 0
+.loc 1 8 31
+v_mov_b32 v0, 0x12345678
+.loc 2 400 3
+s_nop 1
+.loc 1 0 0
+s_nop 2
+.loc 1 2 60000
+.fill 400, 4, 0xbf800000
+.loc 1 9 1
+s_endpgm
+"""
+_LINE = re.compile(r"^0x(\w{16}) +(\d+) +(\d+) +\d+ +\d+ +\d+ +\d+ *(.*)$", re.MULTILINE)
+
+
+@pytest.fixture(params=["3", "4", "5"])
+def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if None in TOOLS:
+        pytest.skip("LLVM 22 (llvm-mc-22, ld.lld-22, llvm-dwarfdump-22) is not installed")
+    unit = '.file 0 "/kernels" "unit.py"\n' if request.param == "5" else ""  # version 5 alone has a file 0
+    (tmp_path / "a.s").write_text(unit + _SOURCE)
+    flags = ["-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", f"-dwarf-version={request.param}"]
+    subprocess.run([TOOLS[0], *flags, "-o", "a.o", "a.s"], cwd=tmp_path, check=True)
+    subprocess.run([TOOLS[1], "-shared", "-o", "a.hsaco", "a.o"], cwd=tmp_path, check=True)
+    return tmp_path / "a.hsaco"
+
+
+def test_rows_are_those_of_llvm(linked: Path) -> None:
+    dump = subprocess.run([TOOLS[2], "--debug-line", str(linked)], capture_output=True, text=True, check=True).stdout
+    theirs = [(int(a, 16), 0 if "end_sequence" in flags else int(line)) for a, line, _, flags in _LINE.findall(dump)]
+    table = line_table.read(elf.Elf(linked.read_bytes(), "a"))
+    assert [(row.address, row.line) for row in table.rows] == sorted(theirs, key=lambda row: row[0])
+    places = [table.place(address) for address, line in theirs if line]
+    assert {place.file for place in places if place} == {"/kernels/first.py", "/kernels/inner/second.py"}
+    assert {(p.line, p.column) for p in places if p} == {(7, 0), (8, 31), (400, 3), (2, 60000), (9, 1)}
+
+
+def test_damage_never_breaks_the_reading(linked: Path) -> None:
+    data = linked.read_bytes()
+    section = elf.Elf(data, "a").section(".debug_line")
+    assert section is not None
+    start, draw = data.index(section.data), random.Random(1)
+    for _ in range(300):
+        changed = bytearray(data)
+        for _ in range(draw.randrange(1, 6)):
+            changed[start + draw.randrange(len(section.data))] = draw.randrange(256)
+        line_table.read(elf.Elf(bytes(changed), "a"))
