@@ -74,6 +74,8 @@ def load_program(
             handle = memory.allocate(variable.size, label=variable.name)
             region = memory.region(handle)
             region.initialise(0, variable.data if variable.data is not None else bytes(variable.size))
+            for offset, target in variable.pointers:
+                region.initialise(offset, ((region.base + target) % 2**64).to_bytes(8, "little"))
             symbols[variable.name] = placed[variable.name] = region.base
             continue
         if variable.space == "shared" and not variable.size:

@@ -273,7 +273,8 @@ class Hazards:
 class Variable:
     """A variable of the program: `space` is "global", "const", "shared" or "local"; `data` its initial bytes, None for none.
 
-    A shared variable with `size` 0 is the workgroup's dynamic shared memory, placed behind all others.
+    A shared variable with `size` 0 is the workgroup's dynamic shared memory, placed behind all others. `pointers` are places of a
+    global variable that hold addresses within it: (offset, offset that the 64 bits there point to).
     """
 
     name: str
@@ -282,6 +283,7 @@ class Variable:
     alignment: int = 1
     data: bytes | None = None
     code: Place | None = None
+    pointers: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
