@@ -1,0 +1,48 @@
+"""Each hazard of the manual is asked for with exactly its wait states: one fewer is reported, none reported with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hazards import llc
+from hazards.pairs import PAIRS, Pair
+from tilefw.api.sim import Instruction
+from tilefw.sim.hazards import HazardTracker
+from tilefw_amd.isa.parser import parse
+from tilefw_amd.legal import HAZARDS, WAIT_RANGES
+
+
+def missing(first: str, second: str, states: int) -> list[str]:
+    """What the rules report of two instructions with so many wait states between them."""
+    pauses = [f"s_nop {min(left, 16) - 1}" for left in range(states, 0, -16)]
+    lines = [first, *pauses, second]
+    program = [Instruction(i, text, text.split()[0], "", row=parse(text)) for i, text in enumerate(lines)]
+    _, found = HazardTracker(HAZARDS, program, ()).through(program, ())
+    return [str(fault) for fault in found]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[pair.name for pair in PAIRS])
+def test_the_rules_ask_for_exactly_the_wait_states_of_the_manual(pair: Pair) -> None:
+    first, second = pair.first.text, pair.second.text
+    assert missing(first, second, pair.states) == []
+    for fewer in range(pair.states):
+        (fault,) = missing(first, second, fewer)
+        lacking = pair.states - fewer
+        assert f"{lacking} wait state{'s' if lacking > 1 else ''} missing" in fault
+
+
+@pytest.mark.skipif(llc.LLC is None, reason="needs llc-22")
+def test_llvm_puts_exactly_these_wait_states() -> None:
+    answers = llc.ask(PAIRS)
+    assert len(answers) == len(PAIRS)
+    differing = [
+        (pair.name, pair.states, answer)
+        for pair, answer in zip(PAIRS, answers, strict=True)
+        if answer != (pair.states, [pair.first.text, pair.second.text])
+    ]
+    assert differing == []
+
+
+def test_ranges_of_waits() -> None:
+    """CDNA3 ISA, section "SOPP", S_WAITCNT: 6, 3 and 4 bits."""
+    assert WAIT_RANGES == {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 15}
