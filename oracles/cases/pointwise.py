@@ -301,6 +301,7 @@ CASES = [
         {"BLOCK": BLOCK},
         GRID,
         _inline,
+        chips=("nvidia-sm80",),  # the assembly is PTX
     ),
     Case(
         "integer_mix",
