@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
 from tilefw_amd.isa.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
 from tilefw_amd.isa.row import Modifiers, row
 
@@ -23,11 +22,9 @@ _B_LANES = {1: (0x1F, 0x00), 2: (0x1F, 0x20), 4: (0x0F, 0x00), 5: (0x0F, 0x10), 
 _ROTATED = 3
 
 
-def _unsupported(shape: Shape, modifier: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{shape.name} has no {modifier}", code="TFW0728", note="the encoding has a field for it, but the chip does not act on it",
-        help="leave it out",
-    )
+def _unsupported(shape: Shape, modifier: str) -> ValueError:
+    """The encoding has these fields for all products, and assemblers take them; what the chip makes of them is not documented."""
+    return ValueError(f"{shape.name} has no {modifier}: what the chip does with it is not documented")
 
 
 def _from_lane(keep: int, put: int) -> Move:
