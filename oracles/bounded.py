@@ -19,7 +19,10 @@ TINY = 2.0**-126  # a subnormal result may be flushed
 # Unit roundoff, least normal and largest finite number of the formats a kernel stores to.
 FORMATS = {
     np.dtype(t): (float(ml_dtypes.finfo(t).eps) / 2, float(ml_dtypes.finfo(t).smallest_subnormal), float(ml_dtypes.finfo(t).max))
-    for t in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2)
+    for t in (
+        np.float64, np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2fnuz,
+    )
 }
 
 

@@ -34,6 +34,10 @@ def _product(a: np.ndarray, b: np.ndarray, tf32: bool) -> bd.Bounded | np.ndarra
     if np.issubdtype(a.dtype, np.integer):
         return a.astype(np.int32) @ b.astype(np.int32)
     exact = bd.dot(a, b)
+    if a.dtype == np.float64:
+        # Each of k products and sums rounds in float64; so does NumPy's own.
+        size = np.abs(a) @ np.abs(b)
+        return bd.Bounded(a @ b, 2 * (a.shape[-1] + 1) * 2.0**-53 * size)
     if not tf32:
         return exact
     size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
@@ -184,6 +188,7 @@ M = "matrix.matmul"
 H16 = _signature("fp16", "fp16")
 QKV = {**{f"{x}_ptr": "*fp16:16" for x in ("q", "k", "v", "out")}, "length": "i32", "scale": "fp32"}
 QKV_BF16 = {**QKV, **{f"{x}_ptr": "*bf16:16" for x in ("q", "k", "v", "out")}}
+GFX942 = ("amd-cdna3",)
 SMALL = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 32}
 
 CASES = [
@@ -256,6 +261,48 @@ CASES = [
         (1, 1),
         _matmul(32, 32, 128, np.int8, np.int32, pad=16),
         variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192), (25, 32, 320)), np.int8, np.int32),
+    ),
+    Case(
+        "matmul_f64",
+        M,
+        _signature("fp64", "fp64"),
+        _tile(32, 32, 16, "float64"),
+        (1, 1),
+        _matmul(25, 32, 48, np.float64, np.float64, pad=16),
+        chips=GFX942,
+    ),
+    *(
+        Case(
+            f"matmul_{name}",
+            M,
+            _signature(name, "fp32"),
+            _tile(32, 32, 64),
+            (1, 2),
+            _matmul(30, 64, 128, dtype, F32, pad=16),
+            variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192)), dtype, F32),
+            chips=GFX942,
+        )
+        for name, dtype in (("fp8e4b8", ml_dtypes.float8_e4m3fnuz), ("fp8e5b16", ml_dtypes.float8_e5m2fnuz))
+    ),
+    Case(
+        "matmul_f16_128",
+        M,
+        H16,
+        _tile(128, 128, 32),
+        (1, 2),
+        _matmul(120, 256, 96, F16, F16, pad=16),
+        num_stages=2,
+        chips=GFX942,
+    ),
+    Case(  # so many accumulators that some values are spilled to scratch memory
+        "matmul_f16_256",
+        M,
+        H16,
+        _tile(256, 256, 64),
+        (1, 1),
+        _matmul(200, 256, 128, F16, F16, pad=16),
+        num_stages=2,
+        chips=GFX942,
     ),
     Case(
         "matmul_transposed",

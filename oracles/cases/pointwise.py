@@ -47,6 +47,24 @@ def _gelu_erf(rng: np.random.Generator, columns: int = 200, rows: int = 3) -> Pr
     )
 
 
+def _quantised(dtype: object, rows: int = 5, columns: int = 200) -> Callable[[np.random.Generator], Problem]:
+    """Scales are powers of two and values multiples of 1/64, so that every step but the last rounding is exact."""
+
+    def problem(rng: np.random.Generator) -> Problem:
+        x = (rng.integers(-4000, 4000, (rows, columns)) / 64).astype(np.float32)
+        scale = np.float32(2.0) ** rng.integers(-2, 2, rows).astype(np.float32)
+        scaled = x / scale[:, None]
+        if np.issubdtype(np.dtype(dtype), np.integer):
+            scaled = np.floor(np.clip(scaled, -128, 127) + 0.5)
+        arguments = {
+            "x_ptr": Input(x), "scale_ptr": Input(scale), "out_ptr": Output((rows, columns), dtype),
+            "columns": Number(columns, "i32"),
+        }
+        return Problem(arguments, {"out_ptr": np.minimum(scaled, 127.0).astype(dtype) if dtype is np.int8 else scaled.astype(dtype)})
+
+    return problem
+
+
 def _gelu_tanh(rng: np.random.Generator, n: int = N) -> Problem:
     x = _normal(rng, n, dtype=np.float16, scale=2)
     v = bd.lift(x)
@@ -322,4 +340,19 @@ CASES = [
         variants=_edges(_collatz),
     ),
     Case("polynomial", "pointwise.polynomial", XO, {"DEGREE": 6, "BLOCK": BLOCK}, GRID, _polynomial, num_warps=1),
+    *(
+        Case(
+            f"quantise_{name}",
+            "pointwise.quantise_rows",
+            {"x_ptr": "*fp32:16", "scale_ptr": "*fp32:16", "out_ptr": f"*{name}:16", "columns": "i32"},
+            {"BLOCK": BLOCK},
+            (5,),
+            _quantised(dtype),
+            chips=chips,
+        )
+        for name, dtype, chips in (
+            ("i8", np.int8, None), ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, ("amd-cdna3",)),
+            ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, ("amd-cdna3",)),
+        )
+    ),
 ]

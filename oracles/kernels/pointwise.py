@@ -159,3 +159,15 @@ def polynomial(x_ptr, out_ptr, n, DEGREE: tl.constexpr, BLOCK: tl.constexpr):
     for _ in range(0, n % 3 + 1):
         y = y * y
     tl.store(out_ptr + offsets, y, mask=inside)
+
+
+@triton.jit
+def quantise_rows(x_ptr, scale_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    """x / scale by rows, rounded to the type of `out`: an integer by way of floor, a float by its own rounding."""
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    inside = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=inside, other=0.0) / tl.load(scale_ptr + row)
+    if out_ptr.dtype.element_ty == tl.int8:
+        x = tl.floor(tl.minimum(tl.maximum(x, -128.0), 127.0) + 0.5)
+    tl.store(out_ptr + row * columns + offsets, x.to(out_ptr.dtype.element_ty), mask=inside)
