@@ -1,0 +1,57 @@
+"""Code objects and assembly text that tilefw did not make, as artifacts: what the metadata says of each kernel and its arguments."""
+
+from __future__ import annotations
+
+from tilefw.api import Artifact, Entry, Parameter, TargetInfo
+from tilefw.api.artifact import Resources
+from tilefw_amd import code_object
+from tilefw_amd.code_object import Kernel
+
+_ELF = b"\x7fELF"
+# OpenCL's names of types, where the metadata says them (AMDGPUUsage, `.type_name`); else a value counts as an unsigned integer.
+_DTYPES = {
+    "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32", "long": "int64",
+    "ulong": "uint64", "half": "fp16", "float": "fp32", "double": "fp64",
+}
+
+
+def artifact(data: str | bytes, name: str, target: TargetInfo) -> Artifact:
+    """The artifact of a code object, or of the assembly text of one; raises CodeError for what is neither."""
+    if isinstance(data, str) or not data.startswith(_ELF):
+        from tilefw_amd.assemble import assemble, text_of
+
+        text = text_of(data, name)
+        binary = assemble(text, name)
+    else:
+        text, binary = "", data
+    found = code_object.read(binary, name, target.chip)
+    resources = _resources(found.kernels[0]) if len(found.kernels) == 1 else Resources(unknown="several kernels")
+    return Artifact(target.name, "hsaco", text, tuple(map(_entry, found.kernels)), binary=binary, resources=resources)
+
+
+def _entry(kernel: Kernel) -> Entry:
+    return Entry(
+        kernel.name,
+        tuple(
+            Parameter(a.name, "pointer" if a.pointer else "scalar", _dtype(a.type_name, a.size), a.offset, a.size, max(1, a.size))
+            for a in kernel.metadata.arguments if not a.hidden
+        ),
+        kernel.metadata.required_workgroup or (0, 0, 0),
+        shared_bytes=kernel.descriptor.group_segment_fixed_size,
+        scratch_bytes=kernel.descriptor.private_segment_fixed_size,
+    )
+
+
+def _dtype(type_name: str, size: int) -> str:
+    found = _DTYPES.get(type_name)
+    return found if found is not None else f"uint{8 * size}" if size in (1, 2, 4, 8) else "uint8"
+
+
+def _resources(kernel: Kernel) -> Resources:
+    said = kernel.metadata
+    counts = {"vector": said.vgprs, "accumulation": said.agprs, "scalar": said.sgprs}
+    spills = None if said.vgpr_spills is None else said.vgpr_spills + (said.sgpr_spills or 0)
+    return Resources(
+        registers={name: count for name, count in counts.items() if count is not None}, spills=spills,
+        shared_bytes=kernel.descriptor.group_segment_fixed_size, scratch_bytes=kernel.descriptor.private_segment_fixed_size,
+    )
