@@ -266,7 +266,7 @@ CASES = [
         "matmul_f64",
         M,
         _signature("fp64", "fp64"),
-        _tile(32, 32, 16, "float64"),
+        _tile(32, 32, 16, "fp64"),
         (1, 1),
         _matmul(25, 32, 48, np.float64, np.float64, pad=16),
         chips=GFX942,

@@ -60,7 +60,7 @@ def _quantised(dtype: object, rows: int = 5, columns: int = 200) -> Callable[[np
             "x_ptr": Input(x), "scale_ptr": Input(scale), "out_ptr": Output((rows, columns), dtype),
             "columns": Number(columns, "i32"),
         }
-        return Problem(arguments, {"out_ptr": np.minimum(scaled, 127.0).astype(dtype) if dtype is np.int8 else scaled.astype(dtype)})
+        return Problem(arguments, {"out_ptr": scaled.astype(dtype)})
 
     return problem
 

@@ -31,8 +31,8 @@ def matmul(
     total = tl.zeros((TILE_M, TILE_N), ACCUMULATOR)
     for k in range(0, tl.cdiv(K, TILE_K)):
         left = K - k * TILE_K
-        a = tl.load(a_at, mask=(row[:, None] < M) & (inner[None, :] < left), other=0)
-        b = tl.load(b_at, mask=(inner[:, None] < left) & (column[None, :] < N), other=0)
+        a = tl.load(a_at, mask=(row[:, None] < M) & (inner[None, :] < left), other=0.0)
+        b = tl.load(b_at, mask=(inner[:, None] < left) & (column[None, :] < N), other=0.0)
         total = tl.dot(a, b, total, input_precision=PRECISION, out_dtype=ACCUMULATOR)
         a_at += TILE_K
         b_at += TILE_K * stride_b
