@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from tilefw.api.sim import HazardRule, Hazards, Instruction
 from tilefw_amd.isa import parts
 from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.immediates import WAIT_COUNTERS, highest
 from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.parts import Part
-from tilefw_amd.isa.rows.control import WAIT_FIELDS
 
 # The highest count that S_WAITCNT holds of each counter, which waits for nothing (CDNA3 ISA, section "SOPP", S_WAITCNT).
-WAIT_RANGES: dict[str, int] = {name: (1 << sum(width for _, width in pieces)) - 1 for name, pieces in WAIT_FIELDS.items()}
+WAIT_RANGES: dict[str, int] = {name: highest(name) for name in WAIT_COUNTERS}
 
 Kind = Callable[[Form], bool]
 

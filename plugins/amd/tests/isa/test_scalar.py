@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilefw.api.sim import PRIMITIVES, trace
 from tilefw.sim.lanes_integer import IntegerLanes
-from tilefw_amd.isa.row import ROWS, Mode, Modifiers
-from tilefw_amd.isa.rows import control, scalar_bits  # noqa: F401  (fill the table)
+from tilefw_amd.isa.row import ROWS, Mode, Modifiers, Row
+from tilefw_amd.isa.rows import control, scalar, scalar_bits, scalar_memory
+
+SCALAR = [r for r in ROWS.values() if r.build.__module__ in {m.__name__ for m in (control, scalar, scalar_bits, scalar_memory)}]
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 SPECIAL = [0, 1, 2, 15, 31, 32, 33, 63, 64, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, M32 - 1, M32, 1 << 63, M64, 0x1F0003]
@@ -281,3 +284,82 @@ def test_the_mode_register_is_read_as_far_as_it_is_known() -> None:
     assert int(read(IntegerLanes()).item()) == 0b01_1100_1011
     field = meaning("s_getreg_b32", mode, hwreg=1 | 4 << 6 | 3 << 11)  # the four bits of subnormals
     assert int(field(IntegerLanes()).item()) == 0b1100
+
+
+def given(row: Row) -> list[tuple[int, ...]]:
+    """Widths of what a meaning gets, one tuple for each value: those of several words, and of addresses in buffers, are tuples."""
+    words = next((o.type.registers for o in row.operands if o.role in ("source", "destination") and o.type), 1)
+    found: list[tuple[int, ...]] = []
+    for operand in row.operands:
+        if operand.role == "address":
+            found.append((64, *(1,) * words) if "buffer" in row.facts else (64,))
+        elif operand.role in ("source", "implicit source"):
+            found.append(_parts(operand.type.bits if operand.type else 1))
+    return found + [_parts(o.type.bits) for o in row.destinations if o.read and o.type]
+
+
+def _parts(bits: int) -> tuple[int, ...]:
+    return (bits,) if bits <= 64 else (32,) * (bits // 32)
+
+
+def written(row: Row) -> list[int]:
+    """Widths of the results, those of several words one by one."""
+    operands = [o for o in row.operands if o.role in ("destination", "implicit destination")]
+    return [bits for o in operands for bits in _parts(o.type.bits if o.type else 1)]
+
+
+@pytest.mark.parametrize("row", SCALAR, ids=[row.name for row in SCALAR])
+def test_a_meaning_is_a_function_of_the_algebra_and_gives_the_widths_of_its_pattern(row: Row) -> None:
+    assert row.doc and row.section and row.wave
+    built = meaning(row.name, glc=1)
+    leading: list[int] = []
+    if row.flow:
+        flow, built = built if isinstance(built, tuple) else (built, None)
+        leading = [64 if type(flow).__name__ == "Jump" else 1]
+    if built is None or row.name == "s_waitcnt":
+        return
+    shapes = given(row)
+
+    def flat(lanes: Any, *symbols: Any) -> Any:
+        """The meaning on values made of single words."""
+        left, values = list(symbols), []
+        for shape in shapes:
+            taken, left = left[: len(shape)], left[len(shape) :]
+            buffer = len(shape) > 1 and shape[0] == 64
+            values.append((taken[0], tuple(taken[1:])) if buffer else taken[0] if len(taken) == 1 else tuple(taken))
+        return built(lanes, *values)
+
+    steps, results = trace(flat, [bits for shape in shapes for bits in shape], 64)
+    assert {step.name for step in steps} <= set(PRIMITIVES)
+    assert list(results) == leading + written(row)
+
+
+@pytest.mark.parametrize("glc", [0, 1])
+def test_a_scalar_atomic_returns_the_old_value_only_when_asked(glc: int) -> None:
+    """Else the register keeps its data."""
+    lanes = Memory(7)
+    data = np.full((1, 1, 1), 5, np.uint32)
+    built = meaning("s_atomic_sub", glc=glc)
+    assert int(built(lanes, np.zeros((1, 1, 1), np.uint64), data).item()) == (7 if glc else 5)
+    assert lanes.asked == [("add", [M32 - 4])]
+
+
+@pytest.mark.parametrize("glc", [0, 1])
+def test_a_scalar_compare_and_swap_takes_the_new_value_first(glc: int) -> None:
+    lanes = Memory(7)
+    data = np.full((1, 1, 1), 5 | 9 << 32, np.uint64)  # new 5, expected 9
+    result = meaning("s_atomic_cmpswap", glc=glc)(lanes, np.zeros((1, 1, 1), np.uint64), data)
+    assert int(result.item()) == (7 | 9 << 32 if glc else 5 | 9 << 32)
+    assert lanes.asked == [("compare_exchange", [9, 5])]
+
+
+class Memory(IntegerLanes):
+    """One place in memory, which only says what it was asked for."""
+
+    def __init__(self, old: int) -> None:
+        self.old = old
+        self.asked: list[tuple[str, list[int]]] = []
+
+    def atomic(self, space: str, address: Any, op: str, operands: Any, fmt: str = "", **how: Any) -> Any:
+        self.asked.append((op, [int(o.item()) for o in operands]))
+        return np.full((1, 1, 1), self.old, operands[0].dtype)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilefw.api.sim import Barrier, Branch, Exit, Jump, Wait
+from tilefw_amd.isa.immediates import WAIT_COUNTERS, counter, highest
 from tilefw_amd.isa.row import Mode, row
 from tilefw_amd.isa.rows.scalar import said
 
@@ -137,25 +138,10 @@ def s_barrier(m):
     return Barrier("workgroup")
 
 
-# The counters of S_WAITCNT: name -> its bits in the immediate, lowest piece first (CDNA3 ISA, section "SOPP", S_WAITCNT).
-WAIT_FIELDS: dict[str, tuple[tuple[int, int], ...]] = {
-    "vmcnt": ((0, 4), (14, 2)),
-    "expcnt": ((4, 3),),
-    "lgkmcnt": ((8, 4),),
-}
-
-
 def wait_limits(immediate: int) -> dict[str, int]:
     """The counts of an S_WAITCNT's immediate, without those at their highest, which wait for nothing."""
-    limits: dict[str, int] = {}
-    for name, pieces in WAIT_FIELDS.items():
-        value = width = 0
-        for low, bits in pieces:
-            value |= (immediate >> low & (1 << bits) - 1) << width
-            width += bits
-        if value != (1 << width) - 1:
-            limits[name] = value
-    return limits
+    counts = {name: counter(immediate, name) for name in WAIT_COUNTERS}
+    return {name: count for name, count in counts.items() if count != highest(name)}
 
 
 @row("s_waitcnt =waitcnt", sopp=12, unit="control", section="SOPP", wave=True)
