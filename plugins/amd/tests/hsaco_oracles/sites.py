@@ -1,0 +1,36 @@
+"""Where gfx942 code can be broken on purpose: one count of a wait made weaker, one barrier or one s_nop removed, a site at a time.
+
+Works on text alone, so that a mutant is exactly what a buggy compiler would have written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from oracles.site import Site, changed
+
+KINDS = ("weaken", "barrier", "nop")
+# The largest count of each counter, which waits for nothing (CDNA3 ISA, "S_WAITCNT").
+_LARGEST = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 15}
+_COUNT = re.compile(r"\b(?P<counter>vmcnt|expcnt|lgkmcnt)\((?P<count>\d+)\)")
+
+
+def sites(text: str) -> Iterator[Site]:
+    """Every site of the file, in order of lines."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        for kind, after in _changes(line.split(";")[0].strip()):
+            yield changed(lines, number, kind, after)
+
+
+def _changes(line: str) -> Iterator[tuple[str, str]]:
+    if line == "s_barrier":
+        yield "barrier", ""
+    elif line.startswith("s_nop "):
+        yield "nop", ""
+    elif line.startswith("s_waitcnt "):
+        for match in _COUNT.finditer(line):
+            weaker = int(match["count"]) + 1
+            if weaker <= _LARGEST[match["counter"]]:
+                yield "weaken", f"{line[: match.start('count')]}{weaker}{line[match.end('count') :]}"

@@ -1,0 +1,22 @@
+"""Which sites a mutation campaign finds in gfx942 code, and what it makes of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from hsaco_oracles.sites import sites
+
+
+@pytest.mark.parametrize(("line", "kind", "after"), [
+    ("s_barrier", "barrier", [""]),
+    ("\ts_nop 1", "nop", [""]),
+    ("\ts_waitcnt vmcnt(0)", "weaken", ["s_waitcnt vmcnt(1)"]),
+    ("\ts_waitcnt vmcnt(3) lgkmcnt(0)  ; wait", "weaken", ["s_waitcnt vmcnt(4) lgkmcnt(0)", "s_waitcnt vmcnt(3) lgkmcnt(1)"]),
+    ("\ts_waitcnt vmcnt(63) lgkmcnt(14)", "weaken", ["s_waitcnt vmcnt(63) lgkmcnt(15)"]),
+    ("\t; s_nop 1", "nop", []),
+    ("\ts_waitcnt_depctr 1", "weaken", []),
+])
+def test_sites_of_a_line(line: str, kind: str, after: list[str]) -> None:
+    found = list(sites(f"s_mov_b32 s0, 0\n{line}\ns_endpgm\n"))
+    assert [(s.kind, s.line, s.after) for s in found] == [(kind, 2, text) for text in after]
+    assert all(s.code == f"s_mov_b32 s0, 0\n{s.after}\ns_endpgm\n" for s in found)
