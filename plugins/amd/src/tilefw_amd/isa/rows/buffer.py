@@ -1,0 +1,71 @@
+"""Loads and stores through a buffer descriptor (CDNA3 ISA, chapter "Buffer memory instructions"): untyped, typed, and to LDS.
+
+Typed accesses convert by the format in the descriptor; they assemble and print, and stop a simulation. Opcodes:
+`BUFInstructions.td`, checked against llvm-mc.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.rows.accesses import BUFFER, LOADS, STORES, bound, load_half, store_data_first
+from tilefw_amd.isa.rows.lds_dma import dma
+
+SECTION = "Buffer memory instructions"
+
+for _name, _opcode, _registers, _meaning, _variant in LOADS:
+    _kept = "+" if _meaning is load_half else ""
+    _halves = ", d16 high" if _name.endswith("_hi") else ", d16" if _kept else ""
+    row(f"buffer_load_{_name} {_kept}d:b{32 * _registers}, [addr]",
+        mubuf=_opcode, unit="vmem", section=SECTION, facts=f"buffer, load{_halves}")(bound(_meaning, BUFFER, _variant))
+for _name, _opcode, _registers, _meaning, _variant in STORES:
+    _halves = ", d16 high" if _name.endswith("_hi") else ""
+    row(f"buffer_store_{_name} a:b{32 * _registers}, [addr]",
+        mubuf=_opcode, unit="vmem", section=SECTION, facts=f"buffer, store{_halves}")(store_data_first(_meaning, BUFFER, *_variant))
+
+# --- to LDS: the bit `lds` makes another instruction of a load, without a register for its data --------------------------------
+
+for _name, _opcode, _bytes, _signed in (
+    ("ubyte", 0x10, 1, False), ("sbyte", 0x11, 1, True), ("ushort", 0x12, 2, False), ("sshort", 0x13, 2, True),
+    ("dword", 0x14, 4, False),
+):
+    row(f"buffer_load_{_name}_lds [addr], <m0", mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, load, lds dma")(
+        partial(dma, BUFFER, _bytes, _signed)
+    )
+
+# --- typed ------------------------------------------------------------------------------------------------------------------------
+
+
+def _refused(name: str, results: int, m: Modifiers) -> Any:
+    """Memory in the descriptor's data and number format, converted; not simulated."""
+
+    def run(lanes: Any, *operands: Any) -> Any:
+        lanes.trap(f"{name}: typed buffer accesses are not simulated")
+        words = tuple(lanes.undefined(32) for _ in range(results))
+        return None if not results else words[0] if results == 1 else lanes.join(words) if results == 2 else words
+
+    return run
+
+
+_COMPONENTS = ("x", "xy", "xyz", "xyzw")
+for _count, _components in enumerate(_COMPONENTS, start=1):
+    for _infix, _base, _registers in (("", 0x00, _count), ("d16_", 0x08, (_count + 1) // 2)):
+        # A half that no component fills stays as it was.
+        _kept = "+" if _infix and _count % 2 else ""
+        _name = f"format_{_infix}{_components}"
+        row(f"buffer_load_{_name} {_kept}d:b{32 * _registers}, [addr]",
+            mubuf=_base + _count - 1, unit="vmem", section=SECTION, facts="buffer, load, typed")(
+            partial(_refused, f"buffer_load_{_name}", _registers)
+        )
+        row(f"buffer_store_{_name} a:b{32 * _registers}, [addr]",
+            mubuf=_base + _count + 3, unit="vmem", section=SECTION, facts="buffer, store, typed")(
+            partial(_refused, f"buffer_store_{_name}", 0)
+        )
+row("buffer_load_format_d16_hi_x +d:b32, [addr]", mubuf=0x26, unit="vmem", section=SECTION, facts="buffer, load, typed, d16 high")(
+    partial(_refused, "buffer_load_format_d16_hi_x", 1)
+)
+row("buffer_store_format_d16_hi_x a:b32, [addr]", mubuf=0x27, unit="vmem", section=SECTION, facts="buffer, store, typed, d16 high")(
+    partial(_refused, "buffer_store_format_d16_hi_x", 0)
+)
