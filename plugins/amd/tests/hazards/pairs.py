@@ -170,6 +170,9 @@ def _around_matrices() -> Iterator[Pair]:
     yield Pair("dot result stored", 3, dot("v_dot4_i32_i8", 0, 1), lds_write(10, 0))
     yield Pair("dot result as C of the same dot", 0, dot("v_dot4_i32_i8", 0, 1), dot("v_dot4_i32_i8", 0, 0))
     yield Pair("dot result as C of another dot", 3, dot("v_dot4_i32_i8", 0, 1), dot("v_dot8_i32_i4", 0, 0))
+    yield Pair("dot result as A of a matrix instruction", 0, dot("v_dot4_i32_i8", 200, 1), _F16.line(0))
+    yield Pair("matrix result overwritten by a dot", 7, _F16.line(0), dot("v_dot4_i32_i8", 0, 1))
+    yield Pair("VALU result as A of an f64 product", 2, FMA64, BY_NAME["v_mfma_f64_4x4x4_4b_f64"].line(0, a=100))
     yield Pair("dot result overwritten by the same dot", 0, dot("v_dot4_i32_i8", 0, 1), dot("v_dot4_i32_i8", 0, 9))
 
 
@@ -202,6 +205,16 @@ HIGH = Line("v_fma_f16 v1, v2, v3, v4 op_sel:[0,0,0,1]",
             f"$vgpr1 = V_FMA_F16_gfx9_e64 8, $vgpr2, 0, $vgpr3, 0, $vgpr4, 0, 0, 0, {MODE}")
 HIGH_SOURCE = Line("v_fma_f16 v1, v2, v3, v4 op_sel:[0,1,0,0]",
                    f"$vgpr1 = V_FMA_F16_gfx9_e64 0, $vgpr2, 4, $vgpr3, 0, $vgpr4, 0, 0, 0, {MODE}")
+FP8_PAIR = Line("v_cvt_pk_fp8_f32 v1, v2, v3 op_sel:[0,0,1]",
+                f"$vgpr1 = V_CVT_PK_FP8_F32_e64 8, $vgpr2, 0, $vgpr3, $vgpr1, 0, {MODE}")
+FP8_BYTE = Line("v_cvt_sr_fp8_f32 v1, v2, v3 op_sel:[0,0,1,0]",
+                f"$vgpr1 = V_CVT_SR_FP8_F32_e64 0, $vgpr2, 0, $vgpr3, 4, $vgpr1, 0, {MODE}")
+RCP64 = Line("v_rcp_f64_e32 v[0:1], v[2:3]", f"$vgpr0_vgpr1 = V_RCP_F64_e32 $vgpr2_vgpr3, {MODE}")
+DIV_SCALE = Line("v_div_scale_f32 v0, vcc, v1, v1, v2",
+                 f"$vgpr0, $vcc = V_DIV_SCALE_F32_e64 0, $vgpr1, 0, $vgpr1, 0, $vgpr2, 0, 0, {MODE}")
+ADD_CARRY = Line("v_addc_co_u32_e64 v0, vcc, v1, v2, vcc", f"$vgpr0, $vcc = V_ADDC_U32_e64 $vgpr1, $vgpr2, $vcc, 0, {EXEC}")
+SWAP_IF = Line("global_atomic_cmpswap_x2 v[20:21], v[0:1], v[8:11], off sc0",
+               f"$vgpr20_vgpr21 = GLOBAL_ATOMIC_CMPSWAP_X2_RTN $vgpr0_vgpr1, $vgpr8_vgpr9_vgpr10_vgpr11, 0, 1, {EXEC}")
 DIV_FMAS = Line("v_div_fmas_f32 v4, v2, v3, v4",
                 f"$vgpr4 = V_DIV_FMAS_F32_e64 0, $vgpr2, 0, $vgpr3, 0, $vgpr4, 0, 0, {MODE}, implicit $vcc")
 FMA64 = Line("v_fma_f64 v[100:101], v[102:103], v[104:105], v[106:107]",
@@ -231,6 +244,8 @@ def _others() -> Iterator[Pair]:
     yield Pair("lane select", 4, FIRST_LANE, READ_LANE)
     yield Pair("lane select of a write", 4, FIRST_LANE, WRITE_LANE)
     yield Pair("VCC, then v_div_fmas", 4, CMP_VCC, DIV_FMAS)
+    yield Pair("VCC of v_div_scale, then v_div_fmas", 4, DIV_SCALE, DIV_FMAS)
+    yield Pair("VCC, then a carry", 2, CMP_VCC, ADD_CARRY)
     yield Pair("VCC, then a select", 2, CMP_VCC, SELECT_VCC)
     yield Pair("SGPRs, then a select", 2, CMP, SELECT)
     yield Pair("SGPR, then arithmetic", 2, FIRST_LANE, ADD_SGPR)
@@ -249,6 +264,9 @@ def _others() -> Iterator[Pair]:
     yield Pair("VGPR, then arithmetic", 0, move(1, 0), move(2, 1))
     yield Pair("transcendental, then arithmetic", 1, RCP, move(2, 1))
     yield Pair("transcendental, then another", 0, RCP, RCP_AGAIN)
+    yield Pair("transcendental of f64, then arithmetic", 1, RCP64, move(2, 1))
+    yield Pair("two bytes of fp8, then arithmetic", 1, FP8_PAIR, move(2, 1))
+    yield Pair("third byte of fp8, then arithmetic", 1, FP8_BYTE, move(2, 1))
     yield Pair("SDWA byte, then arithmetic", 1, SDWA, move(2, 1))
     yield Pair("SDWA byte overwritten", 1, SDWA, move(1, 2))
     yield Pair("SDWA whole, then arithmetic", 0, SDWA_WHOLE, move(2, 1))
@@ -256,6 +274,7 @@ def _others() -> Iterator[Pair]:
     yield Pair("op_sel of a source", 0, HIGH_SOURCE, move(2, 1))
     yield Pair("wide store, data overwritten", 2, store(0, 8, 4), move(9, 20))
     yield Pair("wide store, x3", 2, store(0, 8, 3), move(10, 20))
+    yield Pair("wide atomic, data overwritten", 2, SWAP_IF, move(9, 22))
     yield Pair("narrow store, data overwritten", 0, store(0, 8, 2), move(9, 20))
     yield Pair("wide buffer store, data overwritten", 2, BUFFER_STORE, move(9, 20))
     yield Pair("wide buffer store with an SGPR offset", 0, BUFFER_STORE_SGPR, move(9, 20))
