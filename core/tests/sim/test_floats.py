@@ -106,6 +106,11 @@ def test_rounding_twice_would_be_seen():
     assert float(bits.view(np.float32).flat[0]) == exact_round(exact, "f32", "rn")
 
 
+def test_an_infinite_addend_wins_over_a_product_that_overflows():
+    bits = LANES.ffma(*(np.full((1, 1, 1), v).view(np.uint64) for v in (1e300, -1e300, math.inf)), "f64")
+    assert bits.view(np.float64).flat[0] == math.inf
+
+
 NARROW = ["f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN"]
 
 

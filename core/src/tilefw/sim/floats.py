@@ -251,7 +251,8 @@ def fma_f64(a: Array, b: Array, c: Array) -> Array:
     high, rest = two_sum(c, low)
     top, bottom = two_sum(product, high)
     result = top + add_odd(rest, bottom)
-    simple = a * b + c
+    # The product may overflow where the infinite addend decides.
+    simple = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
     sizes = [np.abs(x) for x in (a, b, product, c, simple)]
     usual = np.ones(a.shape, dtype=bool)
     for size in sizes:

@@ -26,6 +26,10 @@ def staged_sum(products: Array, exponents: Array, running: Array, accumulation: 
     overflowed = np.abs(products) >= _OVERFLOW
     if overflowed.any():
         products = np.where(overflowed, np.copysign(np.inf, products), products)
+    if stages.drops_far and not np.isfinite(running).all():
+        # The model gives infinities and NaN the exponent -1, and so drops them as it drops numbers.
+        far = _largest(products, exponents) > bits
+        running = np.where(far & ~np.isfinite(running), 0.0, running)
     finite = np.isfinite(products).all(axis=2) & np.isfinite(running)
     if finite.all():
         return _finite(products, exponents, running, stages, bits)
@@ -51,9 +55,14 @@ def _finite(products: Array, exponents: Array, running: Array, stages: Stages, b
 
 def _group(products: Array, exponents: Array, bits: int) -> tuple[Array, Array]:
     """Sum over axis 2 of products cut toward zero `bits` below the largest exponent, and that exponent."""
-    largest = np.where(products != 0, exponents, _ZERO).max(axis=2)
+    largest = _largest(products, exponents)
     unit = largest - bits
     return np.ldexp(np.trunc(np.ldexp(products, -unit[:, :, None])).sum(axis=2), unit), largest
+
+
+def _largest(products: Array, exponents: Array) -> Array:
+    """The largest exponent along axis 2; zeros have none."""
+    return np.where(products != 0, exponents, _ZERO).max(axis=2)
 
 
 def _down(values: Array, unit: Array) -> Array:

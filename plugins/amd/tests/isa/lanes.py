@@ -1,0 +1,40 @@
+"""Runs the meaning of a row on NumPy arrays: one wave or several, without encoding and without a program around it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tilefw.sim.frame import Frame
+from tilefw.sim.lanes import NumpyLanes
+from tilefw.sim.matrix import MatrixUnit
+from tilefw_amd.isa.row import ROWS, Mode, Modifiers
+
+WAVE = 64
+
+
+def lanes(waves: int = 1, hardware: bool = False) -> NumpyLanes:
+    launch = SimpleNamespace(chip=SimpleNamespace(wave_size=WAVE), matrix_unit=MatrixUnit(hardware), track_poison=False)
+    found = NumpyLanes(launch)
+    found.frame = Frame.of_batch(1, waves, WAVE)
+    return found
+
+
+def meaning(name: str, mode: Mode | None = None, **modifiers: Any) -> Any:
+    """The row's meaning with those modifiers written."""
+    given = Modifiers(modifiers)
+    given.mode, given.form = mode or Mode(), None
+    return ROWS[name].build(given)
+
+
+def registers(words: np.ndarray) -> tuple[np.ndarray, ...]:
+    """[waves, registers, lanes] of 32 bits as values of the algebra."""
+    return tuple(np.ascontiguousarray(words[None, :, i, :], dtype=np.uint32) for i in range(words.shape[1]))
+
+
+def stacked(values: Any) -> np.ndarray:
+    """The inverse of `registers`."""
+    values = values if isinstance(values, tuple) else (values,)
+    return np.stack([np.broadcast_to(v[0], (v.shape[1], WAVE)) for v in values], axis=1)

@@ -1,0 +1,100 @@
+"""Matrices spread over registers by the formulas of AMD's matrix instruction calculator, element by element, and multiplied by a row.
+
+The formulas stand here as the calculator writes them, in divisions and remainders, apart from the bit maps that they judge.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from isa.lanes import WAVE, lanes, meaning, registers, stacked
+from tilefw_amd.isa.fragments import Shape
+
+NUMPY = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "xf32": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8,
+    "i32": np.int32, "fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz,
+}  # fmt: skip
+
+
+def spread_input(matrices: np.ndarray, sparse_k: int | None = None) -> np.ndarray:
+    """A of [waves, blocks, m, k] (or B transposed) as words [waves, registers, lanes]."""
+    waves, blocks, m, k = matrices.shape
+    held = k // (WAVE // (m * blocks))
+    out = np.zeros((waves, WAVE, held), matrices.dtype)
+    for block in range(blocks):
+        for place in range(k):
+            first = block * m + place // held * m * blocks
+            out[:, first : first + m, place % held] = matrices[:, block, :, place]
+    words = out.view(np.uint32) if out.itemsize * held >= 4 else out
+    return words.reshape(waves, WAVE, -1).transpose(0, 2, 1)
+
+
+def _output_place(shape: Shape, i: int, block: int) -> tuple[int, int]:
+    """(Register of an element's width, first lane) of row i."""
+    height = 1 if shape.d == "f64" else 4
+    in_register = WAVE // shape.n
+    together = max(1, -(-WAVE // (shape.n * shape.m // height)))
+    element = block * (shape.m * shape.n // WAVE) + i // (height * in_register) * height + i % height
+    lane = block % together * shape.n + i // height % in_register * together * shape.n
+    return element, lane
+
+
+def spread_sums(shape: Shape, matrices: np.ndarray) -> np.ndarray:
+    """C of [waves, blocks, m, n] as words [waves, registers, lanes]."""
+    waves = len(matrices)
+    out = np.zeros((waves, shape.m * shape.n * shape.blocks // WAVE, WAVE), matrices.dtype)
+    for block in range(shape.blocks):
+        for i in range(shape.m):
+            element, lane = _output_place(shape, i, block)
+            out[:, element, lane : lane + shape.n] = matrices[:, block, i]
+    if shape.d != "f64":
+        return out.view(np.uint32)
+    pairs = out.view(np.uint32).reshape(waves, -1, WAVE, 2)
+    return pairs.transpose(0, 1, 3, 2).reshape(waves, -1, WAVE)
+
+
+def gather_sums(shape: Shape, words: np.ndarray) -> np.ndarray:
+    """The inverse of `spread_sums`."""
+    waves = len(words)
+    if shape.d == "f64":
+        words = np.ascontiguousarray(words.reshape(waves, -1, 2, WAVE).transpose(0, 1, 3, 2)).reshape(waves, -1, 2 * WAVE)
+    values = np.ascontiguousarray(words, np.uint32).view(NUMPY[shape.d])
+    out = np.zeros((waves, shape.blocks, shape.m, shape.n), values.dtype)
+    for block in range(shape.blocks):
+        for i in range(shape.m):
+            element, lane = _output_place(shape, i, block)
+            out[:, block, i] = values[:, element, lane : lane + shape.n]
+    return out
+
+
+def _value(words: np.ndarray, name: str) -> Any:
+    """An operand as the meaning takes it: registers, or one value where the type is a number."""
+    parts = registers(words)
+    if name.startswith(("f32", "b32")) and len(parts) == 1:
+        return parts[0]
+    return _doubles(parts)[0] if name == "f64" else parts
+
+
+def _doubles(parts: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    return [np.stack(parts[i : i + 2], -1).view(np.uint64)[..., 0] for i in range(0, len(parts), 2)]
+
+
+def multiply(
+    shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray | None = None, hardware: bool = False,
+    **modifiers: Any,
+) -> np.ndarray:  # fmt: skip
+    """D [waves, blocks, m, n] for a [waves, blocks, m, k], b [waves, blocks, k, n], c; `index` words of a sparse product."""
+    operands = [
+        _value(spread_input(np.ascontiguousarray(a)), shape.a_type.name),
+        _value(spread_input(np.ascontiguousarray(b.swapaxes(2, 3))), shape.b_type.name),
+    ]
+    sums = _value(spread_sums(shape, np.ascontiguousarray(c)), shape.d_type.name)
+    operands += [sums] if index is None else [index, sums]
+    result = meaning(shape.name, **modifiers)(lanes(len(a), hardware), *operands)
+    if shape.d_type.name == "f64":
+        pair = result.view(np.uint32).reshape(*result.shape, 2)
+        result = (pair[..., 0], pair[..., 1])
+    return gather_sums(shape, stacked(result))
