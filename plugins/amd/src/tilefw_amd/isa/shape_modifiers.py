@@ -1,0 +1,102 @@
+"""Which of a shape's modifiers a row has, in which bits: what follows from the operands' types and what the row names itself.
+
+neg and abs come with float sources, sext with integer ones (SDWA), clamp and omod with a float destination; `row.modifiers`
+names clamp and omod of other destinations, and op_sel (LLVM's `VOPInstructions.td`, `VOP3PInstructions.td`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilefw_amd.isa.form import FormModifier, FormOperand
+from tilefw_amd.isa.formats import Format
+from tilefw_amd.isa.modifiers import DWORD, MODIFIERS, UNUSED
+from tilefw_amd.isa.row import Row
+from tilefw_amd.isa.shapes import Shape
+
+# What the fields hold where nothing is written, when it is not 0; these four of SDWA and three of DPP are always printed.
+_DEFAULTS = {
+    "dst_sel": DWORD, "src0_sel": DWORD, "src1_sel": DWORD, "dst_unused": UNUSED.index("UNUSED_PRESERVE"),
+    "dpp_ctrl": 0xE4, "row_mask": 0xF, "bank_mask": 0xF,
+}  # fmt: skip
+# The name in text and in `Inst.modifiers`, where the field has another.
+NAMES = {"offset12": "offset", "smem_offset": "offset", "matrix_neg": "neg"}
+_FIELDS = {"smem_offset": "offset"}
+_ALWAYS = frozenset(_DEFAULTS) | {"smem_offset"}
+_BY_ROW = ("mai", "vop3p")
+
+
+def form_modifiers(row: Row, shape: Shape, format: Format, operands: Sequence[FormOperand]) -> tuple[FormModifier, ...]:
+    """The modifiers that the form has besides those that are fixed, in the order of text."""
+    return tuple(
+        _modifier(name, shape, format, operands, row)
+        for name in shape.modifiers
+        if name not in shape.fixed and _has(name, row, shape, format, operands)
+    )
+
+
+def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[FormOperand]) -> bool:
+    if shape.name in _BY_ROW:
+        return name in row.modifiers
+    sources = [o for o in operands if o.source >= 0]
+    if name in ("neg", "abs"):
+        return any(takes_sign(o) for o in sources)
+    if name == "sext":
+        return any(takes_sext(o) for o in sources)
+    if name in ("clamp", "omod"):
+        return _float_result(row, operands) or name in row.modifiers
+    if name == "op_sel":
+        return name in row.modifiers
+    if name == "src1_sel":
+        return len(sources) > 1
+    return name in format.fields or name in _FIELDS
+
+
+def takes_sign(operand: FormOperand) -> bool:
+    return operand.source >= 0 and operand.type is not None and operand.type.kind == "float"
+
+
+def takes_sext(operand: FormOperand) -> bool:
+    return operand.source >= 0 and operand.type is not None and operand.type.kind in ("bits", "unsigned", "signed")
+
+
+def _float_result(row: Row, operands: Sequence[FormOperand]) -> bool:
+    first = next((o for o in operands if o.role == "destination" and o.type is not None and o.type.kind != "mask"), None)
+    return first is not None and first.type is not None and first.type.kind == "float"
+
+
+def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOperand], row: Row) -> FormModifier:
+    pieces = format.fields[_FIELDS.get(name, name)].pieces
+    count = 0
+    if len(pieces) > 1 or MODIFIERS[name].kind in ("bits", "inline"):
+        sources = sum(o.source >= 0 for o in operands)
+        pieces = (*pieces[:sources], pieces[3]) if len(pieces) == 4 else pieces[:sources]
+        count = len(pieces)
+    signed = (shape.name.startswith(("global", "scratch")) and name == "offset") or name == "smem_offset"
+    default: int | tuple[int, ...] = (0,) * count if count else _DEFAULTS.get(name, 0)
+    if name == "op_sel_hi":
+        default = (0 if "abs" in row.modifiers else 1,) * count
+    return FormModifier(NAMES.get(name, name), pieces, MODIFIERS[name], default, name in _ALWAYS, count, signed)
+
+
+def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]) -> int:
+    """Bits of modifiers that the form does not have: they must be 0."""
+    found = 0
+    for name in set(shape.modifiers) & set(format.fields) - set(shape.bits):
+        for low, width in format.fields[name].pieces:
+            found |= ((1 << width) - 1) << low
+    for modifier in modifiers:
+        for low, width in _used(modifier, operands):
+            found &= ~(((1 << width) - 1) << low)
+    return found
+
+
+def _used(modifier: FormModifier, operands: Sequence[FormOperand]) -> Iterator[tuple[int, int]]:
+    """The pieces that mean something: of `neg`, `abs` and `sext` those of sources that can have them."""
+    takes = {"neg": takes_sign, "abs": takes_sign, "sext": takes_sext}.get(modifier.name)
+    if takes is None or modifier.spelling.kind != "inline":
+        yield from modifier.pieces
+        return
+    for operand in operands:
+        if takes(operand) and operand.source < len(modifier.pieces):
+            yield modifier.pieces[operand.source]

@@ -1,0 +1,172 @@
+"""The ways to write each encoding: suffix, what `[addr]` stands for, fixed bits, and modifiers in the order LLVM prints them.
+
+Sources: LLVM's `FLATInstructions.td` (modes off, saddr, ST, SVS of gfx940), `BUFInstructions.td` (off, offen, idxen, bothen),
+`SMInstructions.td` (imm, sgpr, sgpr_imm), `VOP*Instructions.td` (the suffixes); CDNA3 ISA, chapter "Microcode formats".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilefw_amd.isa.row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An operand that `[addr]` stands for: a field, or without one only the word `off`.
+
+    `number` is how an immediate, a signed one, is written.
+    """
+
+    name: str
+    field: str = ""
+    registers: int = 1
+    kinds: str = ""
+    number: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One way to write an encoding.
+
+    `short` is the name by which a row's `without` knows it. `place` and `tail` are the parts of an address. `bits` are contents of
+    fields that make this shape; `fixed` are those that text shows as modifiers. `facts`: the row has this fact ("!": lacks it).
+    `no_destination`: a destination is neither written nor encoded.
+    """
+
+    name: str
+    format: str
+    short: str = ""
+    suffix: str = ""
+    modifiers: tuple[str, ...] = ()
+    place: tuple[Part, ...] = ()
+    tail: tuple[Part, ...] = ()
+    bits: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    facts: tuple[str, ...] = ()
+    addressed: bool | None = None  # whether the row has an address; None: either
+    no_destination: bool = False
+
+    def serves(self, row: Row) -> bool:
+        has_address = any(o.role == "address" for o in row.operands)
+        if self.short in row.without or (self.addressed is not None and self.addressed != has_address):
+            return False
+        return all((fact[1:] not in row.facts) if fact[0] == "!" else (fact in row.facts) for fact in self.facts)
+
+
+_FLAT_MODIFIERS = ("offset", "sc0", "nt", "sc1")
+_OFF = Part("saddr", kinds="o")
+_SADDR = Part("saddr", "saddr", 2)
+
+
+def _returning(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """Of atomics that can give the old value back: with sc0 they do, without it they have no destination."""
+    found: list[Shape] = []
+    for s in shapes:
+        common = (s.name, s.format, s.short, s.suffix)
+        rest = (s.place, s.tail)
+        found += [
+            Shape(*common, s.modifiers, *rest, s.bits, s.fixed, (*s.facts, "!returns"), s.addressed),
+            *(
+                Shape(
+                    f"{s.name}_rtn" if sc0 else s.name, *common[1:], s.modifiers, *rest, {**s.bits, "sc0": sc0}, {**s.fixed, "sc0": sc0},
+                    (*s.facts, "returns"), s.addressed, no_destination=not sc0,
+                )
+                for sc0 in (1, 0)
+            ),
+        ]
+    return tuple(found)
+
+
+def _flat() -> tuple[Shape, ...]:
+    wide, narrow, none = Part("vaddr", "vaddr", 2), Part("vaddr", "vaddr"), Part("vaddr", kinds="o")
+    scratch_base = Part("saddr", "saddr")
+    off = {"saddr": 127}
+    glob, scratch, flat = {"segment": 2, "sve": 0}, {"segment": 1}, {"segment": 0, "sve": 0}
+
+    def shape(name: str, fact: str, vector: Part, tail: tuple[Part, ...], bits: dict[str, int]) -> Shape:
+        modifiers = ("offset12" if fact == "flat" else "offset", *_FLAT_MODIFIERS[1:])
+        return Shape(name, "flat", "", "", modifiers, (vector,), tail, bits, facts=(fact,))
+
+    return _returning(
+        (
+            shape("flat", "flat", wide, (), flat),
+            shape("global", "global", wide, (_OFF,), glob | off),
+            shape("global_saddr", "global", narrow, (_SADDR,), glob),
+            shape("scratch", "scratch", narrow, (_OFF,), scratch | {"sve": 1} | off),
+            shape("scratch_svs", "scratch", narrow, (scratch_base,), scratch | {"sve": 1}),
+            shape("scratch_st", "scratch", none, (_OFF,), scratch | {"sve": 0} | off),
+            shape("scratch_saddr", "scratch", none, (scratch_base,), scratch | {"sve": 0}),
+        )
+    )
+
+
+def _mubuf() -> tuple[Shape, ...]:
+    modifiers = ("idxen", "offen", "offset", "sc0", "nt", "sc1")
+    rest = (Part("srsrc", "srsrc", 4), Part("soffset", "soffset"))
+    vectors = {
+        "mubuf": (Part("vaddr", kinds="o"), 0, 0),
+        "mubuf_offen": (Part("vaddr", "vaddr"), 1, 0),
+        "mubuf_idxen": (Part("vaddr", "vaddr"), 0, 1),
+        "mubuf_bothen": (Part("vaddr", "vaddr", 2), 1, 1),
+    }
+    found: list[Shape] = [Shape("mubuf_cache", "mubuf", modifiers=modifiers[3:], addressed=False)]
+    for name, (vector, offen, idxen) in vectors.items():
+        bits = {"offen": offen, "idxen": idxen, "lds": 0}
+        fixed = {"idxen": idxen, "offen": offen}
+        place = (vector, *rest)
+        found += _returning((Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, addressed=True),))
+        lds = (*modifiers, "lds")
+        found.append(
+            Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits | {"lds": 1}, fixed | {"lds": 1}, ("lds dma",), True, True)
+        )
+    return tuple(found)
+
+
+def _smem() -> tuple[Shape, ...]:
+    immediate = Part("offset", "offset", number="hex")
+    found = [Shape("smem_plain", "smem", modifiers=("glc",), addressed=False)]
+    for fact, width in (("buffer", 4), ("!buffer", 2)):
+        base = Part("sbase", "sbase", width)
+        ways = {
+            "smem_imm": ((base, immediate), ("glc",), {"imm": 1, "soffset_en": 0}),
+            "smem_sgpr": ((base, Part("soffset", "soffset_low")), ("glc",), {"imm": 0, "soffset_en": 0}),
+            "smem_sgpr_imm": ((base, Part("soffset", "soffset")), ("smem_offset", "glc"), {"imm": 1, "soffset_en": 1}),
+            "smem_soffset": ((base, Part("soffset", "soffset")), ("glc",), {"imm": 0, "soffset_en": 1}),
+        }
+        found += [
+            Shape(name, "smem", "", "", modifiers, place, (), bits, facts=(fact,), addressed=True)
+            for name, (place, modifiers, bits) in ways.items()
+        ]
+    return tuple(found)
+
+
+def _short(name: str) -> tuple[Shape, ...]:
+    """VOP1, VOP2, VOPC with what a second word makes of them."""
+    inline = ("neg", "abs")
+    selects = ("dst_sel", "dst_unused", "src0_sel", "src1_sel") if name != "vopc" else ("src0_sel", "src1_sel")
+    sdwa = Shape(f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects))
+    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, "dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
+    plain = Shape(name, name, name, "_e32")
+    return (sdwa, plain) if name == "vopc" else (sdwa, dpp, plain)
+
+
+_ADDR = (Part("addr", "addr"),)
+_VOP3 = ("neg", "abs", "op_sel", "clamp", "omod")
+SHAPES: dict[str, tuple[Shape, ...]] = {
+    **{name: (Shape(name, name),) for name in ("sop1", "sop2", "sopc", "sopk", "sopp")},
+    "smem": _smem(),
+    "vop1": _short("vop1"),
+    "vop2": _short("vop2"),
+    "vopc": _short("vopc"),
+    "vop3": (Shape("vop3", "vop3", "vop3", "_e64", _VOP3),),
+    "vop3p": (Shape("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
+    "mai": (Shape("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
+    "ds": (
+        Shape("ds", "ds", modifiers=("offset",), place=_ADDR, bits={"gds": 0}, facts=("!two offsets",)),
+        Shape("ds_two", "ds", modifiers=("offset0", "offset1"), place=_ADDR, bits={"gds": 0}, facts=("two offsets",)),
+    ),
+    "flat": _flat(),
+    "mubuf": _mubuf(),
+}
