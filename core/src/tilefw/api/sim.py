@@ -13,6 +13,7 @@ from tilefw.sim.program import (
     BranchTable,
     Call,
     Chip,
+    Destination,
     Exit,
     Flow,
     Guard,
@@ -28,6 +29,7 @@ from tilefw.sim.program import (
     Registers,
     Return,
     Sink,
+    Source,
     Special,
     Symbol,
     Variable,
@@ -51,10 +53,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Exit",
-    "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
-    "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink", "Special",
-    "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
+    "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders",
+    "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
+    "Issue", "Jump", "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink",
+    "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 
