@@ -1,0 +1,1 @@
+"""Files of assembly text: lines, directives, sections."""

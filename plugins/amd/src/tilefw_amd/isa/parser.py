@@ -1,0 +1,107 @@
+"""Text of one instruction to `Inst`: read what is written, choose the form that it fits, put operands and modifiers there.
+
+Without a suffix the first form that fits is taken, in LLVM's order: 32 bits, VOP3, SDWA, DPP. Forms are narrowed down once for
+all statements that are written alike (`_candidates`: kinds and widths of registers, which modifiers); values decide the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Hashable, Sequence
+
+from tilefw_amd.isa import table
+from tilefw_amd.isa.complaint import complaint
+from tilefw_amd.isa.expression import Expression, Symbol
+from tilefw_amd.isa.fitting import Candidate, candidate
+from tilefw_amd.isa.inst import Inst
+from tilefw_amd.isa.source import UNKNOWN, Fault, Source
+from tilefw_amd.isa.written import Reader, Written, simple, together
+
+Resolve = Callable[[str], int]
+# One item without spaces outside of its brackets, and whether a comma stands behind it; else one odd character.
+_ITEM = re.compile(r"((?:[^\s,\[\](){}|\"]|\[[^\[\]]*\]|\([^()]*\)|\|[^|]*\|)+|\S)\s*(,?)")
+
+
+def parse(text: str, filename: str = "<text>") -> Inst:
+    """The instruction that `text` is; comments and labels belong to files, not here. Raises CodeError."""
+    try:
+        inst, unknown = statement(text)
+        if unknown is not None:
+            raise Fault("a number is needed here; symbols have values in files only", 0, len(text))
+        return inst
+    except Fault as fault:
+        raise Source(text, filename).error(fault) from None
+
+
+def _no_symbols(name: str) -> int:
+    raise LookupError(name)
+
+
+def statement(text: str, resolve: Resolve = _no_symbols) -> tuple[Inst, Expression | None]:
+    """The instruction, and the value of its literal where symbols have to be known for it. Raises Fault."""
+    mnemonic, _, rest = text.partition(" ")
+    items = _fast_items(rest)
+    if items is not None:
+        for form in _candidates(mnemonic, tuple([w.key for w in items])):
+            inst = form.fill(items)
+            if inst is not None:
+                return inst, None
+    return _slow(text, resolve)
+
+
+def _fast_items(rest: str) -> list[Written] | None:
+    """What is written, from texts read before; None where only the reader can tell."""
+    items: list[Written] = []
+    comma = ","
+    for item, behind in _ITEM.findall(rest):
+        written = simple(item)
+        if written is None:
+            return None
+        if not comma and written.kind != "modifier":
+            if written.kind != "call" or items[-1].kind != "call":
+                return None
+            written = together((items.pop(), written))
+        items.append(written)
+        comma = behind
+    return None if comma and items else items
+
+
+def _slow(text: str, resolve: Resolve) -> tuple[Inst, Expression | None]:
+    """As `statement`, through the reader, which knows symbols, odd spacing and the places of mistakes."""
+    start = len(text) - len(text.lstrip())
+    end = next((i for i in range(start, len(text)) if text[i].isspace()), len(text))
+    mnemonic = text[start:end].lower()
+    if mnemonic not in table.forms_by_mnemonic():
+        raise _unknown(mnemonic, start, end)
+    spans = Reader(text, end, resolve).all()
+    items = [s.written for s in spans]
+    for form in _candidates(mnemonic, tuple(w.key for w in items)):
+        inst = form.fill(items)
+        if inst is not None:
+            return inst, _deferred(items)
+    raise complaint(mnemonic, (start, end), spans)
+
+
+def _deferred(items: Sequence[Written]) -> Expression | None:
+    """The expression of a literal that symbols decide; a label of a branch is no such thing."""
+    return next((w.value for w in items if w.kind == "symbol" and not _is_label(w)), None)
+
+
+def _is_label(written: Written) -> bool:
+    return isinstance(written.value, Symbol) and not written.value.variant
+
+
+def _unknown(mnemonic: str, start: int, end: int) -> Fault:
+    nearest = table.nearest(mnemonic)
+    return Fault(
+        f"unknown instruction {mnemonic!r}", start, end, code=UNKNOWN,
+        note="mnemonics are those of LLVM's assembler for gfx942", help=f"did you mean {nearest}?" if nearest else None,
+    )
+
+
+@functools.cache
+def _candidates(mnemonic: str, keys: tuple[Hashable, ...]) -> tuple[Candidate, ...]:
+    """The forms that may fit statements of those keys, in the order of preference."""
+    found = (candidate(form, keys) for form in table.forms_by_mnemonic().get(mnemonic, ()))
+    return tuple(c for c in found if c is not None)

@@ -1,0 +1,1 @@
+"""Tests of the instruction table and of its texts and bytes."""
