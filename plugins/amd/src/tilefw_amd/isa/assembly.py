@@ -38,7 +38,7 @@ def _form(row: Row, encoding: str, shape: Shape) -> Form:
     mask |= refused_bits(shape, format, modifiers, operands)
     name = "vop3b" if format.name == "vop3b" else shape.name
     return Form(
-        row, name, format, row.name + _suffix(row, shape), row.opcodes[encoding], operands, modifiers, mask, value, format.size,
+        row, name, format, row.mnemonic + _suffix(row, shape), row.opcodes[encoding], operands, modifiers, mask, value, format.size,
         shape.fixed, _order(shape),
     )
 

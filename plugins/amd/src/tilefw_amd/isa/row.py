@@ -106,6 +106,7 @@ class Row:
     `opcodes` maps an encoding to the opcode; `wave` says that it executes once for the wave, whatever EXEC holds; `flow` that
     `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
     hazard rules and the simulator ask besides ("trans", "lane select", …). `aliases` are further names that LLVM takes.
+    `mnemonic` is what text calls it: rows that differ in a modifier share one (`buffer_load_dword`, without and with `lds`).
     """
 
     name: str
@@ -122,6 +123,7 @@ class Row:
     passes: int = 0
     facts: frozenset[str] = field(default_factory=frozenset)
     aliases: tuple[str, ...] = ()
+    mnemonic: str = ""
 
     @property
     def doc(self) -> str:
@@ -169,6 +171,7 @@ def row(
     passes: int = 0,
     facts: str = "",
     aliases: str = "",
+    mnemonic: str = "",
     **opcodes: int,
 ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
     """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are
@@ -183,7 +186,7 @@ def row(
         ROWS[name] = Row(
             name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
             tuple(modifiers.split()), wave, flow, passes, frozenset(fact.strip() for fact in facts.split(",") if fact.strip()),
-            tuple(aliases.split()),
+            tuple(aliases.split()), mnemonic or name,
         )
         return build
 

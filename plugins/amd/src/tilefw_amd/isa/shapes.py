@@ -116,7 +116,8 @@ def _mubuf() -> tuple[Shape, ...]:
         bits = {"offen": offen, "idxen": idxen, "lds": 0}
         fixed = {"idxen": idxen, "offen": offen}
         place = (vector, *rest)
-        found += _returning((Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, addressed=True),))
+        # An atomic has one register for data and result: sc0 changes no operand.
+        found.append(Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
         lds = (*modifiers, "lds")
         found.append(
             Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits | {"lds": 1}, fixed | {"lds": 1}, ("lds dma",), True, True)

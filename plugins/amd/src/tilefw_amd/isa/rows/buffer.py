@@ -31,9 +31,8 @@ for _name, _opcode, _bytes, _signed in (
     ("ubyte", 0x10, 1, False), ("sbyte", 0x11, 1, True), ("ushort", 0x12, 2, False), ("sshort", 0x13, 2, True),
     ("dword", 0x14, 4, False),
 ):
-    row(f"buffer_load_{_name}_lds [addr], <m0", mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, load, lds dma")(
-        partial(dma, BUFFER, _bytes, _signed)
-    )
+    row(f"buffer_load_{_name}_lds [addr], <m0", mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, load, lds dma",
+        mnemonic=f"buffer_load_{_name}")(partial(dma, BUFFER, _bytes, _signed))
 
 # --- typed ------------------------------------------------------------------------------------------------------------------------
 
