@@ -62,7 +62,7 @@ def unit_of(fmt: str) -> str:
 
 
 def refuse(m: Modifiers, *names: str) -> None:
-    """ValueError, which stops the launch at the instruction, for a modifier that assemblers take and the manual gives no meaning."""
+    """ValueError, which stops the launch at the instruction, for a modifier that assemblers take but no manual explains."""
     for name in names:
         value = getattr(m, name)
         if any(value) if isinstance(value, tuple) else value:

@@ -169,10 +169,9 @@ for _name, _opcode, _facts in (("v_mad_f16", 0x203, "keeps half"), ("v_mad_legac
     row(f"{_name} d:f16, a:f16, b:f16, c:f16", vop3=_opcode, unit="valu", section="VOP3A", facts=_facts,
         modifiers="op_sel" if _facts else "")(_unfused)
 for _fmt, _fma, _fmac in (("f32", 0x1CB, 59), ("f64", 0x1CC, 4)):
-    row(f"v_fma_{_fmt} d:{_fmt}, a:{_fmt}, b:{_fmt}, c:{_fmt}", vop3=_fma, unit=unit_of(_fmt), section="VOP3A")(partial(_fused, _fmt))
-    row(f"v_fmac_{_fmt} +d:{_fmt}, a:{_fmt}, b:{_fmt}", vop2=_fmac, unit=unit_of(_fmt), section="VOP2", without="sdwa")(
-        partial(_fused, _fmt)
-    )
+    _build, _unit = partial(_fused, _fmt), unit_of(_fmt)
+    row(f"v_fma_{_fmt} d:{_fmt}, a:{_fmt}, b:{_fmt}, c:{_fmt}", vop3=_fma, unit=_unit, section="VOP3A")(_build)
+    row(f"v_fmac_{_fmt} +d:{_fmt}, a:{_fmt}, b:{_fmt}", vop2=_fmac, unit=_unit, section="VOP2", without="sdwa")(_build)
 
 _LITERAL = "vop3 sdwa dpp"
 row("v_fmamk_f32 d:f32, a:f32, k:f32=l, b:f32=v", vop2=23, unit="valu", section="VOP2", without=_LITERAL)(

@@ -43,7 +43,9 @@ def _sum_of_differences(width, masked, m):
 
 
 for _name, _opcode, _width, _masked in (("sad_u8", 0x1D9, 8, False), ("sad_u16", 0x1DB, 16, False), ("msad_u8", 0x1E4, 8, True)):
-    row(f"v_{_name} d:u32, a:u32, b:u32, c:u32", vop3=_opcode, modifiers="clamp", **FACTS)(partial(_sum_of_differences, _width, _masked))
+    row(f"v_{_name} d:u32, a:u32, b:u32, c:u32", vop3=_opcode, modifiers="clamp", **FACTS)(
+        partial(_sum_of_differences, _width, _masked)
+    )
 
 
 @row("v_sad_u32 d:u32, a:u32, b:u32, c:u32", vop3=0x1DC, modifiers="clamp", **FACTS)

@@ -1,4 +1,4 @@
-"""The steps of a correctly rounded division: scale, fused step, fix-up (CDNA3 ISA, "VOP3B": DIV_SCALE, "VOP3A": DIV_FMAS, DIV_FIXUP).
+"""The steps of a correctly rounded division: scale, fused step, fix-up (CDNA3 ISA, "VOP3A", "VOP3B": V_DIV_SCALE, _FMAS, _FIXUP).
 
 A quotient n / d is made by `div_scale` of d and of n, a reciprocal with Newton steps, `div_fmas`, which undoes the scaling, and
 `div_fixup`, which sees to special values; LLVM's LowerFDIV32 and LowerFDIV64 (SIISelLowering.cpp) are its users.
@@ -76,7 +76,7 @@ def _subnormal_quotients(lanes, b, c, fmt):
 
 
 def _fused_step(fmt, m):
-    """d = a * b + c where VCC is 0; else that times 2**64 (f64: 2**128) where |c| >= 2, or 2**-64 where it is smaller, rounded once.
+    """d = a * b + c where VCC is 0; else that times 2**64 (f64: 2**128) where |c| >= 2, or by its inverse, rounded once.
 
     The manual writes 2**32 and one direction. That leaves a quotient of scaled operands wrong; the direction by the exponent of c
     and the inverse of `div_scale`'s factor stand in the CLRX documentation ("V_DIV_FMAS_F32") and make LLVM's sequences exact.
@@ -96,7 +96,8 @@ def _fused_step(fmt, m):
 
 
 def _down_f32(lanes, a, b, c, plain, rounding):
-    """(a * b + c) * 2**-64 by way of f64: the product is exact there, the sum rounded to odd, so that only the conversion rounds."""
+    """(a * b + c) * 2**-64 by way of f64: the product is exact there, the sum rounded to odd, so that only the conversion rounds
+    (see `core/src/tilefw/sim/floats.py`)."""
     a, b, c = (lanes.fconvert(x, "f32", "f64") for x in (a, b, c))
     product = lanes.fmul(a, b, "f64")
     total = lanes.fadd(product, c, "f64")
@@ -117,8 +118,8 @@ def _error_of_sum(lanes, a, b, total):
 
 
 def _down_f64(lanes, a, b, c, plain, rounding):
-    """(a * b + c) * 2**-128. Rounding twice in one direction is rounding once; to nearest, a subnormal result is rounded as an integer
-    with the sign of the fused product's own error below it."""
+    """(a * b + c) * 2**-128. Rounding twice in one direction is rounding once; to nearest, a subnormal result is rounded as an
+    integer with the sign of the fused product's own error below it."""
     normal = lanes.fmul(plain, lanes.const(SHAPES["f64"].power(-128), 64), "f64", rounding)
     if rounding != "rn":
         return normal

@@ -1,4 +1,4 @@
-"""Reciprocals, roots, exponentials, logarithms, sines; rounding to integers; exponents and mantissas (CDNA3 ISA, "VOP1 instructions").
+"""Reciprocals, roots, exponentials, logarithms, sines; rounding to integers; exponents and mantissas (CDNA3 ISA, "VOP1").
 
 The first are approximate on hardware, within about 1 ulp in f32 and f16 and far less precise in f64; ours are within 1 ulp.
 In f32 they do not know subnormals, whatever MODE says: LLVM, SIISelLowering.cpp, at `lowerFastUnsafeFDIV` ("v_rcp_f32 and v_rsq_f32
@@ -29,8 +29,9 @@ def _approximate(function, fmt, m):
 
 
 _FUNCTIONS = (
-    ("rcp", "rcp", {"f32": 34, "f64": 37, "f16": 61}), ("rcp_iflag", "rcp", {"f32": 35}), ("rsq", "rsqrt", {"f32": 36, "f64": 38, "f16": 63}),
-    ("sqrt", "sqrt", {"f32": 39, "f64": 40, "f16": 62}), ("exp", "exp2", {"f32": 32, "f16": 65}), ("log", "log2", {"f32": 33, "f16": 64}),
+    ("rcp", "rcp", {"f32": 34, "f64": 37, "f16": 61}), ("rcp_iflag", "rcp", {"f32": 35}),
+    ("rsq", "rsqrt", {"f32": 36, "f64": 38, "f16": 63}), ("sqrt", "sqrt", {"f32": 39, "f64": 40, "f16": 62}),
+    ("exp", "exp2", {"f32": 32, "f16": 65}), ("log", "log2", {"f32": 33, "f16": 64}),
     ("exp_legacy", "exp2", {"f32": 75}), ("log_legacy", "log2", {"f32": 76}),
 )
 for _name, _function, _opcodes in _FUNCTIONS:
@@ -95,7 +96,9 @@ def _cosine(fmt, m):
 
 for _name, _build, _f32, _f16 in (("sin", _sine, 41, 73), ("cos", _cosine, 42, 74)):
     for _fmt, _opcode in (("f32", _f32), ("f16", _f16)):
-        row(f"v_{_name}_{_fmt} d:{_fmt}, a:{_fmt}", vop1=_opcode, unit="trans", section=SECTION, facts="trans")(partial(_build, _fmt))
+        row(f"v_{_name}_{_fmt} d:{_fmt}, a:{_fmt}", vop1=_opcode, unit="trans", section=SECTION, facts="trans")(
+            partial(_build, _fmt)
+        )
 
 
 # --- integral values and fractions ------------------------------------------------------------------------------------
@@ -182,7 +185,8 @@ def _quieted(lanes, a, fmt):
 
 
 # LLVM takes omod on the integer results of two of them (VOP_I32_F64_SPECIAL_OMOD), where it does nothing to the value.
-for _fmt, _kind, _opcode, _modifiers in (("f32", "i32", 51, "clamp"), ("f64", "i32", 48, "clamp omod"), ("f16", "i16", 67, "clamp omod")):
+_EXPONENTS = (("f32", "i32", 51, "clamp"), ("f64", "i32", 48, "clamp omod"), ("f16", "i16", 67, "clamp omod"))
+for _fmt, _kind, _opcode, _modifiers in _EXPONENTS:
     row(f"v_frexp_exp_{_kind}_{_fmt} d:{_kind}, a:{_fmt}", vop1=_opcode, unit=unit_of(_fmt), section=SECTION, modifiers=_modifiers,
         without="sdwa" if _fmt == "f64" else "")(partial(_frexp_exponent, _fmt))
 for _fmt, _opcode in (("f32", 52), ("f64", 49), ("f16", 66)):

@@ -85,7 +85,11 @@ def _with_carry(operation, swapped, m):
     return meaning
 
 
-_CARRY = (("add", "addc", "add_carry", False, 25), ("sub", "subb", "sub_borrow", False, 26), ("subrev", "subbrev", "sub_borrow", True, 27))
+_CARRY = (
+    ("add", "addc", "add_carry", False, 25),
+    ("sub", "subb", "sub_borrow", False, 26),
+    ("subrev", "subbrev", "sub_borrow", True, 27),
+)
 for _out, _in, _operation, _swapped, _opcode in _CARRY:
     row(f"v_{_out}_co_u32 d:u32, dc:mask, a:u32, b:u32", vop2=_opcode, modifiers="clamp", **VOP2)(
         partial(_with_carry_out, _operation, _swapped)

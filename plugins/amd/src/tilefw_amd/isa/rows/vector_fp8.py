@@ -1,0 +1,86 @@
+"""Conversions of 8-bit floats (CDNA3 ISA, "VOP1", "VOP3A": V_CVT_*_FP8, V_CVT_*_BF8).
+
+On this chip fp8 is E4M3 and bf8 is E5M2 with the bias one larger, no infinities, no -0, and NaN as 0x80 (CDNA3 ISA, section "Number
+formats"; LLVM: f8E4M3FNUZ, f8E5M2FNUZ). What overflows becomes NaN, as MODE.FP16_OVFL is 0.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilefw_amd.isa.row import row
+
+FORMATS = {"fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ"}
+_MANTISSA = {"fp8": 3, "bf8": 2}
+VOP1 = {"unit": "valu", "section": "VOP1"}
+VOP3 = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
+
+
+def _one(name, m):
+    """The low byte (SDWA: the selected one), exactly."""
+    fmt = FORMATS[name]
+    return lambda lanes, a: lanes.fconvert(lanes.truncate(a, 8), fmt, "f32")
+
+
+def _pair(name, m):
+    """The two low bytes (SDWA: those of the selected word), exactly."""
+    fmt = FORMATS[name]
+    return lambda lanes, a: lanes.join([lanes.fconvert(byte, fmt, "f32") for byte in lanes.split(a, 8)[:2]])
+
+
+def _destination(m):
+    """The last two bits of op_sel: (third, fourth or last)."""
+    bits = m.op_sel or (0,)
+    return (bits[2] if len(bits) > 3 else 0), bits[-1]
+
+
+def _to_pair(name, m):
+    """a and b to nearest even, in the low half of d, or with op_sel's last bit in the high half; the other half stays."""
+    fmt, (_, high) = FORMATS[name], _destination(m)
+
+    def meaning(lanes, a, b, old):
+        pair = lanes.join([lanes.fconvert(x, "f32", fmt) for x in (a, b)])
+        low, top = lanes.split(old, 16)
+        return lanes.join([low, pair] if high else [pair, top])
+
+    return meaning
+
+
+def _stochastic(name, m):
+    """a rounded up or down by chance, in the byte of d that op_sel's last two bits name; the other bytes stay.
+
+    The high bits of b, as many as are cut off the mantissa, are added below the last bit that is kept; the rest is cut off. (The
+    manual's pseudocode rounds to nearest once more after the sum, and lets no carry out of the mantissa. That would not be
+    stochastic rounding, which its text says it is.)
+    """
+    fmt, (low_bit, high_bit) = FORMATS[name], _destination(m)
+    place = low_bit + 2 * high_bit
+    cut = 23 - _MANTISSA[name]
+
+    def meaning(lanes, a, b, old):
+        chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
+        moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
+        byte = _cut(lanes, moved, fmt)
+        parts = list(lanes.split(old, 8))
+        parts[place] = byte
+        return lanes.join(parts)
+
+    return meaning
+
+
+def _cut(lanes, a, fmt):
+    """Toward zero; but what exceeds the largest number is NaN, as with every other rounding here."""
+    nearest = lanes.fconvert(a, "f32", fmt)
+    overflows = lanes.compare(nearest, lanes.const(0x80, 8), "eq", False)
+    cut = lanes.fconvert(a, "f32", fmt, "rz")
+    beyond = lanes.fcompare(lanes.fabs(a, "f32"), lanes.fconvert(lanes.const(_LARGEST, 8), fmt, "f32"), "gt", "f32", True)
+    return lanes.select(lanes.and_(overflows, beyond), nearest, cut)
+
+
+_LARGEST = 0x7F
+
+for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):
+    row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, **VOP1)(partial(_one, _name))
+    row(f"v_cvt_pk_f32_{_name} d:b64, a:b32", vop1=_double, modifiers="clamp omod", **VOP1)(partial(_pair, _name))
+    row(f"v_cvt_pk_{_name}_f32 +d:b32, a:f32, b:f32", vop3=_packs, **VOP3)(partial(_to_pair, _name))
+    row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, **VOP3)(partial(_stochastic, _name))
