@@ -101,9 +101,9 @@ class Block:
     condition: tuple[int, bool] | None = None
     address: int = -1
     size: int = 0
-    touched: tuple[int, ...] = ()
+    touched: set[int] = field(default_factory=set)
     units: dict[str, int] = field(default_factory=dict)
-    instructions: tuple[Instruction, ...] = ()
+    instructions: list[Instruction] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -195,8 +195,6 @@ def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
             block_at[instruction.index] = len(blocks)
             blocks.append(Block(instruction.index))
         _append(work, blocks[-1], instruction)
-    for block in blocks:
-        block.touched = tuple(sorted(set(block.touched)))
     initial = tuple((register, work.initial(operand)) for register, operand in program.initial)
     code = (0, {})
     if program.code is not None and _jumps(program):
@@ -243,40 +241,35 @@ def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
     for_wave = tuple(map(work.for_wave, instruction.destinations))
     block.size += 1
     block.units[instruction.unit] = block.units.get(instruction.unit, 0) + 1
-    block.instructions += (instruction,)
+    block.instructions.append(instruction)
     guard = None if instruction.guard is None else (instruction.guard.register.index, instruction.guard.negated)
     if instruction.flow is not None:
         block.flow, block.flow_sources, block.flow_destinations, block.condition = instruction, sources, destinations, guard
         if instruction.meaning is not None:
-            sources, destinations, for_wave = _decision(work, block, sources, destinations, for_wave)
+            destinations, for_wave = (_decision(work, block, instruction), *destinations), (True, *for_wave)
         elif isinstance(instruction.flow, Jump):
             block.address = sources[0]
     parts = [p.index for _, o in (*before, *after) if isinstance(o, Registers) for p in o.parts]
     condition = () if guard is None else guard[:1]
     # Slots of constants are the same in every frame, but a compact frame starts empty and must be given them too.
-    block.touched += (*sources, *destinations, *parts, *condition, *(slot for slot, _ in (*before, *after)))
+    block.touched.update(sources, destinations, parts, condition, (slot for slot, _ in (*before, *after)))
     if instruction.meaning is None:
         assert instruction.flow is not None, f"{instruction.text} has neither meaning nor flow"
-        if before:
-            block.steps.append(fetch(before))
+        if before or instruction.issues or instruction.waits is not None:
+            block.steps.append(counted(fetch(before), instruction, work.settling))
         return
     step = _step(instruction, sources, destinations, for_wave, before, after)
     block.steps.append(counted(step, instruction, work.settling))
 
 
-def _decision(
-    work: _Preparation, block: Block, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...]]:
-    """The flow has a meaning: its first result, in a slot of its own, decides where execution goes."""
-    assert block.flow is not None
-    jump = isinstance(block.flow.flow, Jump)
-    assert jump or (isinstance(block.flow.flow, Branch) and block.condition is None), f"{block.flow.text} decides twice"
-    slot = work.slot(64 if jump else 1)
-    if jump:
-        block.address = slot
-    else:
-        block.condition = slot, False
-    return sources, (slot, *destinations), (True, *for_wave)
+def _decision(work: _Preparation, block: Block, instruction: Instruction) -> int:
+    """The flow has a meaning: the slot for its first result, which decides where execution goes."""
+    if isinstance(instruction.flow, Jump):
+        block.address = work.slot(64)
+        return block.address
+    assert isinstance(instruction.flow, Branch) and block.condition is None, f"{instruction.text} decides twice"
+    block.condition = work.slot(1), False
+    return block.condition[0]
 
 
 def _step(
