@@ -64,7 +64,6 @@ class Batch:
             "param": launch.parameters,
             "const": launch.constants,
         }
-        self._fill_registers()
         self.alive = self._first_mask()
         self.lanes_of_mask = launch.chip.wave_size // self.alive.shape[2]
         self.started = int(self.alive[0].sum()) * self.lanes_of_mask
@@ -86,6 +85,7 @@ class Batch:
         random = launch.random
         self._second_part = None if random is None else random.random((len(linear), launch.waves, 1)) < 0.5
         self._turn_of = -1
+        self._fill_registers()  # last: a first value may be loaded from memory
 
     def _first_mask(self) -> Array:
         """Who begins: every thread, or every wave with all its lanes."""
