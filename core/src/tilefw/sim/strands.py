@@ -100,12 +100,13 @@ class Batch:
         frame.registers += launch.first_values
         frame.poison += launch.first_poison
         frame.select_waves(None, None, frame.shape[0] * frame.shape[1])
-        lanes.batch, lanes.mask = self, None
+        lanes.batch, lanes.mask, lanes.quiet = self, None, True  # no instruction runs that a check could speak of
         for register, value in launch.prepared.initial:
             if isinstance(value, Special):
                 lanes.frame = frame.view if register in launch.prepared.program.wave_registers else frame
                 value = value.meaning(lanes)
             frame.registers[register], frame.poison[register] = value, None
+        lanes.quiet = False
 
     def close(self) -> None:
         """Let go of everything large at once: the parts of a batch know one another, and would wait for the collector."""
