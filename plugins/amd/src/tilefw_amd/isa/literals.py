@@ -44,7 +44,7 @@ def _underflows(value: float, rounded: float, width: int) -> bool:
 
 
 def _codes(width: int) -> dict[int, int]:
-    found = {float_bits(value, width) or 0: code for code, value in FLOATS.items()}
+    found = {float_bits(float(value), width) or 0: code for code, value in FLOATS.items()}
     return found | {_INVERSE_2PI[width]: INVERSE_2PI}
 
 
