@@ -79,6 +79,12 @@ def _table(name: str) -> Array:
     return codes.view(form.numpy).astype(np.float32)
 
 
+@cache
+def _halves() -> Array:
+    """All codes of f16, as f32: looking up takes half of the time of NumPy's conversion."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
 def decode(bits: Array, name: str) -> Array:
     """The values of bit patterns: f64 for f64, else f32; exact."""
     if name == "f32":
@@ -86,12 +92,12 @@ def decode(bits: Array, name: str) -> Array:
     if name == "f64":
         return bits.view(np.float64)
     if name == "f16":
-        return bits.view(np.float16).astype(np.float32)
+        return np.take(_halves(), bits)
     if name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if name == "tf32":
         return (bits & np.uint32(0xFFFFE000)).view(np.float32)
-    return _table(name)[bits & np.uint8((1 << FORMATS[name].bits) - 1)]
+    return np.take(_table(name), bits if FORMATS[name].bits == 8 else bits & np.uint8((1 << FORMATS[name].bits) - 1))
 
 
 def encode(values: Array, name: str, rounding: str = "rn", saturate: bool = False) -> Array:

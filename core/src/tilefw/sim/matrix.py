@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from tilefw.api.errors import UnsupportedError
 from tilefw.sim.floats import UNSIGNED, Array, decode, encode
 from tilefw.sim.fragments import Accumulation, Fragment
-from tilefw.sim.matrix_layout import flat_registers, inverse, kinds, memory_order, permute
+from tilefw.sim.matrix_layout import Layout, memory_order
 from tilefw.sim.matrix_sums import hardware_sum
 
 _INTEGER = {
@@ -26,6 +26,8 @@ _INTEGER = {
 _FLOAT_BITS = {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}
 # More operands than a step of a large tile has (16 x 16 accumulators of 16 x 16 would be more than all registers hold).
 _REMEMBERED = 96
+# How sums of a format are held when they are exactly what the registers hold.
+_ACCUMULATED = {"f32": np.float32, "f64": np.float64, "s32": np.int32}
 
 Shape = tuple[int, int, int]
 Operands = Sequence[Sequence[Array]]
@@ -34,6 +36,20 @@ Maps = tuple[Fragment, ...]
 
 def element_bits(fmt: str) -> int:
     return _INTEGER[fmt][0] if fmt in _INTEGER else _FLOAT_BITS.get(fmt, 8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One operand of a product: its fragment and how it lies in the registers."""
+
+    fragment: Fragment
+    layout: Layout
+
+
+@cache
+def _sides(maps: Maps, lanes: int) -> tuple[_Side, ...]:
+    made = {m: _Side(m, Layout(m.bits, element_bits(m.fmt), m.register_bits, lanes)) for m in maps}
+    return tuple(made[m] for m in maps)
 
 
 @cache
@@ -69,22 +85,25 @@ class MatrixUnit:
 
     def __init__(self, hardware: bool) -> None:
         self.hardware = hardware
-        self._decoded: OrderedDict[tuple[Any, ...], tuple[Sequence[Array], Array]] = OrderedDict()
+        self._decoded: OrderedDict[tuple[int, ...], tuple[Any, Array]] = OrderedDict()
+        # By the maps' ids, which is quicker than by the maps; each entry holds what has the ids.
+        self._products: dict[tuple[int, ...], tuple[Maps, tuple[_Side, ...]]] = {}
 
     def multiply(self, shape: Shape, operands: Operands, maps: Maps, accumulation: Accumulation) -> tuple[Array, ...]:
-        maps = _ordered(maps)
-        a, b, c = (self._dense(shape, values, fragment) for values, fragment in zip(operands, maps, strict=False))
+        sides = self._sides_of(maps, shape[2])
+        a, b = self._dense(shape, operands[0], sides[0]), self._dense(shape, operands[1], sides[1])
+        c = self._addend(shape, operands[2], sides[2], sides[3])
         if maps[2].fmt in _INTEGER:
             total = _integer(a, b, c, accumulation.saturate)
         elif self.hardware:
             _require_model(accumulation)
             total = hardware_sum(a, b, c, maps, accumulation)
         elif maps[3].fmt == "f64" or a.dtype == np.float64:
-            total = np.matmul(a.astype(np.float64), b.astype(np.float64)) + c
+            total = np.matmul(a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)) + c
         else:
             total = np.matmul(a, b)
             total += c
-        return self._registers(total, shape, maps[3])
+        return self._registers(total, shape, sides[3], operands[2])
 
     def multiply_sparse(
         self, shape: Shape, operands: Operands, maps: Maps, index: Sequence[Array], index_map: Fragment, accumulation: Accumulation
@@ -92,65 +111,67 @@ class MatrixUnit:
         """`Algebra.sparse_matrix_multiply`: A has half of the columns, `index` says of each which of four rows of B it meets."""
         if self.hardware and maps[2].fmt not in _INTEGER:
             _require_model(accumulation)
-        a, b, c = (self._dense(shape, values, fragment) for values, fragment in zip(operands, maps, strict=False))
-        chosen = self._dense(shape, index, index_map).astype(np.intp)
+        *sides, d, named = _sides((*maps, index_map), shape[2])
+        a, b, c = [self._dense(shape, values, side) for values, side in zip(operands, sides, strict=True)]
+        chosen = self._dense(shape, index, named).astype(np.intp)
         rows = chosen + 4 * (np.arange(chosen.shape[2]) // 2)
         met = b[np.arange(len(b))[:, None, None], rows]  # [waves, row of A, stored column, column of B]
-        total = np.matmul(a[:, :, None, :], met)[:, :, 0, :] + c
-        return self._registers(total, shape, maps[3])
+        product = np.matmul(a[:, :, None, :], met)[:, :, 0, :]
+        total = product + c if maps[2].fmt not in _INTEGER else _integer_sum(product, c, accumulation.saturate)
+        return self._registers(total, shape, d, operands[2])
 
     def poison(self, shape: Shape, operands: Operands, maps: Maps) -> tuple[Array, ...]:
         """Undefined bits of D, given those of A, B and C: an element is undefined where one of its row, of its column or its
         addend is."""
-        maps = _ordered(maps)
-        a, b, c = (
-            _elements(shape, values, fragment).reshape(-1, *fragment.shape) != 0
-            for values, fragment in zip(operands, maps, strict=False)
-        )
+        *sides, d = self._sides_of(maps, shape[2])
+        a, b, c = [
+            side.layout.gather(values, shape).reshape(-1, *side.fragment.shape) != 0
+            for values, side in zip(operands, sides, strict=True)
+        ]
         lost = a.any(axis=2)[:, :, None] | b.any(axis=1)[:, None, :] | c
         unsigned = UNSIGNED[element_bits(maps[3].fmt)]
-        return _spread(np.where(lost, ~unsigned(0), unsigned(0)), shape, maps[3])
+        return self._spread(np.where(lost, ~unsigned(0), unsigned(0)), shape, d, operands[2])
 
-    def _dense(self, shape: Shape, values: Sequence[Array], fragment: Fragment) -> Array:
-        """[waves * blocks, rows, columns] in f32 or f64; waves that agree are kept once for each."""
-        key = (fragment, shape, *map(id, values))
+    def _sides_of(self, maps: Maps, lanes: int) -> tuple[_Side, ...]:
+        key = (id(maps[0]), id(maps[1]), id(maps[2]), id(maps[3]), lanes)
+        known = self._products.get(key)
+        if known is None:
+            known = self._products[key] = maps, _sides(_ordered(maps), lanes)
+        return known[1]
+
+    def _dense(self, shape: Shape, values: Sequence[Array], side: _Side) -> Array:
+        """[waves * blocks, rows, columns] in f32, f64 or int32; waves that agree are kept once for each."""
+        key = (id(side), *shape, *map(id, values))
         known = self._decoded.get(key)
         if known is not None:
             self._decoded.move_to_end(key)
             return known[1]
-        dense = _values(_elements(shape, values, fragment), fragment.fmt).reshape(-1, *fragment.shape)
-        self._remember(key, values, dense)
+        dense = _values(side.layout.gather(values, shape), side.fragment.fmt).reshape(-1, *side.fragment.shape)
+        self._remember(key, (side, values), dense)
         return dense
 
-    def _remember(self, key: tuple[Any, ...], values: Sequence[Array], dense: Array) -> None:
+    def _addend(self, shape: Shape, values: Sequence[Array], side: _Side, result: _Side) -> Array:
+        """C; mostly the sums of an earlier product, which are forgotten then: the next sums take their memory while it is near."""
+        known = self._decoded.pop((id(side), *shape, *map(id, values)), None) if side is result else None
+        return known[1] if known is not None else self._dense(shape, values, side)
+
+    def _remember(self, key: tuple[int, ...], held: Any, dense: Array) -> None:
         # Registers are never written in place; holding them keeps their ids from being given to others.
-        self._decoded[key] = values, dense
+        self._decoded[key] = held, dense
         if len(self._decoded) > _REMEMBERED:
             self._decoded.popitem(last=False)
 
-    def _registers(self, total: Array, shape: Shape, fragment: Fragment) -> tuple[Array, ...]:
-        registers = _spread(_codes(total, fragment.fmt), shape, fragment)
-        if fragment.fmt == "f32" and total.dtype == np.float32:
-            self._remember((fragment, shape, *map(id, registers)), registers, total)
+    def _registers(self, total: Array, shape: Shape, side: _Side, addend: Sequence[Array]) -> tuple[Array, ...]:
+        """The sums as registers like the addend's."""
+        registers = self._spread(_codes(total, side.fragment.fmt), shape, side, addend)
+        if total.dtype == _ACCUMULATED.get(side.fragment.fmt):
+            self._remember((id(side), *shape, *map(id, registers)), (side, registers), total)
         return registers
 
-
-def _elements(shape: Shape, values: Sequence[Array], fragment: Fragment) -> Array:
-    """The bit patterns of all elements, [waves, blocks * rows * columns]."""
-    bits = element_bits(fragment.fmt)
-    counts = kinds(bits, fragment.register_bits, len(values), shape[2])
-    return permute(_unpack(flat_registers(values, shape), bits), fragment.bits, counts)
-
-
-def _spread(codes: Array, shape: Shape, fragment: Fragment) -> tuple[Array, ...]:
-    """Dense bit patterns to registers of [groups, waves, lanes]: the inverse of `_elements`."""
-    bits = element_bits(fragment.fmt)
-    count = len(fragment.bits)
-    registers = (1 << count) // (fragment.register_bits // bits * shape[2])
-    back = inverse(fragment.bits, kinds(bits, fragment.register_bits, registers, shape[2]))
-    flat = np.ascontiguousarray(permute(codes.reshape(-1, 1 << count), back, (("x", count),)))
-    out = flat.view(UNSIGNED[fragment.register_bits]).reshape(shape[0], shape[1], registers, shape[2])
-    return tuple(out[:, :, i, :] for i in range(registers))
+    @staticmethod
+    def _spread(codes: Array, shape: Shape, side: _Side, addend: Sequence[Array]) -> tuple[Array, ...]:
+        given = addend[0].dtype.itemsize * 8 if side.fragment.register_bits == 64 else side.fragment.register_bits
+        return side.layout.scatter(codes.reshape(shape[0] * shape[1], -1), shape, given)
 
 
 def _require_model(accumulation: Accumulation) -> None:
@@ -161,36 +182,35 @@ def _require_model(accumulation: Accumulation) -> None:
         )
 
 
-def _unpack(flat: Array, bits: int) -> Array:
-    if bits >= 8:
-        return flat.view(UNSIGNED[bits])
-    bytes_ = flat.view(np.uint8)
-    parts = [(bytes_ >> np.uint8(i)) & np.uint8((1 << bits) - 1) for i in range(0, 8, bits)]
-    return np.stack(parts, axis=-1).reshape(len(flat), -1)
-
-
 def _values(codes: Array, fmt: str) -> Array:
     if fmt not in _INTEGER:
         return decode(codes, fmt)
     bits, signed = _INTEGER[fmt]
-    # f64 holds all products and sums of these exactly, and has a fast matrix product.
     if bits == 32:
-        return codes.view(np.int32).astype(np.float64)
+        return codes.view(np.int32)
+    # f32 holds all products and sums of these exactly, and has a fast matrix product.
+    if bits == 8:
+        return codes.view(np.int8 if signed else np.uint8).astype(np.float32)
     value = codes.astype(np.float32)
     return np.where(value >= 2.0 ** (bits - 1), value - np.float32(2.0**bits), value) if signed else value
 
 
 def _codes(total: Array, fmt: str) -> Array:
     if fmt in _INTEGER:
-        return total.astype(np.int64).astype(np.uint32)
+        return total.view(np.uint32)
     if fmt == "f32":
         return np.ascontiguousarray(total, dtype=np.float32).view(np.uint32)
-    return encode(total.astype(np.float64), fmt)
+    return encode(total.astype(np.float64, copy=False), fmt)
 
 
 def _integer(a: Array, b: Array, c: Array, saturate: bool) -> Array:
     # |sum| <= 2**8 * 2**8 * k is exact in f32 for k up to 256.
     product = np.matmul(a, b) if a.shape[2] <= 256 else np.matmul(a.astype(np.float64), b.astype(np.float64))
-    total = product.astype(np.float64) + c
-    return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
+    return _integer_sum(product, c, saturate)
 
+
+def _integer_sum(product: Array, c: Array, saturate: bool) -> Array:
+    """int32, modulo 2**32 or clamped; the product alone never overflows."""
+    if not saturate:
+        return product.astype(np.int32) + c
+    return np.clip(product.astype(np.float64) + c, -(2.0**31), 2.0**31 - 1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Index bits moved: elements of a wave's registers to a dense matrix and back, each a transpose of a reshaped array.
+"""Index bits moved: elements of a wave's registers to a dense matrix and back, and elements between lanes.
 
 The flat index of a wave's registers has, from the lowest: bits of the place in the register ("e"), of the lane ("l"), of the
 register ("r"). A fragment names the same bits in the order of columns, rows and blocks.
@@ -31,59 +31,88 @@ def memory_order(name: str) -> tuple[int, int]:
     return "elr".index(name[0]), int(name[1:])
 
 
-@cache
-def _axes(names: tuple[str, ...], counts: Kinds) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape of the source's flat index as runs of bits, and the order of those runs in the target (highest first)."""
-    start = {}
-    place = 0
-    for kind, count in counts:
-        start[kind] = place
-        place += count
-    targets = [start[name[0]] + int(name[1:]) for name in names]
-    runs: list[list[int]] = []
-    for bit in targets:
-        if runs and runs[-1][-1] + 1 == bit:
-            runs[-1].append(bit)
+class Layout:
+    """Where the elements of a dense array [block, row, column] stand among a wave's registers, and the way there and back.
+
+    `names` are the index bits of the dense array, lowest first. An index into words does both ways; words are as wide as neighbours
+    stay neighbours, and where all of them do nothing is moved.
+    """
+
+    def __init__(self, names: tuple[str, ...], element_bits: int, register_bits: int, lanes: int) -> None:
+        self.element_bits, self.register_bits, self.lanes = element_bits, register_bits, lanes
+        self.registers = (element_bits << len(names)) // (register_bits * lanes)
+        counts = kinds(element_bits, register_bits, self.registers, lanes)
+        bits = [bit for kind, count in counts for bit in (f"{kind}{i}" for i in range(count))]
+        if sorted(names) != sorted(bits):
+            raise ValueError(f"bit map {names} does not name each of {bits} once")
+        # Elements of less than a byte are taken apart first, each to a byte of its own.
+        self.stored_bits = max(8, element_bits)
+        together = 0
+        while element_bits >= 8 and together < counts[0][1] and names[together] == bits[together]:
+            together += 1
+        self.word = UNSIGNED[self.stored_bits << together]
+        order = [bits.index(name) - together for name in names[together:]]
+        self.gather_index = self._index(order)
+        self.scatter_index = self._index([order.index(i) for i in range(len(order))])
+
+    @staticmethod
+    def _index(order: list[int]) -> Array | None:
+        """For each flat target index the source's, whose bit `order[i]` is bit i of the target's; None for the identity."""
+        if order == sorted(order):
+            return None
+        target = np.arange(1 << len(order))
+        source = np.zeros_like(target)
+        for bit, origin in enumerate(order):
+            source |= (target >> bit & 1) << origin
+        return source
+
+    def gather(self, values: Sequence[Array], shape: tuple[int, int, int]) -> Array:
+        """Bit patterns [waves, elements] in the dense order, of registers [groups, waves, lanes]."""
+        flat = _unpack(self._stack(values, shape), self.element_bits)
+        if self.gather_index is not None:
+            flat = np.take(flat.view(self.word), self.gather_index, axis=1)
+        return flat.view(UNSIGNED[self.stored_bits])
+
+    def scatter(self, codes: Array, shape: tuple[int, int, int], given_bits: int) -> tuple[Array, ...]:
+        """The inverse, in registers of `given_bits`: elements of a byte and more."""
+        flat = codes.view(self.word)
+        if self.scatter_index is not None:
+            flat = np.take(flat, self.scatter_index, axis=1)
+        whole = flat.view(UNSIGNED[self.register_bits]).reshape(shape[0], shape[1], self.registers, self.lanes)
+        if given_bits == self.register_bits:
+            return tuple(whole[:, :, i, :] for i in range(self.registers))
+        parts = whole.view(UNSIGNED[given_bits]).reshape(*whole.shape, -1)
+        return tuple(parts[:, :, i, :, j] for i in range(self.registers) for j in range(parts.shape[-1]))
+
+    def _stack(self, values: Sequence[Array], shape: tuple[int, int, int]) -> Array:
+        """[waves, registers * lanes] of the raw registers of each wave, those of 64 bits from halves where they are given so."""
+        groups, waves, lanes = shape
+        given = values[0].dtype
+        stacked = np.empty((groups, waves, self.registers, lanes), UNSIGNED[self.register_bits])
+        if given == stacked.dtype:
+            for i, value in enumerate(values):
+                stacked[:, :, i, :] = value
         else:
-            runs.append([bit])
-    low_first = sorted(range(len(runs)), key=lambda i: runs[i][0])
-    covered = [bit for i in low_first for bit in runs[i]]
-    if covered != list(range(place)):
-        raise ValueError(f"bit map {names} does not name each of {place} index bits once")
-    shape = tuple(1 << len(runs[i]) for i in reversed(low_first))
-    axis_of = {run: len(runs) - 1 - axis for axis, run in enumerate(low_first)}
-    order = tuple(axis_of[i] for i in reversed(range(len(runs))))
-    return shape, order
+            each = stacked.itemsize // given.itemsize
+            parts = stacked.view(given).reshape(*stacked.shape, each)
+            for i, value in enumerate(values):
+                parts[:, :, i // each, :, i % each] = value
+        return stacked.reshape(groups * waves, -1)
 
 
-def permute(flat: Array, names: tuple[str, ...], counts: Kinds) -> Array:
-    """[n, elements] with elements reordered: index bit i of the result is the source's bit `names[i]`. A view where the order is
-    the source's own."""
-    shape, order = _axes(names, counts)
-    return flat.reshape(len(flat), *shape).transpose(0, *(axis + 1 for axis in order)).reshape(len(flat), -1)
-
-
-@cache
-def inverse(names: tuple[str, ...], counts: Kinds) -> tuple[str, ...]:
-    """For each source bit in order (kinds, lowest first), the target bit that holds it, named "x<i>"."""
-    where = {name: f"x{i}" for i, name in enumerate(names)}
-    return tuple(where[f"{kind}{i}"] for kind, count in counts for i in range(count))
-
-
-def flat_registers(values: Sequence[Array], shape: tuple[int, int, int]) -> Array:
-    """[waves, registers * lanes] of the raw registers of each wave."""
-    groups, waves, lanes = shape
-    stacked = np.empty((groups, waves, len(values), lanes), dtype=values[0].dtype)
-    for i, value in enumerate(values):
-        stacked[:, :, i, :] = value
-    return stacked.reshape(groups * waves, len(values) * lanes)
+def _unpack(flat: Array, bits: int) -> Array:
+    if bits >= 8:
+        return flat
+    bytes_ = flat.view(np.uint8)
+    parts = [(bytes_ >> np.uint8(i)) & np.uint8((1 << bits) - 1) for i in range(0, 8, bits)]
+    return np.stack(parts, axis=-1).reshape(len(flat), -1)
 
 
 def rearrange(values: Sequence[Array], bits: int, mapping: BitMap) -> tuple[Array, ...]:
     """`Algebra.rearrange` for values of one full shape."""
     shape = values[0].shape
     register_bits = values[0].dtype.itemsize * 8
-    flat = flat_registers(values, shape).view(UNSIGNED[bits])  # type: ignore[arg-type]
+    flat = np.stack(values, axis=2).reshape(shape[0] * shape[1], -1).view(UNSIGNED[bits])
     counts = kinds(bits, register_bits, len(values), shape[2])
     index = _source_index(mapping, counts, mapping.output_register_bits, log2(shape[2]))
     moved = flat[:, index] if index is not None else flat

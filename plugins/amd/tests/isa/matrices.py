@@ -1,4 +1,4 @@
-"""Matrices spread over registers by the formulas of AMD's matrix instruction calculator, element by element, and multiplied by a row.
+"""Matrices spread over registers by the formulas of AMD's matrix instruction calculator, one by one, and multiplied by a row.
 
 The formulas stand here as the calculator writes them, in divisions and remainders, apart from the bit maps that they judge.
 """

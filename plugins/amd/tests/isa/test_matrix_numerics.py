@@ -90,7 +90,8 @@ def _words(matrix_: np.ndarray) -> list[str]:
 
 def _read(rows: list[str], element: str) -> np.ndarray:
     digits = BITS[element] // 4
-    return values(np.array([[int(row[i : i + digits], 16) for i in range(0, len(row), digits)] for row in rows], np.uint64), element)
+    codes = [[int(row[i : i + digits], 16) for i in range(0, len(row), digits)] for row in rows]
+    return values(np.array(codes, np.uint64), element)
 
 
 @pytest.mark.parametrize("name", JUDGES)
