@@ -1,0 +1,43 @@
+"""Vector rows on columns of patterns: any number of elements, a lane each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from isa.lanes import WAVE, lanes, meaning
+from tilefw_amd.isa.row import ROWS, Mode
+from tilefw_amd.isa.table import load_rows
+
+load_rows()
+CHAPTERS = ("vector_", "compare")
+VECTOR = {
+    name: row for name, row in ROWS.items()
+    if getattr(row.build, "func", row.build).__module__.rpartition(".")[2].startswith(CHAPTERS)
+}
+"""The vector rows, those of packed and matrix instructions aside."""
+
+
+def run(name: str, *columns: np.ndarray, mode: Mode | None = None, **modifiers: Any) -> Any:
+    """The results for columns of unsigned patterns (or bool): one column, or a tuple of them."""
+    function = meaning(name, mode, **modifiers)
+    count = len(columns[0])
+    waves = -(-count // WAVE)
+    with np.errstate(all="ignore"):
+        found = function(lanes(waves), *(_waves(c, waves) for c in columns))
+    if not isinstance(found, tuple):
+        return _column(found, waves, count)
+    return tuple(_column(f, waves, count) for f in found)
+
+
+def _waves(column: np.ndarray, waves: int) -> Any:
+    if isinstance(column, tuple):
+        return tuple(_waves(c, waves) for c in column)
+    padded = np.zeros(waves * WAVE, column.dtype)
+    padded[: len(column)] = column
+    return padded.reshape(1, waves, WAVE)
+
+
+def _column(found: np.ndarray, waves: int, count: int) -> np.ndarray:
+    return np.broadcast_to(found, (1, waves, WAVE)).reshape(-1)[:count]
