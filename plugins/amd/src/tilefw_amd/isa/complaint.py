@@ -10,6 +10,7 @@ from tilefw_amd.isa.fitting import UNFIT, candidate, convert, may_fit, modifier_
 from tilefw_amd.isa.form import Form, FormOperand
 from tilefw_amd.isa.inst import Register
 from tilefw_amd.isa.registers import name
+from tilefw_amd.isa.restrictions import in_range
 from tilefw_amd.isa.source import OPERANDS, RANGE, Fault
 from tilefw_amd.isa.written import Spanned, Written
 
@@ -136,7 +137,7 @@ def _count_fault(form: Form, mnemonic: str, place: tuple[int, int], operands: Se
 
 def _modifier_fault(span: Spanned, form: Form) -> Fault | None:
     (word, text), (start, end) = span.written.value, span[1:]
-    if word in form.fixed:
+    if form.fixed.get(word):
         return None
     modifier = words_of(form).get(word)
     if modifier is None:
@@ -150,17 +151,18 @@ def _modifier_fault(span: Spanned, form: Form) -> Fault | None:
 def _whole_fault(form: Form, place: tuple[int, int], spans: Sequence[Spanned], operands: Sequence[Spanned]) -> Fault:
     """Every part fits by itself: a modifier is missing, twice there or amid the operands, or a rule between operands is broken."""
     end = spans[-1].end if spans else place[1]
-    for reason in _rules(form, spans):
+    for reason, code in _rules(form, spans):
         first = operands[0].start if operands else place[0]
-        return Fault(reason, first, operands[-1].end if operands else end, code=OPERANDS)
+        return Fault(reason, first, operands[-1].end if operands else end, code=code)
     words = [s.written.value[0] for s in spans if s.written.kind == "modifier"]
     missing = [word for word, value in form.fixed.items() if value and word not in words]
     if missing:
         return Fault(f"{form.mnemonic} of these operands needs the modifier {missing[0]!r}", *place, code=OPERANDS)
-    return Fault("modifiers stand behind all operands, each once", place[0], end, code=OPERANDS)
+    note = f"their order is: {', '.join(form.order)}"
+    return Fault("modifiers stand behind all operands, in their order, each once", place[0], end, code=OPERANDS, note=note)
 
 
-def _rules(form: Form, spans: Sequence[Spanned]) -> Iterator[str]:
+def _rules(form: Form, spans: Sequence[Spanned]) -> Iterator[tuple[str, str]]:
     fitting = candidate(form, tuple(s.written.key for s in spans))
     inst = fitting.unrestricted([s.written for s in spans]) if fitting else None
     if fitting is None or inst is None:
@@ -168,4 +170,4 @@ def _rules(form: Form, spans: Sequence[Spanned]) -> Iterator[str]:
     for restriction in fitting.restrictions:
         reason = restriction(inst)
         if reason:
-            yield reason
+            yield reason, RANGE if restriction is in_range else OPERANDS

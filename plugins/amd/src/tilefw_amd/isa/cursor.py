@@ -20,7 +20,7 @@ class Token(NamedTuple):
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+(?![\w.]))
+      (?P<real>0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+ | (?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+(?![\w.]))
     | (?P<integer>\d\w*)
     | (?P<name>[A-Za-z_.$][\w.$]*(?:@\w+)*)
     | (?P<string>"[^"\n]*")

@@ -18,6 +18,7 @@ from tilefw_amd.isa.types import TYPES
 from tilefw_amd.isa.written import ABS, LIT, NEG, SEXT, Written
 
 INLINE: Final = ((NEG, "neg"), (ABS, "abs"), (SEXT, "sext"))
+CACHE: Final = frozenset({"sc0", "nt", "sc1"})
 UNFIT: Final = "unfit"
 """What stands for "no such operand": None is one (`off`)."""
 
@@ -53,6 +54,8 @@ class Candidate:
             if type(found) is Literal32:
                 size = self.form.size + 4
             operands.append(found)  # type: ignore[arg-type]
+        if len(operands) < len(self.form.operands):  # an immediate that may be left out
+            operands.append(0)
         modifiers = self._modifiers(items)
         return None if modifiers is None else Inst(self.form, tuple(operands), modifiers, size)
 
@@ -138,7 +141,8 @@ def _sign_fits(sign: int, operand: FormOperand, form: Form, *, constant: bool) -
     """A constant takes the signs of a float operand into its own value where the form has no modifier for them."""
     if all(name in form.modifier for bit, name in INLINE if sign & bit):
         return operand.source >= 0
-    return constant and not sign & SEXT and operand.type is not None and operand.type.kind == "float"
+    floating = operand.type is not None and operand.type.kind == "float"
+    return constant and not sign & SEXT and floating and "l" in operand.kinds
 
 
 def _modifiers(form: Form, keys: tuple[Hashable, ...]) -> tuple[FormModifier | None, ...] | None:
@@ -150,27 +154,37 @@ def _modifiers(form: Form, keys: tuple[Hashable, ...]) -> tuple[FormModifier | N
         if not _is_modifier(key):
             return None
         word = key[1]  # type: ignore[index]
-        if word in form.fixed:
+        if form.fixed.get(str(word)):
             found.append(None)
-            present.add(word)
+            present.add(str(word))
         elif word in words:
             found.append(words[word])
         else:
             return None
     needed = {name for name, value in form.fixed.items() if value}
-    return tuple(found) if needed <= present else None
+    return tuple(found) if needed <= present and _in_order(form, [str(key[1]) for key in keys]) else None  # type: ignore[index]
+
+
+def _in_order(form: Form, words: Sequence[str]) -> bool:
+    """LLVM takes modifiers in the order in which it prints them, but those of the cache in any."""
+    names = [words_of(form)[word].name if word in words_of(form) else word for word in words]
+    places = [form.order.index("sc0" if name in CACHE else name) if name in form.order else -1 for name in names]
+    return places == sorted(places)
 
 
 @functools.cache
 def words_of(form: Form) -> dict[str, FormModifier]:
     """What a modifier of the form may begin with."""
-    return {word: m for m in form.modifiers if m.spelling.kind != "inline" for word in m.spelling.words}
+    found = {word: m for m in form.modifiers if m.spelling.kind != "inline" for word in m.spelling.words}
+    return found | {f"no{word}": m for word, m in found.items() if m.spelling.kind == "flag"}
 
 
 @functools.lru_cache(maxsize=65536)
 def modifier_value(written: Written, modifier: FormModifier) -> Modifier | None:
     """The value of the field, or None where the text is no value of it."""
-    text = written.value[1]
+    word, text = written.value
+    if modifier.spelling.kind == "flag" and word != modifier.spelling.word:  # noclamp
+        return 0
     if text == "bound_ctrl:0":  # LLVM's older spelling of the same bit (AMDGPUModifierSyntax, "bound_ctrl")
         text = "bound_ctrl:1"
     if modifier.spelling.kind == "number" and "(" in text:

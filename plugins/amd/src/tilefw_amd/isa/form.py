@@ -24,7 +24,7 @@ Pieces = tuple[tuple[int, int], ...]
 """Bits of the instruction's words as (lowest bit, width), the least significant piece first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object of its form: caches hash it
 class FormOperand:
     """One operand of a form, in the order of the text.
 
@@ -49,7 +49,7 @@ class FormOperand:
     signed: bool = False  # whether the number is
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one object of its form: caches hash it
 class FormModifier:
     """One modifier of a form. `default` is what the fields hold when nothing was written; `always` prints it even then.
 
@@ -66,7 +66,7 @@ class FormModifier:
     signed: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Form:
     """`mnemonic` as LLVM prints it; `encoding` is the variant's name: vop2, vop2_sdwa, vop2_dpp, vop3, vop3b, global_saddr, ….
 
@@ -109,5 +109,3 @@ class Form:
 
     def __repr__(self) -> str:
         return f"Form({self.mnemonic} {self.encoding} {', '.join(o.name for o in self.operands)})"
-
-    __hash__ = object.__hash__  # a form is one object of the table

@@ -92,7 +92,7 @@ def _sendmsg(calls: Sequence[Call]) -> int:
     message = _named(arguments[0], MESSAGES, "message", 15, call)
     name = MESSAGES.get(message, "")
     operations = _OPERATIONS.get(name, {})
-    if isinstance(arguments[0], str) and name != "MSG_GS_DONE" and bool(operations) != len(arguments) > 1:
+    if isinstance(arguments[0], str) and name != "MSG_GS_DONE" and bool(operations) != (len(arguments) > 1):
         raise Misfit(f"{name} is said {'with its' if operations else 'without an'} operation", call)
     operation = _named(arguments[1], operations, "operation", 7, call) if len(arguments) > 1 else 0
     stream = _number(arguments[2], "stream", 0, 3, call) if len(arguments) > 2 else 0

@@ -17,13 +17,11 @@ from __future__ import annotations
 import math
 import struct
 
-from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI
+from tilefw_amd.isa.constants import FLOATS, INVERSE_2PI, of_bits
 from tilefw_amd.isa.inst import Constant, Literal32
 from tilefw_amd.isa.types import Type
 
-_INVERSE_2PI = {16: 0x3118, 32: 0x3E22F983, 64: 0x3FC45F306DC9C882}  # 1/(2*pi), as LLVM's isInlinableLiteral has it
 _PACK = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
-_LEAST = {16: 2.0**-25, 32: 2.0**-150}  # rounds to zero, or to the least subnormal
 
 
 def float_bits(value: float, width: int) -> int | None:
@@ -41,15 +39,6 @@ def float_bits(value: float, width: int) -> int | None:
 def _underflows(value: float, rounded: float, width: int) -> bool:
     normal = 2.0**-14 if width == 16 else 2.0**-126
     return value != 0 and abs(rounded) < normal and rounded != value and not math.isinf(value)
-
-
-def _codes(width: int) -> dict[int, int]:
-    found = {float_bits(float(value), width) or 0: code for code, value in FLOATS.items()}
-    return found | {_INVERSE_2PI[width]: INVERSE_2PI}
-
-
-FLOAT_CODES = {width: _codes(width) for width in (16, 32, 64)}
-"""Inline constants by the bits of the value in a float of that width."""
 
 
 def inline_integer(value: int) -> Constant | None:
@@ -89,8 +78,8 @@ def from_integer(value: int, kind: Type, literal: bool) -> Constant | Literal32 
     if code is not None:
         return code
     if width == 32 or kind.kind == "float":
-        found = FLOAT_CODES[width].get(value & ((1 << space) - 1))
-        if found is not None:
+        found = of_bits(value & ((1 << space) - 1), width)
+        if found is not None and (found in FLOATS or found == INVERSE_2PI or not packed_half):
             return Constant(found)
     mask = 0xFFFF if width == 16 and kind.kind == "float" and not packed_half else 0xFFFFFFFF
     return Literal32(value & mask) if literal else None
@@ -100,7 +89,7 @@ def _from_integer64(value: int, literal: bool) -> Constant | Literal32 | None:
     code = inline_integer(value)
     if code is not None:
         return code
-    found = FLOAT_CODES[64].get(value & ((1 << 64) - 1))
+    found = of_bits(value & ((1 << 64) - 1), 64)
     if found is not None:
         return Constant(found)
     return Literal32(value & 0xFFFFFFFF) if literal and _fits(value, 32) else None
@@ -114,11 +103,9 @@ def from_float(value: float, kind: Type, literal: bool) -> Constant | Literal32 
     bits = float_bits(value, width)
     if bits is None:
         return None
-    code = FLOAT_CODES[width].get(bits)
+    code = of_bits(bits, width)
     if code is not None:
         return Constant(code)
-    if bits == 0:
-        return Constant(128)
     if not literal or (width == 64 and kind.kind != "float"):
         return None
     if width == 64:

@@ -14,6 +14,7 @@ from tilefw_amd.isa import table
 from tilefw_amd.isa.complaint import complaint
 from tilefw_amd.isa.expression import Expression, Symbol
 from tilefw_amd.isa.fitting import Candidate, candidate
+from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.source import UNKNOWN, Fault, Source
 from tilefw_amd.isa.written import Reader, Written, simple, together
@@ -103,5 +104,11 @@ def _unknown(mnemonic: str, start: int, end: int) -> Fault:
 @functools.cache
 def _candidates(mnemonic: str, keys: tuple[Hashable, ...]) -> tuple[Candidate, ...]:
     """The forms that may fit statements of those keys, in the order of preference."""
-    found = (candidate(form, keys) for form in table.forms_by_mnemonic().get(mnemonic, ()))
-    return tuple(c for c in found if c is not None)
+    forms = sorted(table.forms_by_mnemonic().get(mnemonic, ()), key=_preference)
+    return tuple(c for c in (candidate(form, keys) for form in forms) if c is not None)
+
+
+def _preference(form: Form) -> int:
+    """LLVM's order of variants (AMDGPUAsmParser.cpp, getAllVariants): the plain encoding, VOP3, SDWA, DPP."""
+    name = form.format.name
+    return 3 if name.endswith("_dpp") else 2 if name.endswith("_sdwa") else 1 if name.startswith("vop3") else 0

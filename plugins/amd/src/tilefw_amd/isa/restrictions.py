@@ -16,6 +16,10 @@ Restriction = Callable[[Inst], str]
 """Says what is wrong, or ""."""
 
 
+RANGES = {"s_nop": 15, "s_sleep": 127, "s_setprio": 3}
+"""The highest immediate of which the hardware uses every bit (CDNA3 ISA, section "SOPP"); LLVM takes any 16 bits."""
+
+
 def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction, ...]:
     """The rules that statements of those keys may break."""
     found: list[Restriction] = []
@@ -27,6 +31,8 @@ def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction
         found.append(whole_accumulators)
     if _data_files(form) and any(isinstance(key, tuple) and key[0] == "a" for key in keys):
         found.append(same_file)
+    if form.row.name in RANGES:
+        found.append(in_range)
     if form.format.name.endswith("_dpp") and any(o.registers == 2 and o.pieces for o in form.operands):
         found.append(wide_dpp)
     return tuple(found)
@@ -88,3 +94,9 @@ def wide_dpp(inst: Inst) -> str:
     control = inst.modifiers.get("dpp_ctrl", inst.form.defaults.get("dpp_ctrl", 0))
     good = isinstance(control, int) and ROW_NEWBCAST <= control < ROW_NEWBCAST + 16
     return "" if good else "DPP of 64-bit operands is row_newbcast only"
+
+
+def in_range(inst: Inst) -> str:
+    """An immediate whose high bits the hardware does not read says something else than it does."""
+    value, most = inst.operands[0], RANGES[inst.form.row.name]
+    return f"{inst.form.row.name} takes 0 to {most}, not {value}" if isinstance(value, int) and not 0 <= value <= most else ""

@@ -25,7 +25,10 @@ SIGNS = {"neg": NEG, "abs": ABS, "sext": SEXT, "lit": LIT}
 COUNTERS = ("vmcnt", "expcnt", "lgkmcnt")
 CALLS = frozenset({"hwreg", "sendmsg", "gpr_idx", *COUNTERS, *(f"{c}_sat" for c in COUNTERS)})
 FLAGS = frozenset(s.word for s in MODIFIERS.values() if s.kind == "flag")
-WORDS = frozenset(w for s in MODIFIERS.values() if s.kind != "inline" for w in s.words)
+FLAGS |= {f"no{word}" for word in FLAGS}  # a modifier said not to be there
+WORDS = FLAGS | {w for s in MODIFIERS.values() if s.kind != "inline" for w in s.words}
+# Registers of other chips of the family: names that no symbol may have.
+FOREIGN = frozenset({"null", "lds_direct", "src_lds_direct", *(f"{t}_{half}" for t in ("tba", "tma") for half in ("lo", "hi"))})
 
 
 class Call(NamedTuple):
@@ -106,6 +109,8 @@ class Reader(Cursor):
             inner = self._value(sign | ABS, depth + 1)
             self.expect("|", "'|' behind the operand")
             return inner
+        if token.kind == "name" and token.text in FOREIGN:
+            raise Fault(f"{token.text} is not there on gfx942", token.start, token.end, code=OPERANDS)
         if token.text in SIGNS and self.peek(1) == "(":
             self.take()
             self.take()
@@ -190,8 +195,11 @@ class Reader(Cursor):
         negative = self.next.text == "-" and self.tokens[self.at + 1].kind == "real"
         if negative:
             self.take()
+        elif self.next.text == "-" and self.peek(1) == "-":
+            raise self.fault("expected one sign")
         if self.next.kind == "real":
-            value = float(self.take().text)
+            text = self.take().text
+            value = float.fromhex(text) if text[:2].lower() == "0x" else float(text)
             value = -value if negative else value
             return Written("float", value, sign, ("float", sign))
         start = self.next.start

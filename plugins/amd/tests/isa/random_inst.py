@@ -1,0 +1,125 @@
+"""Random instructions of a form: every kind of operand that it takes, every modifier, each drawn from (seed, form, number) alone.
+
+What no assembler accepts is not drawn: the rules between operands hold, immediates are in range, 16-bit literals have 16 bits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Iterator
+
+from tilefw_amd.isa import immediates
+from tilefw_amd.isa.form import Form, FormModifier, FormOperand
+from tilefw_amd.isa.inst import Inst, Literal32, Modifier, Operand, Register, Target
+from tilefw_amd.isa.modifiers import ROW_NEWBCAST
+from tilefw_amd.isa.restrictions import RANGES, restrictions_of
+from tilefw_amd.isa.table import forms
+
+TRIES = 40
+
+
+def random_instructions(seed: int, each: int) -> Iterator[Inst]:
+    """`each` instructions of every form of the table."""
+    for form in forms():
+        for number in range(each):
+            yield random_inst(form, random.Random(f"{seed} {form.mnemonic} {form.encoding} {len(form.operands)} {number}"))
+
+
+def random_inst(form: Form, rng: random.Random) -> Inst:
+    """One instruction that keeps the rules between operands; with each failure vector registers become likelier."""
+    for attempt in range(TRIES):
+        literal: list[Literal32] = []
+        operands = tuple(_operand(form, operand, rng, attempt / TRIES, literal) for operand in form.operands)
+        inst = Inst(form, operands, _modifiers(form, rng), form.size + 4 * bool(literal))
+        if not any(rule(inst) for rule in restrictions_of(form, tuple(map(_key, operands)))):
+            return inst
+    raise AssertionError(f"no instruction of {form} found")
+
+
+def _key(operand: Operand) -> Hashable:
+    """The parser's key of an operand, as far as the rules ask for it."""
+    if isinstance(operand, Register):
+        return operand.file, operand.count, 0, ""
+    return "off" if operand is None else ("integer", 0)
+
+
+def _operand(form: Form, operand: FormOperand, rng: random.Random, plain: float, literal: list[Literal32]) -> Operand:
+    if "t" in operand.kinds:
+        return Target(rng.choice([0, 1, -1, 0x7FFF, -0x8000, rng.randrange(-0x8000, 0x8000)]))
+    if operand.immediate or operand.kinds == "i":
+        return _immediate(form, operand, rng)
+    if operand.kinds == "l":
+        literal.append(_literal(operand, rng))
+        return literal[-1]
+    assert operand.codes is not None
+    if "l" in operand.kinds and not literal and rng.random() < 0.15 * (1 - plain):
+        literal.append(_literal(operand, rng))
+        return literal[-1]
+    groups = _groups(operand)
+    names = [name for name in groups if name in "va" or rng.random() >= plain]
+    return rng.choice(groups[rng.choice(names or list(groups))])
+
+
+def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
+    """The operands that may stand here, by kind, so that the rare ones are drawn as often as the many."""
+    assert operand.codes is not None
+    found: dict[str, list[Operand]] = {}
+    for choice in operand.codes.decode:
+        if isinstance(choice, str):
+            continue
+        if isinstance(choice, Register):
+            special = choice.file == "s" and choice.index >= 102
+            found.setdefault("special" if special else choice.file, []).append(choice)
+        else:
+            found.setdefault("off" if choice is None else "constant", []).append(choice)
+    return found
+
+
+def _literal(operand: FormOperand, rng: random.Random) -> Literal32:
+    bits = 16 if operand.type is not None and operand.type.bits == 16 else 32
+    return Literal32(rng.choice([rng.randrange(1 << bits), rng.randrange(256), (1 << bits) - 1, 1 << (bits - 1)]))
+
+
+def _immediate(form: Form, operand: FormOperand, rng: random.Random) -> int:
+    width = sum(bits for _, bits in operand.pieces)
+    match operand.immediate:
+        case "waitcnt":
+            return rng.randrange(1 << 16) & immediates.NO_WAIT
+        case "sendmsg":
+            return rng.choice([1, 4, 9, 10, 11, 0x12, 0x22, 0x32, 0x112, 0x13, 3, 0x1F, 0x2F, 0x3F, 0x4F])
+        case "gpr_idx":
+            return rng.randrange(16)
+    if operand.signed:
+        return rng.choice([0, 1, -1, rng.randrange(-(1 << (width - 1)), 1 << (width - 1))])
+    highest = min((1 << width) - 1, RANGES.get(form.row.name, 1 << width))
+    return rng.choice([0, 1, highest, rng.randint(0, highest)])
+
+
+def _modifiers(form: Form, rng: random.Random) -> dict[str, Modifier]:
+    found: dict[str, Modifier] = {}
+    for modifier in form.modifiers:
+        if rng.random() < 0.5:
+            value = _modifier(form, modifier, rng)
+            if value != modifier.default:
+                found[modifier.name] = value
+    return found
+
+
+def _modifier(form: Form, modifier: FormModifier, rng: random.Random) -> Modifier:
+    if modifier.count:
+        return tuple(rng.randrange(2) for _ in range(modifier.count))
+    spelling = modifier.spelling
+    if spelling.kind == "flag":
+        return 1
+    if spelling.kind == "choice":
+        values = list(spelling.choices)
+        if modifier.name == "dpp_ctrl":
+            if any(o.registers == 2 and o.pieces for o in form.operands):
+                return ROW_NEWBCAST + rng.randrange(16)
+            return rng.choice([rng.randrange(256), *(v for v in values if v >= 256)])
+        return rng.choice(values)
+    width = sum(bits for _, bits in modifier.pieces)
+    low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if modifier.signed else (0, (1 << width) - 1)
+    return rng.choice([1, low, high, rng.randint(low, high)])
+
+
