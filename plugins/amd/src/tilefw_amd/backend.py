@@ -40,7 +40,7 @@ class AmdBackend(Backend):
         return assemble(text, name)
 
     def to_text(self, data: bytes, name: str) -> str:
-        from tilefw_amd.assemble import disassemble
+        from tilefw_amd.disassemble import disassemble
 
         return disassemble(data, name)
 

@@ -1,42 +1,28 @@
-"""A kernel of a code object as a program for the simulator: its bytes decoded from end to end, and bound one by one.
+"""A kernel of a code object as a program for the simulator: every instruction bound, the mode in force known at each.
 
-The kernel's own code comes first, from the place where execution begins; then what is before that place, and the functions
-that it may call. Bytes that mean nothing stop the launch when they are executed, as does running past the end.
+Bytes that mean nothing stop the launch when they are executed, as does running past the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tilefw.api.errors import Place
 from tilefw.api.sim import Instruction, Program, ProgramParameter, Variable
 from tilefw_amd.code_object import CodeObject, Kernel, line_table
-from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES
 from tilefw_amd.initial_state import initial
 from tilefw_amd.isa import mode, registers
 from tilefw_amd.isa.binding import IMAGE, Site, bind, stopping
-from tilefw_amd.isa.decode import decode
-from tilefw_amd.isa.inst import Inst, Target
 from tilefw_amd.isa.printer import text
+from tilefw_amd.kernel_code import WORD, Word, by_offset, words
 from tilefw_amd.legal import HAZARDS
 
-WORD = 4
+IMAGE_ALIGNMENT = 4096  # AMDGPUUsage, "ELF Code Object": segments are aligned to pages
+_SEGMENT_ALIGNMENT = 16
 _WIDTHS = [32] * registers.SCC + [1, 1]
 _NAMES = [registers.name(registers.register(n)) for n in range(registers.SCC)] + ["scc", "exec"]
 _WAVE = frozenset(range(2 * registers.VECTORS, registers.SCC + 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One decoded instruction at byte `offset` of the image, in `function`; `inst` None: `size` bytes mean nothing, or are not there."""
-
-    offset: int
-    size: int
-    inst: Inst | None
-    function: str
-    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,130 +32,75 @@ class KernelProgram(Program):
     kernel: Kernel = field(kw_only=True)
 
 
-class KernelCode:
-    """The instructions of a kernel in the order of its program."""
+def program(code_object: CodeObject, kernel: Kernel) -> KernelProgram:
+    """The kernel for the simulator kit."""
+    decoding = _Decoding(code_object, kernel)
+    return KernelProgram(
+        name=kernel.name,
+        instructions=decoding.instructions(),
+        registers=_WIDTHS,
+        register_names=_NAMES,
+        parameters=tuple(
+            ProgramParameter(a.name, a.offset, a.size, a.size, a.pointer) for a in kernel.metadata.arguments if not a.hidden
+        ),
+        variables=tuple(_variables(code_object, kernel)),
+        required_workgroup=kernel.metadata.required_workgroup,
+        max_workgroup=kernel.metadata.max_flat_workgroup_size or None,
+        wave_registers=_WAVE,
+        initial=initial(kernel.descriptor),
+        arguments_in_memory=True,
+        code=(IMAGE, decoding.at),
+        hazards=HAZARDS,
+        kernel=kernel,
+    )
+
+
+def _variables(code_object: CodeObject, kernel: Kernel) -> Iterator[Variable]:
+    descriptor = kernel.descriptor
+    pointers = tuple((fixup.offset, fixup.addend) for fixup in code_object.fixups)
+    yield Variable(IMAGE, "global", len(code_object.image), IMAGE_ALIGNMENT, code_object.image, pointers=pointers)
+    if descriptor.group_segment_fixed_size:
+        yield Variable("LDS", "shared", descriptor.group_segment_fixed_size, _SEGMENT_ALIGNMENT)
+    if descriptor.private_segment_fixed_size:
+        yield Variable("scratch", "local", descriptor.private_segment_fixed_size, _SEGMENT_ALIGNMENT)
+
+
+class _Decoding:
+    """The instructions of one kernel while they are bound. `at` are their numbers by byte offset."""
 
     def __init__(self, code_object: CodeObject, kernel: Kernel) -> None:
         self.object, self.kernel = code_object, kernel
         self.lines = line_table.read(code_object.elf)
+        self.words = words(code_object, kernel)
+        self.at = by_offset(self.words)
 
-    @cached_property
-    def words(self) -> tuple[Word, ...]:
-        kernel = self.kernel
-        prologue = PRELOAD_PROLOGUE_BYTES if kernel.descriptor.user_sgpr_kernarg_preload_length else 0
-        entry = min(prologue, kernel.size)
-        found = list(self._sweep(kernel.name, kernel.address, entry, kernel.size))
-        found += self._sweep(kernel.name, kernel.address, 0, entry)
-        if any(_leaves(word.inst) for word in found):
-            for function in self.object.functions:
-                found += self._sweep(function.name, function.address, 0, function.size)
-        return tuple(found)
-
-    def _sweep(self, function: str, address: int, begin: int, end: int) -> Iterator[Word]:
-        """Instructions one behind the other, and behind them one for running past the end; 4 bytes further after what means nothing."""
-        image = self.object.image
-        at, stop = address + begin, address + end
-        while at < stop:
-            inst = decode(image, at, stop)
-            size = WORD if inst is None else inst.size
-            yield Word(at, size, inst, function, address)
-            at += size
-        if begin < end:
-            yield Word(at, 0, None, function, address)
-
-    @cached_property
-    def at(self) -> dict[int, int]:
-        """Instructions by byte offset."""
-        return {word.offset: index for index, word in enumerate(self.words) if word.size}
-
-    def target(self, word: Word) -> int | None:
-        """The instruction that a branch goes to; None where there is none."""
-        if word.inst is None:
-            return None
-        for operand in word.inst.operands:
-            if isinstance(operand, Target):
-                return self.at.get(word.offset + word.size + WORD * operand.offset)
-        return None
-
-    # --- the program ------------------------------------------------------------------------------------------------------
-
-    def program(self) -> KernelProgram:
-        """The kernel for the simulator kit."""
-        kernel, modes = self.kernel, self._modes()
-        instructions = [self._instruction(index, word, modes[index]) for index, word in enumerate(self.words)]
-        return KernelProgram(
-            name=kernel.name,
-            instructions=instructions,
-            registers=_WIDTHS,
-            register_names=_NAMES,
-            parameters=tuple(
-                ProgramParameter(a.name, a.offset, a.size, a.size, a.pointer) for a in kernel.metadata.arguments if not a.hidden
-            ),
-            variables=tuple(self._variables()),
-            required_workgroup=kernel.metadata.required_workgroup,
-            max_workgroup=kernel.metadata.max_flat_workgroup_size or None,
-            wave_registers=_WAVE,
-            initial=initial(kernel.descriptor),
-            arguments_in_memory=True,
-            code=(IMAGE, self._landings()),
-            hazards=HAZARDS,
-            kernel=kernel,
-        )
-
-    def _variables(self) -> Iterator[Variable]:
-        descriptor = self.kernel.descriptor
-        pointers = tuple((fixup.offset, fixup.addend) for fixup in self.object.fixups)
-        yield Variable(IMAGE, "global", len(self.object.image), 4096, self.object.image, pointers=pointers)
-        if descriptor.group_segment_fixed_size:
-            yield Variable("LDS", "shared", descriptor.group_segment_fixed_size, 16)
-        if descriptor.private_segment_fixed_size:
-            yield Variable("scratch", "local", descriptor.private_segment_fixed_size, 16)
-
-    def _landings(self) -> dict[int, int]:
-        """Where a computed jump may go: the starts of functions, and what stands behind a call (or any place that a program
-        counter was taken at)."""
-        if not any(_leaves(word.inst) for word in self.words):
-            return {}
-        return dict(self.at)
+    def instructions(self) -> list[Instruction]:
+        return [self._instruction(i, word, bits) for i, (word, bits) in enumerate(zip(self.words, self._modes(), strict=True))]
 
     def _modes(self) -> list[mode.Bits]:
+        """The mode at each instruction; computed jumps go to functions and behind calls, as every compiler's do."""
         steps = [self._step(index, word) for index, word in enumerate(self.words)]
-        landings = sorted(self._landings().values())
-        return mode.modes(steps, 0, mode.first(self.kernel.descriptor), landings)
+        starts = {function.address for function in self.object.functions}
+        behind = {word.offset + word.size for word in self.words if word.calls}
+        landings = sorted(self.at[offset] for offset in starts | behind if offset in self.at)
+        return mode.modes(steps, mode.first(self.kernel.descriptor), landings)
 
     def _step(self, index: int, word: Word) -> mode.Step:
-        inst = word.inst
-        if inst is None or inst.form.mnemonic.startswith("s_endpgm"):
-            return mode.Step(inst, ())
-        target = self.target(word)
-        always = inst.form.mnemonic == "s_branch" or _leaves(inst)
-        following = (() if always else (index + 1,)) + (() if target is None else (target,))
-        return mode.Step(inst, following, _leaves(inst))
+        target = self._target(word)
+        following = () if not word.falls_through or index + 1 == len(self.words) else (index + 1,)
+        return mode.Step(word.inst, following + (() if target is None else (target,)), word.jumps)
+
+    def _target(self, word: Word) -> int | None:
+        return None if word.target is None else self.at.get(word.target)
 
     def _instruction(self, index: int, word: Word, bits: mode.Bits) -> Instruction:
-        code = self._place(word)
+        code = Place(f"{self.object.name}: {word.function}+0x{word.offset - word.start:x}", 0)
         if word.inst is None:
-            return Instruction(index, _written(word, self.object.image), "?", "control", stopping(_why(word)), code=code, wave=True)
-        site = Site(index, word.offset, self.target(word), code, self.lines.place(word.offset))
+            return Instruction(index, self._bytes(word), "", "control", stopping(word.why), code=code, wave=True)
+        site = Site(index, word.offset, self._target(word), code, self.lines.place(word.offset))
         return bind(word.inst, mode.mode(bits, code), site, text(word.inst))
 
-    def _place(self, word: Word) -> Place:
-        """Where it stands in the binary, as disassemblers say it."""
-        return Place(f"{self.object.name}: {word.function}+0x{word.offset - word.start:x}", 0)
-
-
-def _leaves(inst: Inst | None) -> bool:
-    """Whether an instruction goes to an address that the code computes."""
-    return inst is not None and inst.form.row.name in ("s_setpc_b64", "s_swappc_b64")
-
-
-def _written(word: Word, image: bytes) -> str:
-    if not word.size:
-        return f"the end of {word.function}"
-    return f".long 0x{int.from_bytes(image[word.offset : word.offset + WORD], 'little'):08x}"
-
-
-def _why(word: Word) -> str:
-    if not word.size:
-        return f"execution runs past the end of {word.function}"
-    return "these bytes are no instruction of the chip"
+    def _bytes(self, word: Word) -> str:
+        if not word.size:
+            return f"the end of {word.function}"
+        return f".long 0x{int.from_bytes(self.object.image[word.offset : word.offset + WORD], 'little'):08x}"

@@ -1,4 +1,4 @@
-"""Code objects and assembly text that tilefw did not make, as artifacts: what the metadata says of each kernel and its arguments."""
+"""Code objects and assembly text that tilefw did not make, as artifacts: what the metadata says of kernels and their arguments."""
 
 from __future__ import annotations
 

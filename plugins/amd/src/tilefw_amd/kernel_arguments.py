@@ -24,8 +24,8 @@ _NULL = frozenset({
 
 
 def block(kernel: Kernel, given: bytes, grid: Sequence[int], workgroup: Sequence[int], dynamic_shared: int) -> bytes:
-    """The kernel arguments, `given` first, and the dispatch packet. Raises LaunchError for an argument that the runtime would have to
-    add and is not known here."""
+    """The kernel arguments, `given` first, and the dispatch packet. Raises LaunchError for an argument that a runtime would add and
+    that is not known here."""
     size = max(kernel.descriptor.kernarg_size, kernel.metadata.kernarg_size, len(given))
     data = bytearray(dispatch_offset(size))
     data[: len(given)] = given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from tilefw.api import Artifact, TargetInfo
@@ -10,7 +11,7 @@ from tilefw.api.device import Argument, LaunchOptions
 from tilefw.api.errors import CodeError
 from tilefw.api.sim import Chip, Decoders, LoadedProgram, SimulatorDevice
 from tilefw_amd import code_object, kernel_arguments
-from tilefw_amd.decode_kernel import KernelCode, KernelProgram
+from tilefw_amd.decode_kernel import KernelProgram, program
 from tilefw_amd.isa.operand_values import APERTURE_BYTES, APERTURES
 
 # HIP's device properties of gfx942, `maxGridSize`.
@@ -40,7 +41,7 @@ class Simulator(SimulatorDevice):
         if artifact.binary is None:
             raise CodeError(f"{name} holds no code object", "TFW0702", help="assemble it first")
         found = code_object.read(artifact.binary, name, self.target.chip)
-        return {kernel.name: KernelCode(found, kernel).program for kernel in found.kernels}
+        return {kernel.name: partial(program, found, kernel) for kernel in found.kernels}
 
     def argument_block(
         self, loaded: LoadedProgram, args: Sequence[Argument], grid: Sequence[int], block: tuple[int, int, int],

@@ -43,6 +43,9 @@ def argument(reader: Reader, form_operand: FormOperand | None, operand: Operand,
     assert kind is not None
     number = -1 if form_operand is None or operand.role == "destination" else form_operand.source
     if isinstance(given, Constant | Literal32):
+        if kind.registers == 2 and kind.kind not in ("fragment", "mask") and not kind.packed:
+            stages = [s for s in _parts(reader, kind, number) if s is not None]
+            return Argument(reader.read(Immediate(pattern(given, kind), 64)), _chain(stages))
         places = _constant(reader, given, kind)
     elif isinstance(given, Register):
         special = _special(reader, given, kind)
@@ -117,7 +120,7 @@ def _parts(reader: Reader, kind: Type, number: int) -> list[Adapter | None]:
 
 
 def _elements(reader: Reader, kind: Type, number: int) -> Callable[..., Any]:
-    """The elements of a packed source, each from the half that op_sel and op_sel_hi say, with the sign that neg_lo and neg_hi say."""
+    """The elements of a packed source, each from the half that op_sel or op_sel_hi says, with the sign of neg_lo or neg_hi."""
     modifiers = reader.modifiers
     # Encodings without the fields (v_pk_fmac_f16), and old values of destinations, have each element in its place.
     selected = "op_sel_hi" in modifiers and number >= 0

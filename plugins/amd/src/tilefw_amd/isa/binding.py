@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilefw.api.errors import Place
-from tilefw.api.sim import Guard, Instruction, Sink, Symbol, Wait
+from tilefw.api.errors import KernelError, Place
+from tilefw.api.sim import Barrier, Guard, Immediate, Instruction, Sink, Symbol, Wait
 from tilefw.api.sim import Register as Slot
 from tilefw_amd.isa import dpp
 from tilefw_amd.isa.addresses import address
@@ -20,7 +20,6 @@ from tilefw_amd.isa.arguments import Argument, argument, elementwise
 from tilefw_amd.isa.events import issues
 from tilefw_amd.isa.inst import Inst, Register
 from tilefw_amd.isa.inst import Operand as Given
-from tilefw_amd.isa.mode import ModeError
 from tilefw_amd.isa.operand_values import EXEC_LANES, IMPLICIT, SCC_SLOT, slots
 from tilefw_amd.isa.registers import EXEC, EXEC_MASK, SCC, number
 from tilefw_amd.isa.results import Finish, Result, result
@@ -29,7 +28,8 @@ from tilefw_amd.isa.row import Mode, Modifiers, Operand
 IMAGE = "code object"
 """The variable of a program that holds the code object's image."""
 
-_EXEC_LOW, _EXEC_HIGH = slots(EXEC)
+
+_ONLY_BARRIER = Immediate(0, 32)  # the kit numbers barriers; a workgroup of this chip has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Site:
 
 
 def bind(inst: Inst, mode: Mode, site: Site, text: str) -> Instruction:
-    """The instruction for the kit. What cannot be served (a branch to no instruction, a mode that is not known) stops the launch when
-    it is executed, not before: code objects hold words that nobody executes."""
+    """The instruction for the kit. What cannot be served (a branch to no instruction, a mode that is not known) stops the launch
+    when it is executed, not before: code objects hold words that nobody executes."""
     return _Binder(inst, mode, site, text).instruction()
 
 
@@ -121,10 +121,8 @@ class _Binder:
         try:
             built = row.build(self._row_modifiers())
             return self._bound(plain, built)
-        except ModeError as error:
-            return replace(plain, meaning=stopping(error.message))
-        except ValueError as error:
-            return replace(plain, meaning=stopping(str(error)))
+        except (KernelError, ValueError) as error:
+            return replace(plain, meaning=stopping(error.message if isinstance(error, KernelError) else str(error)))
 
     def _row_modifiers(self) -> Modifiers:
         found = Modifiers({**self.form.fixed, **self.inst.modifiers})
@@ -148,6 +146,8 @@ class _Binder:
         if elementwise(self.row):
             built = _for_each(built)
         self._operands()
+        if isinstance(flow, Barrier):
+            self.reader.read(_ONLY_BARRIER)
         whole = dpp.control(self.reader.modifiers) if "dpp_ctrl" in self.reader.modifiers else None
         meaning = None if built is None else _Meaning(self, built, whole).function(leading=1 if flow is not None else 0)
         return replace(
@@ -208,9 +208,10 @@ class _Binder:
 
     def _renew_exec(self) -> None:
         """EXEC's predicate follows what the instruction writes into its halves."""
-        places = [self.destinations.index(h) if h in self.destinations else None for h in (_EXEC_LOW, _EXEC_HIGH)]
+        halves = slots(EXEC)
+        places = [self.destinations.index(half) if half in self.destinations else None for half in halves]
         if places != [None, None]:
-            kept = [None if place is not None else self.reader.read(half)[0] for place, half in zip(places, slots(EXEC), strict=True)]
+            kept = [self.reader.read(half)[0] if place is None else None for place, half in zip(places, halves, strict=True)]
             self.destinations.append(EXEC_LANES)
             self.exec_parts = (*places, *kept)
 
@@ -293,11 +294,11 @@ def _finishing(meaning: Callable[..., Any], finishes: tuple[Finish | None, ...])
 
     def finished(lanes: Any, *values: Any) -> Any:
         flat: list[Any] = []
-        for result, finish in zip(meaning(lanes, *values), finishes, strict=True):
+        for value, finish in zip(meaning(lanes, *values), finishes, strict=True):
             if finish is None:
-                flat.append(result)
+                flat.append(value)
             else:
-                flat += finish(lanes, result, values)
+                flat += finish(lanes, value, values)
         return tuple(flat)
 
     return finished

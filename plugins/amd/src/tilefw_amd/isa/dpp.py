@@ -1,8 +1,8 @@
 """Data-parallel primitives: a source taken from another lane of the wave (CDNA3 ISA, section "DPP").
 
 A row is 16 lanes, a bank 4. `control` makes from an instruction's modifiers the function that says, for each lane, which lane it
-reads and whether there is one. A lane that reads none (beyond its row, or a lane that EXEC disables) gets 0 when `bound_ctrl` is set,
-else it is not written; nor is a lane whose row or bank is not in `row_mask` or `bank_mask`.
+reads and whether there is one. A lane that reads none (beyond its row, or a lane that EXEC disables) gets 0 when `bound_ctrl` is
+set, else it is not written; nor is a lane whose row or bank is not in `row_mask` or `bank_mask`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     facts = row.facts
     if "no event" in facts:
         return ()
+    if "returns" in facts and not _returns(inst):
+        pending = merged = ()
     if "flat" in facts:
         return tuple(Issue(queue, "", pending, merged, settles=True) for queue in (VMCNT, LGKMCNT))
     if row.unit == "vmem":
@@ -35,3 +37,9 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     if "message" in facts:
         return (Issue(LGKMCNT, "message"),)
     return ()
+
+
+def _returns(inst: Inst) -> bool:
+    """Whether an atomic gives the old value back: sc0, of scalar ones glc. Else data that is also the result stays as it is."""
+    written = {**inst.form.defaults, **inst.modifiers}
+    return bool(written.get("sc0") or written.get("glc"))

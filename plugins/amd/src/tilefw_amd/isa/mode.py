@@ -51,7 +51,7 @@ class Bits(NamedTuple):
 
 
 class UnknownMode(Mode):
-    """A mode of which not all is known, or not all is served: asking for that part raises ModeError with the instruction's place."""
+    """A mode of which not all is known or served: asking for that part raises ModeError with the instruction's place."""
 
     __slots__ = ("_bits", "_place")
 
@@ -117,10 +117,10 @@ def first(descriptor: Mapping[str, int]) -> Bits:
     return Bits(value, TRACKED)
 
 
-def modes(steps: Sequence[Step], entry: int, start: Bits, landings: Sequence[int]) -> list[Bits]:
-    """The mode at each instruction. `landings` are where a computed jump may go: behind calls, and the starts of functions."""
-    known: dict[int, Bits] = {entry: start}
-    open_ = [entry]
+def modes(steps: Sequence[Step], start: Bits, landings: Sequence[int]) -> list[Bits]:
+    """The mode at each instruction, of which the first is the entry. `landings` are where a computed jump may go: behind calls, and the starts of functions."""
+    known: dict[int, Bits] = {0: start}
+    open_ = [0] if steps else []
     while open_:
         place = open_.pop()
         after = _after(steps[place].inst, known[place])

@@ -6,10 +6,12 @@ inline constant is (`getInlineEncodingV2F16`, `getInlineEncodingV2I16`).
 
 from __future__ import annotations
 
+import functools
+
 from tilefw.api.sim import Immediate
 from tilefw.api.sim import Register as Slot
 from tilefw_amd.isa.constants import INTEGERS, bits, literal_bits
-from tilefw_amd.isa.inst import Constant, Literal32
+from tilefw_amd.isa.inst import Constant, Literal32, Register
 from tilefw_amd.isa.registers import EXEC, EXEC_MASK, M0, SCC, VCC, number
 from tilefw_amd.isa.types import TYPES, Type
 
@@ -17,9 +19,10 @@ EXEC_LANES = Slot(EXEC_MASK, 1)
 SCC_SLOT = Slot(SCC, 1)
 
 
-def slots(register: object) -> tuple[Slot, ...]:
+@functools.lru_cache(maxsize=4096)
+def slots(register: Register) -> tuple[Slot, ...]:
     """The kit's registers of 32 bits that a register names, lowest first."""
-    return tuple(Slot(n, 32) for n in number(register))  # type: ignore[arg-type]
+    return tuple(Slot(n, 32) for n in number(register))
 
 
 def pattern(operand: Constant | Literal32, kind: Type) -> int:
@@ -36,7 +39,7 @@ def pattern(operand: Constant | Literal32, kind: Type) -> int:
 
 _HALF = TYPES["f16"]
 
-# Where generic addresses mean LDS and scratch. The hardware's apertures are 4 GB, set by the driver; only their high halves are seen.
+# Where generic addresses mean LDS and scratch. The apertures are 4 GB, set by the driver; only their high halves are seen.
 APERTURES = {"shared": 1 << 56, "local": 2 << 56}
 APERTURE_BYTES = 1 << 32
 _READ_ONLY = {
