@@ -53,15 +53,12 @@ def assemble(lines: Sequence[str]) -> list[Answer]:
 
 def disassemble(codes: Sequence[bytes]) -> list[Answer]:
     """The text of each instruction; an error where the bytes are none, or are several."""
-    left = list(enumerate(codes))
     found = [Answer(error="invalid instruction encoding")] * len(codes)
-    text = "".join(" ".join(f"{b:#04x}" for b in code) + "\n" for _, code in left)
-    done = _run(["-disassemble", "-show-encoding"], text)
-    bad = {int(m["line"]) for line in done.stderr.splitlines() if (m := _WARNING.match(line))}
-    answers = iter([m for m in map(_ENCODING.match, done.stdout.splitlines()) if m])
+    # Behind an invalid word LLVM goes on in the middle of the line: such lines are left out of the list that is read.
+    bad = {int(m["line"]) - 1 for m in map(_WARNING.match, _listed(codes).stderr.splitlines()) if m}
+    left = [(index, code) for index, code in enumerate(codes) if index not in bad]
+    answers = iter([m for m in map(_ENCODING.match, _listed([code for _, code in left]).stdout.splitlines()) if m])
     for index, code in left:
-        if index + 1 in bad:
-            continue
         match = next(answers)
         data = _bytes(match["bytes"])[0]
         # A line may hold more bytes than its first instruction has.
@@ -73,6 +70,11 @@ def disassemble(codes: Sequence[bytes]) -> list[Answer]:
         if match is not None:
             found[index] = Answer(match["text"].strip(), data)
     return found
+
+
+def _listed(codes: Sequence[bytes]) -> subprocess.CompletedProcess[str]:
+    """The disassembler's output for a list, an instruction a line."""
+    return _run(["-disassemble", "-show-encoding"], "".join(" ".join(f"{b:#04x}" for b in code) + "\n" for code in codes))
 
 
 _WARNING = re.compile(r"^<stdin>:(?P<line>\d+):(?P<column>\d+): (?:error|warning):")
