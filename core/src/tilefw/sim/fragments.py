@@ -16,7 +16,8 @@ class Fragment:
     """A matrix of 2**len(rows) by 2**len(columns) elements of format `fmt` over the registers of a wave.
 
     `rows[i]` names the index bit that is bit i of the row number, `columns` likewise; each bit of (element, register, lane)
-    stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end.
+    stands exactly once. Registers have `register_bits` bits; elements, `element_bits` wide, fill them from the low end. Those of
+    64 bits may be given as halves, lowest first; a product's result then is, as its addend.
     `fmt` is a float format of `algebra` ("tf32" reads f32 registers and drops the low 13 bits) or "s8" "u8" "s4" "u4" "u2"
     "s32" "b1". With `blocks`, the registers hold 2**len(blocks) such matrices, and `blocks[i]` names bit i of the number of one.
 

@@ -73,13 +73,7 @@ def gather_sums(shape: Shape, words: np.ndarray) -> np.ndarray:
 def _value(words: np.ndarray, name: str) -> Any:
     """An operand as the meaning takes it: registers, or one value where the type is a number."""
     parts = registers(words)
-    if name.startswith(("f32", "b32")) and len(parts) == 1:
-        return parts[0]
-    return _doubles(parts)[0] if name == "f64" else parts
-
-
-def _doubles(parts: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    return [np.stack(parts[i : i + 2], -1).view(np.uint64)[..., 0] for i in range(0, len(parts), 2)]
+    return parts[0] if name == "f32" else parts
 
 
 def multiply(
@@ -94,7 +88,4 @@ def multiply(
     sums = _value(spread_sums(shape, np.ascontiguousarray(c)), shape.d_type.name)
     operands += [sums] if index is None else [index, sums]
     result = meaning(shape.name, **modifiers)(lanes(len(a), hardware), *operands)
-    if shape.d_type.name == "f64":
-        pair = result.view(np.uint32).reshape(*result.shape, 2)
-        result = (pair[..., 0], pair[..., 1])
     return gather_sums(shape, stacked(result))

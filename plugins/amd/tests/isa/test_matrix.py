@@ -97,7 +97,7 @@ def test_modifiers_that_the_chip_does_not_have_are_refused() -> None:
 def test_neg_flips_the_signs_of_doubles(shape: Shape, neg: tuple[int, int, int]) -> None:
     a, b, c = operands(shape)
     signs = [(-1.0) ** flip for flip in neg]
-    assert np.array_equal(multiply(shape, a, b, c, matrix_neg=neg), product(signs[0] * a, signs[1] * b, signs[2] * c))
+    assert np.array_equal(multiply(shape, a, b, c, neg=neg), product(signs[0] * a, signs[1] * b, signs[2] * c))
 
 
 def test_integer_sums_wrap() -> None:

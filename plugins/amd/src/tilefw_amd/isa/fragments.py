@@ -79,7 +79,7 @@ class Shape:
     def _held(self, element: str, along: int) -> Type:
         """The type of what a lane holds of `along` k in all."""
         count = along * max(self.m, self.n) * self.blocks >> LANE_BITS
-        return TYPES[element if count == 1 else f"{element}x{count}"]
+        return TYPES["f32" if element == "f32" and count == 1 else f"{element}x{count}"]
 
     @property
     def a_type(self) -> Type:
@@ -92,7 +92,7 @@ class Shape:
     @property
     def d_type(self) -> Type:
         count = self.m * self.n * self.blocks >> LANE_BITS
-        return TYPES[self.d if count == 1 else f"{self.d}x{count}"]
+        return TYPES[f"{self.d}x{count}"]
 
 
 def _f32(*shapes: tuple[int, int, int, int, int]) -> list[Shape]:

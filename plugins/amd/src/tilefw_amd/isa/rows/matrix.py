@@ -86,22 +86,19 @@ def _multiply_doubles(m: Modifiers, shape: Shape):
     """D = A x B + C of f64, in each block, with signs of A, B and C flipped as neg says."""
     a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
     _broadcast(m, shape)  # refuses it
-    negated = m.matrix_neg or (0, 0, 0)
-    wide = shape.d_type.kind == "fragment"
+    negated = m.neg or (0, 0, 0)
 
-    def meaning(lanes, a, b, c):
-        operands = ((a,), (b,), _pairs(lanes, c) if wide else (c,))
-        signed = [
-            [lanes.fneg(value, "f64") for value in side] if flip else side for flip, side in zip(negated, operands, strict=True)
-        ]
-        sums = lanes.matrix_multiply(*signed, a_map, b_map, c_map, rule)
-        return tuple(half for total in sums for half in lanes.split(total, 32)) if wide else sums[0]
+    def meaning(lanes, *operands):
+        a, b, c = (_negated(lanes, side) if flip else side for flip, side in zip(negated, operands, strict=True))
+        return lanes.matrix_multiply(a, b, c, a_map, b_map, c_map, rule)
 
     return meaning
 
 
-def _pairs(lanes: Any, registers: Sequence[Any]) -> list[Any]:
-    return [lanes.join(registers[i : i + 2]) for i in range(0, len(registers), 2)]
+def _negated(lanes: Any, registers: Sequence[Any]) -> tuple[Any, ...]:
+    """Doubles as pairs of registers: the sign is the highest bit of the second."""
+    sign = lanes.const(1 << 31, 32)
+    return tuple(lanes.xor(value, sign) if i % 2 else value for i, value in enumerate(registers))
 
 
 def _multiply_sparse(m: Modifiers, shape: Shape):

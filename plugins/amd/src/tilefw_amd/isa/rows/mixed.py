@@ -89,6 +89,13 @@ def v_fma_mixhi_f16(m):
     return meaning
 
 
+def no_signs(m: Modifiers, name: str) -> None:
+    """VOP3 and DPP have one bit for the sign of a source, and assemblers take it for packed ones; no manual says which element
+    it means."""
+    if any(m.neg or ()) or any(m.abs or ()):
+        raise ValueError(f"{name} of packed sources has no neg and no abs: what the chip does with them is not documented")
+
+
 # --- dot products -----------------------------------------------------------------------------------------------------------------
 
 
@@ -191,4 +198,5 @@ for _name, _opcode, _bits in (("v_dot2c_i32_i16", 0x38, 16), ("v_dot4c_i32_i8", 
 @row("v_dot2c_f32_f16 +d:f32, a:f16x2, b:f16x2", vop2=0x37, unit="valu", section="VOP2", facts="dot", without="sdwa")
 def v_dot2c_f32_f16(m):
     """d += a[0] * b[0] + a[1] * b[1], in this order; a and b have two f16."""
+    no_signs(m, "v_dot2c_f32_f16")
     return _dot_halves(m)

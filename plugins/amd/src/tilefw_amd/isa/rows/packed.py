@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.rows.mixed import no_signs
 
 SECTION = "VOP3P"
 MODIFIERS = "op_sel op_sel_hi neg_lo neg_hi clamp"
@@ -128,6 +129,7 @@ _packed("v_pk_add_f32", 0x32, "f32x2", "ab", "d = a + b, rounded once.", _float(
 @row("v_pk_fmac_f16 +d:f16x2, a:f16x2, b:f16x2", vop2=0x3C, unit="valu", section="VOP2", without="sdwa")
 def v_pk_fmac_f16(m):
     """d = a * b + d, rounded once."""
+    no_signs(m, "v_pk_fmac_f16")
     fused = _float("ffma", "f16")(m)
     return lambda lanes, a, b, old: fused(lanes, a, b, old)
 
