@@ -216,7 +216,7 @@ def convert(written: Written, operand: FormOperand) -> Operand | str:
     if "t" in operand.kinds:
         value = written.value
         return Target(_signed16(value)) if isinstance(value, int) and -0x8000 <= value <= 0xFFFF else UNFIT
-    if operand.immediate or "i" in operand.kinds:
+    if "i" in operand.kinds:
         return _immediate(written, operand)
     return _constant(written, operand)
 

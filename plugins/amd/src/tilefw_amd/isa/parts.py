@@ -57,6 +57,10 @@ def memory(form: Form) -> bool:
     return form.row.unit in ("vmem", "lds")
 
 
+def through_dpp(form: Form) -> bool:
+    return "dpp_ctrl" in form.modifier
+
+
 def named(*names: str) -> Callable[[Form], bool]:
     return lambda form: form.row.name in names
 
@@ -73,13 +77,16 @@ def _is_result(operand: FormOperand) -> bool:
     return operand.role == "destination"
 
 
-def _is_read(operand: FormOperand) -> bool:
-    return operand.role in ("source", "address") or (operand.role == "destination" and operand.read)
-
-
 @functools.cache
 def _places(form: Form, choice: Callable[[FormOperand], bool]) -> tuple[int, ...]:
     return tuple(i for i, operand in enumerate(form.operands) if choice(operand))
+
+
+@functools.cache
+def _read_places(form: Form) -> tuple[int, ...]:
+    """Sources, addresses and destinations that are read too; DPP reads the old value of the lanes that it does not reach."""
+    kept = through_dpp(form)
+    return _places(form, lambda o: o.role in ("source", "address") or (o.role == "destination" and (o.read or kept)))
 
 
 @functools.cache
@@ -108,7 +115,7 @@ def vector_results(inst: Inst) -> Numbers:
 
 
 def vector_operands(inst: Inst) -> Numbers:
-    return _numbers(inst, _places(inst.form, _is_read), "va")
+    return _numbers(inst, _read_places(inst.form), "va")
 
 
 def vector_registers(inst: Inst) -> Numbers:
@@ -124,7 +131,7 @@ def scalar_results(inst: Inst) -> Numbers:
 def scalar_operands(inst: Inst) -> Numbers:
     """SGPRs, VCC and M0 that are read, named or not, and EXEC where it is named."""
     unwritten = tuple(n for n in _unwritten(inst.form, "implicit source") if n not in _IMPLICIT["exec"])
-    return _numbers(inst, _places(inst.form, _is_read), "s") + unwritten
+    return _numbers(inst, _read_places(inst.form), "s") + unwritten
 
 
 def result_of_exec(inst: Inst) -> Numbers:
@@ -156,7 +163,7 @@ def zero_flags(inst: Inst) -> Numbers:
 def factors(inst: Inst) -> Numbers:
     """Vector operands that are no addend: A and B of a product, the index of a sparse one, all operands of anything else."""
     addend = _addend_places(inst.form) if matrix(inst.form) or dot(inst.form) else ()
-    return _numbers(inst, tuple(p for p in _places(inst.form, _is_read) if p not in addend), "va")
+    return _numbers(inst, tuple(p for p in _read_places(inst.form) if p not in addend), "va")
 
 
 def addend(inst: Inst) -> Numbers:
