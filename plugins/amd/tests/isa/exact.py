@@ -71,8 +71,7 @@ def flush(bits_pattern: int, fmt: str) -> int:
 def fused(a: float, b: float, c: float, fmt: str, mode: str = "rn") -> int:
     """a * b + c rounded once."""
     if not (math.isfinite(a) and math.isfinite(b)):
-        product = a * b
-        return pattern(product if not math.isfinite(product) and not math.isinf(c) else product + c, fmt)
+        return pattern(a * b + c, fmt)
     if not math.isfinite(c):
         return pattern(c, fmt)
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -107,7 +106,7 @@ def samples(fmt: str, count: int, seed: int = 1) -> np.ndarray:
     """The special patterns, then random bits and random numbers of usual size, mixed."""
     bits = FORMATS[fmt][0]
     rng = np.random.default_rng(seed)
-    random = rng.integers(0, 1 << bits, count, np.uint64, endpoint=False) if bits < 64 else rng.integers(0, 2**64 - 1, count, np.uint64)
+    random = rng.integers(0, (1 << bits) - 1, count, np.uint64, endpoint=True)
     usual = (rng.standard_normal(count) * 2.0 ** rng.integers(-9, 9, count)).astype(NUMPY[fmt]).view(UNSIGNED[bits])
     mixed = np.where(rng.random(count) < 0.5, random.astype(UNSIGNED[bits]), usual)
     return np.concatenate([np.array(specials(fmt), UNSIGNED[bits]), mixed])

@@ -27,7 +27,7 @@ def float_truth(name: str, a: float, b: float) -> bool:
         return a < b or a > b
     if name in ORDERED:
         return ORDERED[name](a, b)
-    return not (a == b) if name == "neq" else not float_truth(name[1:], a, b)
+    return a != b if name == "neq" else not float_truth(name[1:], a, b)
 
 
 def integer_truth(name: str, a: int, b: int) -> bool:

@@ -24,8 +24,8 @@ def width(operand) -> int:
 
 
 def sources(row: Row) -> list[int]:
-    written = [width(o) if o.role == "source" else IMPLICIT[o.name] for o in row.operands if o.role in ("source", "implicit source")]
-    return written + [width(o) for o in row.destinations if o.read]
+    given = [o for o in row.operands if o.role in ("source", "implicit source")]
+    return [width(o) if o.role == "source" else IMPLICIT[o.name] for o in given] + [width(o) for o in row.destinations if o.read]
 
 
 def results(row: Row) -> list[int]:

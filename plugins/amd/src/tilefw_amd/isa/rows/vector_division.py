@@ -34,10 +34,12 @@ def _scale(fmt, m):
     """d = a, scaled by a power of two where n / d needs it (a is b, the denominator, or c, the numerator); dc says that `div_fmas`
     must scale back.
 
-    Cases in the manual's order: zero gives NaN; quotients near overflow scale the denominator; subnormal denominators scale both;
-    subnormal reciprocals scale both down, or, with a subnormal quotient, the denominator up; a subnormal quotient alone, or a tiny
-    numerator, scales the numerator. The manual compares 1/b of f32 with a subnormal of f64, which never is one; it is
-    taken as one of f32, as v_rcp_f32 flushes such results.
+    Cases in the manual's order: zero gives NaN; quotients near overflow scale the denominator up; subnormal denominators scale both
+    up; subnormal reciprocals scale both down, or, with a subnormal quotient, the denominator alone; a subnormal quotient alone scales
+    the numerator up, a tiny numerator both.
+
+    Two cases are not as printed. The manual compares 1/b of f32 with a subnormal of f64, which it never is: it is taken as one of
+    f32. And where 1/b and c/b are subnormal, it scales the large denominator up: that overflows, so it is scaled down.
     """
     limits, shape, flush = LIMITS[fmt], SHAPES[fmt], flush_of(m, fmt)
 
@@ -45,7 +47,8 @@ def _scale(fmt, m):
         a, b, c = (flushed(lanes, x, fmt, flush) for x in (a, b, c))
         up = lanes.fmul(a, lanes.const(shape.power(limits.scale), shape.bits), fmt)
         down = lanes.fmul(a, lanes.const(shape.power(-limits.scale), shape.bits), fmt)
-        only_denominator = lanes.select(lanes.fcompare(a, b, "eq", fmt), up, a)
+        is_denominator = lanes.fcompare(a, b, "eq", fmt)
+        denominator_up, denominator_down = (lanes.select(is_denominator, x, a) for x in (up, down))
         only_numerator = lanes.select(lanes.fcompare(a, c, "eq", fmt), up, a)
         no, yes = lanes.const(0, 1), lanes.const(1, 1)
         reciprocal, quotient = _subnormal_quotients(lanes, b, c, fmt)
@@ -54,9 +57,9 @@ def _scale(fmt, m):
         cases = (
             (lanes.or_(lanes.fcompare(c, zero, "eq", fmt), lanes.fcompare(b, zero, "eq", fmt)),
              lanes.const(shape.quiet, shape.bits), no),
-            (lanes.compare(apart, lanes.const(limits.apart, 32), "ge", True), only_denominator, yes),
+            (lanes.compare(apart, lanes.const(limits.apart, 32), "ge", True), denominator_up, yes),
             (lanes.fclass(b, "subnormal", fmt), up, no),
-            (lanes.and_(reciprocal, quotient), only_denominator, yes),
+            (lanes.and_(reciprocal, quotient), denominator_down, yes),
             (reciprocal, down, no),
             (quotient, only_numerator, yes),
             (lanes.compare(exponent(lanes, c, fmt), lanes.const(limits.tiny, 32), "le", False), up, no),
