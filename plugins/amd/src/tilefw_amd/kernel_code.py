@@ -45,7 +45,10 @@ class Word:
 
     @property
     def falls_through(self) -> bool:
-        return self.inst is not None and not self.jumps and self.inst.form.row.name not in _ENDS | {"s_branch"}
+        """Whether the next instruction may follow; code goes on behind bytes that mean nothing, though nobody comes that far."""
+        if self.inst is None:
+            return self.size > 0
+        return not self.jumps and self.inst.form.row.name not in _ENDS | {"s_branch"}
 
     @property
     def target(self) -> int | None:

@@ -1,4 +1,6 @@
-"""Hooks of the AMD plugin. It registers no target yet: the CDNA3 machine and compiler are still to be written."""
+"""The hooks of the AMD plugin: what there is, without doing any of it."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -9,4 +11,6 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    return ()
+    from tilefw_amd.target import TARGETS
+
+    return TARGETS

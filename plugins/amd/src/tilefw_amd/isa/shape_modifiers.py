@@ -39,6 +39,8 @@ def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[F
     if shape.name in _BY_ROW:
         return name in row.modifiers
     sources = [o for o in operands if o.source >= 0]
+    if _FIELDS.get(name, name) not in format.fields:
+        return False
     if name in ("neg", "abs"):
         return any(takes_sign(o) for o in sources)
     if name == "sext":
@@ -49,7 +51,7 @@ def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[F
         return name in row.modifiers
     if name == "src1_sel":
         return len(sources) > 1
-    return name in format.fields or name in _FIELDS
+    return True
 
 
 def takes_sign(operand: FormOperand) -> bool:
@@ -80,14 +82,16 @@ def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOp
 
 
 def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]) -> int:
-    """Bits of modifiers that the form does not have: they must be 0."""
+    """Bits of modifiers that the form does not have: they must be 0, except op_sel_hi's, which LLVM sets and ignores."""
     found = 0
-    for name in set(shape.modifiers) & set(format.fields) - set(shape.bits):
+    for name in set(shape.modifiers) & set(format.fields) - set(shape.bits) - {"op_sel_hi"}:
         for low, width in format.fields[name].pieces:
             found |= ((1 << width) - 1) << low
+    taken = [piece for operand in operands for piece in operand.pieces]
     for modifier in modifiers:
-        for low, width in _used(modifier, operands):
-            found &= ~(((1 << width) - 1) << low)
+        taken += _used(modifier, operands)
+    for low, width in taken:
+        found &= ~(((1 << width) - 1) << low)
     return found
 
 
