@@ -12,7 +12,7 @@ from tilefw.api.errors import Place
 from tilefw.api.sim import Instruction, Program, ProgramParameter, Variable
 from tilefw_amd.code_object import CodeObject, Kernel, line_table
 from tilefw_amd.initial_state import initial
-from tilefw_amd.isa import mode, registers
+from tilefw_amd.isa import mode, parts, registers
 from tilefw_amd.isa.binding import IMAGE, Site, bind, stopping
 from tilefw_amd.isa.printer import text
 from tilefw_amd.kernel_code import WORD, Word, by_offset, words
@@ -21,7 +21,7 @@ from tilefw_amd.legal import HAZARDS
 IMAGE_ALIGNMENT = 4096  # AMDGPUUsage, "ELF Code Object": segments are aligned to pages
 _SEGMENT_ALIGNMENT = 16
 _WIDTHS = [32] * registers.SCC + [1, 1]
-_NAMES = [registers.name(registers.register(n)) for n in range(registers.SCC)] + ["scc", "exec"]
+_NAMES = [*(registers.name(registers.register(n)) for n in range(registers.SCC)), "scc", "exec", *parts.NAMES_BEHIND]
 _WAVE = frozenset(range(2 * registers.VECTORS, registers.SCC + 1))
 
 

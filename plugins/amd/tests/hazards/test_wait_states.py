@@ -9,6 +9,7 @@ from hazards.pairs import PAIRS, Pair
 from tilefw.api.sim import Instruction
 from tilefw.sim.hazards import HazardTracker
 from tilefw_amd.isa.parser import parse
+from tilefw_amd.isa.parts import DOUBLES, HARDWARE, NAMES_BEHIND, hardware_register
 from tilefw_amd.legal import HAZARDS, WAIT_RANGES
 
 
@@ -29,6 +30,12 @@ def test_the_rules_ask_for_exactly_the_wait_states_of_the_manual(pair: Pair) -> 
         (fault,) = missing(first, second, fewer)
         lacking = pair.states - fewer
         assert f"{lacking} wait state{'s' if lacking > 1 else ''} missing" in fault
+
+
+def test_a_hardware_register_is_named() -> None:
+    setreg = parse("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3")
+    assert [NAMES_BEHIND[number - HARDWARE] for number in hardware_register(setreg)] == ["HW_REG_MODE"]
+    assert NAMES_BEHIND[DOUBLES - HARDWARE] == "the f64 matrix unit"
 
 
 @pytest.mark.skipif(llc.LLC is None, reason="needs llc-22")

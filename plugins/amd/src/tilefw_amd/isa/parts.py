@@ -11,12 +11,15 @@ import functools
 from collections.abc import Callable
 
 from tilefw_amd.isa.form import Form, FormOperand
+from tilefw_amd.isa.immediates import HARDWARE_REGISTERS
 from tilefw_amd.isa.inst import Inst, Register
 from tilefw_amd.isa.modifiers import DWORD
 from tilefw_amd.isa.registers import COUNT, EXEC, M0, VCC, number
 
 HARDWARE = COUNT
 DOUBLES = HARDWARE + 64
+NAMES_BEHIND = (*(HARDWARE_REGISTERS.get(n, f"hardware register {n}") for n in range(64)), "the f64 matrix unit")
+"""Names of these, in the order of their numbers."""
 
 VECTOR_ALU = frozenset({"valu", "valu64", "trans", "matrix"})
 _IMPLICIT = {"vcc": number(VCC), "exec": number(EXEC), "m0": number(M0)}
