@@ -137,7 +137,7 @@ for _prefix, (_space, _fact, _, _shift) in _SPACES.items():
                 _documented(f"Memory = {_words}, with a = d; with glc, d = the old value.", _atomic(_space, _operation))
             )
         row(f"s_{_prefix}atomic_cmpswap{_suffix} +d:b{2 * _bits}, [addr]",
-            smem=_place + 1, unit="smem", section=SECTION, wave=True, facts=_facts("returns", _fact))(
+            smem=_place + 1, unit="smem", section=SECTION, wave=True, facts=_facts("returns", "compares", _fact))(
             _documented(
                 "The first half of d goes to memory if the second half was there; with glc, the first half of d = the old value.",
                 _compare_swap(_space, _bits),
