@@ -131,3 +131,15 @@ def test_waves_wait_for_themselves():
     text = "copy v1, w4:w5, v1\nwand w3, wave, 1\njz w3, meet\nwait far 0\nmeet: bar\nlload v3, v2\nwait near 0"
     finding = next(f for f in told(text) if f.check == "pending")
     assert finding.instruction == "lload v3, v2" and finding.count == 16
+
+
+def test_stores_are_told_of_that_are_read_in_part_unless_a_mask_narrows_the_loads():
+    """A load at a wrong address leaves some bytes; one that is masked means to."""
+    def leftovers(text: str) -> list[str]:
+        head = "mul v1, v0, 4\nmov v3, 0\nlstore v1, v0\nwait near 0\nbar\n"
+        return [f.code for f in run(head + text + "\nwait near 0\nend", 8, block=32, shared=128).report.findings]
+
+    assert leftovers("lload v3, v1") == []
+    assert leftovers("and v1, v1, 120\nlload v3, v1") == ["TFW0815"]
+    assert leftovers("mask 15\nlload v3, v1") == []
+    assert leftovers("wand w3, wave, 1\njz w3, over\nlload v3, v1\nover: pause 0") == []

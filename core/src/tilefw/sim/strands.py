@@ -72,7 +72,8 @@ class Batch:
         self.strands = [Strand(0, None if whole else self.alive.copy())]
         watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes
         instructions = launch.prepared.program.instructions
-        self.unread = Unread(self._regions["shared"], instructions, launch.waves) if watch_unread else None
+        masks = not launch.chip.pc_per_lane
+        self.unread = Unread(self._regions["shared"], instructions, launch.waves, masks) if watch_unread else None
         self.copies = Copies(self)
         self.waiting = Waiting(self)
         self.events = Events(self, launch.prepared.program, launch.prepared.settling)
