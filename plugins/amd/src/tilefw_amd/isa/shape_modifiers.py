@@ -89,7 +89,7 @@ def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier]
             found |= ((1 << width) - 1) << low
     taken = [piece for operand in operands for piece in operand.pieces]
     for modifier in modifiers:
-        taken += _used(modifier, operands)
+        taken += modifier.pieces if shape.name in _BY_ROW else _used(modifier, operands)
     for low, width in taken:
         found &= ~(((1 << width) - 1) << low)
     return found

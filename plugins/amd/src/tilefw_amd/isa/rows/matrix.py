@@ -142,13 +142,13 @@ for _shape in SHAPES:
     )(functools.partial(_build, shape=_shape))
 
 
-@row("v_accvgpr_read_b32 d:b32=v, a:b32=a", mai=0x58, unit="valu", section=SECTION, aliases="v_accvgpr_read")
+@row("v_accvgpr_read_b32 d:b32=v, a:b32=a", vop3p=0x58, unit="valu", section=SECTION, aliases="v_accvgpr_read")
 def v_accvgpr_read_b32(m):
     """d = a, from an accumulation register."""
     return lambda lanes, a: a
 
 
-@row("v_accvgpr_write_b32 d:b32=a, a:b32=vsc", mai=0x59, unit="valu", section=SECTION, aliases="v_accvgpr_write")
+@row("v_accvgpr_write_b32 d:b32=a, a:b32=vsc", vop3p=0x59, unit="valu", section=SECTION, aliases="v_accvgpr_write")
 def v_accvgpr_write_b32(m):
     """d = a, to an accumulation register."""
     return lambda lanes, a: a
