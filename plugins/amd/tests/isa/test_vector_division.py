@@ -115,7 +115,8 @@ def test_quotients_about_the_ends_of_the_range(fmt: str) -> None:
 def test_subnormal_operands(fmt: str) -> None:
     bits, mantissa, _ = FORMATS[fmt]
     rng = np.random.default_rng(6)
-    tiny = (rng.integers(1, 1 << mantissa, 400, np.uint64) >> rng.integers(0, mantissa, 400).astype(np.uint64)).astype(UNSIGNED[bits])
+    shifts = rng.integers(0, mantissa, 400).astype(np.uint64)
+    tiny = (rng.integers(1, 1 << mantissa, 400, np.uint64) >> shifts).astype(UNSIGNED[bits])
     usual = samples(fmt, 200, 7)
     check(fmt, *crossed(tiny, np.concatenate([usual, tiny]), limit=3000))
     check(fmt, *crossed(usual, tiny, limit=3000))

@@ -9,9 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from tilefw_amd.isa.row import row
+from tilefw_amd.isa.rows.precision import SHAPES
 
 FORMATS = {"fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ"}
 _MANTISSA = {"fp8": 3, "bf8": 2}
+# The largest numbers are 240 and 57344: one step further stand these powers of two.
+_ABOVE = {"fp8": 8, "bf8": 16}
 VOP1 = {"unit": "valu", "section": "VOP1"}
 VOP3 = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
 
@@ -53,31 +56,26 @@ def _stochastic(name, m):
     manual's pseudocode rounds to nearest once more after the sum, and lets no carry out of the mantissa. That would not be
     stochastic rounding, which its text says it is.)
     """
-    fmt, (low_bit, high_bit) = FORMATS[name], _destination(m)
+    low_bit, high_bit = _destination(m)
     place = low_bit + 2 * high_bit
     cut = 23 - _MANTISSA[name]
 
     def meaning(lanes, a, b, old):
         chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
         moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
-        byte = _cut(lanes, moved, fmt)
         parts = list(lanes.split(old, 8))
-        parts[place] = byte
+        parts[place] = _cut(lanes, moved, name)
         return lanes.join(parts)
 
     return meaning
 
 
-def _cut(lanes, a, fmt):
-    """Toward zero; but what exceeds the largest number is NaN, as with every other rounding here."""
-    nearest = lanes.fconvert(a, "f32", fmt)
-    overflows = lanes.compare(nearest, lanes.const(0x80, 8), "eq", False)
-    cut = lanes.fconvert(a, "f32", fmt, "rz")
-    beyond = lanes.fcompare(lanes.fabs(a, "f32"), lanes.fconvert(lanes.const(_LARGEST, 8), fmt, "f32"), "gt", "f32", True)
-    return lanes.select(lanes.and_(overflows, beyond), nearest, cut)
+def _cut(lanes, a, name):
+    """Toward zero; from the power of two above the largest number on, NaN, as other roundings have it here."""
+    limit = lanes.const(SHAPES["f32"].power(_ABOVE[name]), 32)
+    overflows = lanes.fcompare(lanes.fabs(a, "f32"), limit, "ge", "f32", True)
+    return lanes.select(overflows, lanes.const(0x80, 8), lanes.fconvert(a, "f32", FORMATS[name], "rz"))
 
-
-_LARGEST = 0x7F
 
 for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):
     row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, **VOP1)(partial(_one, _name))
