@@ -99,14 +99,16 @@ class _Fields:
     def _register(self, operand: Operand) -> FormOperand:
         assert operand.type is not None
         if operand.kinds == "l":
-            return FormOperand(operand.name, operand.role, "", (), "l", operand.type)
+            number = "literal" if self.format.name == "sopk" else ""
+            return FormOperand(operand.name, operand.role, "", (), "l", operand.type, immediate=number)
         name = self._next(operand)
         if name is None:
             return FormOperand(operand.name, operand.role, "", (), "s", operand.type, 2, -1, operand.read, _ONLY_VCC)
         field = self.format.fields[name]
         kinds = self._kinds(operand, field)
         source = self._count() if operand.role == "source" and operand.type.kind != "mask" else -1
-        table = codes(field.space, kinds, operand.type.registers)
+        space = f"accumulator of {field.space}" if kinds == "a" and "a" not in field.kinds else field.space
+        table = codes(space, kinds, operand.type.registers)
         return FormOperand(
             operand.name, operand.role, name, field.pieces, kinds, operand.type, operand.type.registers, source, operand.read, table,
         )
@@ -115,7 +117,7 @@ class _Fields:
         if operand.type is TYPES["mask"]:
             return "s"
         wanted = operand.kinds or field.kinds
-        if self.format.shared == "vop1" and operand.kinds == "a":  # v_accvgpr_mov_b32: its vector fields are accumulation registers
+        if wanted == "a":  # of v_accvgpr_mov_b32, whose vector fields are accumulation registers
             return "a"
         return "".join(kind for kind in field.kinds if kind in wanted)
 

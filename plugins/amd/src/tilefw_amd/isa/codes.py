@@ -86,6 +86,15 @@ def _vector(code: int, wanted: _Wanted) -> Meaning:
     return wanted.tuple("a" if code >= VECTORS else "v", code % VECTORS)
 
 
+def _accumulator(code: int, wanted: _Wanted) -> Meaning:
+    """8 or 9 bits that count accumulation registers as others count vector registers (V_ACCVGPR_MOV_B32)."""
+    return wanted.tuple("a", code % VECTORS)
+
+
+def _accumulator_of_source(code: int, wanted: _Wanted) -> Meaning:
+    return _accumulator(code, wanted) if code >= FIRST_VECTOR else f"{code} is no accumulation register"
+
+
 def _accumulator_source(code: int, wanted: _Wanted) -> Meaning:
     """The 9 bits of a source of a matrix instruction and, as the tenth, whether its vectors are accumulation registers."""
     half = 2 * VECTORS
@@ -119,6 +128,8 @@ _SPACES: dict[str, tuple[int, Callable[[int, _Wanted], Meaning]]] = {
     "accumulator source": (4 * VECTORS, _accumulator_source),
     "sub-dword source": (512, _sub_dword),
     "sub-dword mask": (256, _sub_dword_mask),
+    "accumulator of vector": (VECTORS, _accumulator),
+    "accumulator of source": (2 * VECTORS, _accumulator_of_source),
     "scalar source": (256, _scalar),
     "scalar": (128, _scalar),
     "scalar destination": (256, _scalar_destination),

@@ -1,7 +1,8 @@
 """The encodings of gfx942 as data: fixed bits, opcode, fields, and the order in which operands and modifiers of text use them.
 
 CDNA3 ISA, chapter "Microcode formats"; the cache bits sc0, nt and sc1, the second addressing bit of scratch (sve) and the bits
-that choose accumulation registers after LLVM's `FLATInstructions.td`, `BUFInstructions.td`, `DSInstructions.td`, `VOP3PInstructions.td`.
+that choose accumulation registers after LLVM's `FLATInstructions.td`, `BUFInstructions.td`, `DSInstructions.td` and
+`VOP3PInstructions.td`.
 Bits are numbered through all the words of an encoding, the first word's lowest being 0.
 """
 
@@ -80,6 +81,8 @@ _VOP3 = {
     "omod": Field(_bits(59, 2)),
     "neg": Field(((61, 1), (62, 1), (63, 1))),
 }
+# The second result stands where others have abs and op_sel.
+_VOP3B = {name: f for name, f in _VOP3.items() if name not in ("abs", "op_sel")} | {"sdst": Field(_bits(8, 7), "scalar", "s")}
 _VOP3P = {
     "vdst": _VOP3["vdst"],
     "src0": _VOP3["src0"],
@@ -204,7 +207,7 @@ FORMATS: dict[str, Format] = {
         Format("vopc", 4, *_prefix("0111110"), (17, 8), _VOPC, (), ("src0", "src1")),
         Format("vop3", 8, *_prefix("110100"), (16, 10), _VOP3, ("vdst",), ("src0", "src1", "src2")),
         Format(
-            "vop3b", 8, *_prefix("110100"), (16, 10), _VOP3 | {"sdst": Field(_bits(8, 7), "scalar", "s")}, ("vdst", "sdst"),
+            "vop3b", 8, *_prefix("110100"), (16, 10), _VOP3B, ("vdst", "sdst"),
             ("src0", "src1", "src2"), group="vop3",
         ),
         Format("vop3p", 8, *_prefix("110100111"), (16, 7), _VOP3P, ("vdst",), ("src0", "src1", "src2")),

@@ -102,6 +102,39 @@ def gpr_index(immediate: int) -> str:
     return f"gpr_idx({','.join(name for bit, name in enumerate(GPR_INDEX_MODES) if immediate >> bit & 1)})"
 
 
+def swizzle(offset: int) -> str:
+    """The pattern of DS_SWIZZLE_B32 (CDNA3 ISA, "DS_SWIZZLE_B32"): bits 15 to 13 say which kind it is; others are plain numbers."""
+    if offset >> 13 == 0b111:
+        return f"swizzle(FFT,{offset & 31})"
+    if offset >> 13 == 0b110:
+        return f"swizzle(ROTATE,{offset >> 10 & 1},{offset >> 5 & 31})"
+    if offset >> 8 == 0b10000000:
+        return f"swizzle(QUAD_PERM,{','.join(str(offset >> 2 * lane & 3) for lane in range(4))})"
+    if offset >> 15:
+        return str(offset)
+    return _masked_swizzle(offset & 31, offset >> 5 & 31, offset >> 10 & 31)
+
+
+def _masked_swizzle(and_mask: int, or_mask: int, xor_mask: int) -> str:
+    """Lane i reads lane ((i & and) | or) ^ xor."""
+    if and_mask == 31 and not or_mask and xor_mask.bit_count() == 1:
+        return f"swizzle(SWAP,{xor_mask})"
+    if and_mask == 31 and not or_mask and xor_mask and (xor_mask + 1).bit_count() == 1:
+        return f"swizzle(REVERSE,{xor_mask + 1})"
+    group = 32 - and_mask
+    if not xor_mask and group > 1 and group.bit_count() == 1 and or_mask < group:
+        return f"swizzle(BROADCAST,{group},{or_mask})"
+    return f'swizzle(BITMASK_PERM,"{"".join(_mask_letter(and_mask, or_mask, xor_mask, bit) for bit in range(4, -1, -1))}")'
+
+
+def _mask_letter(and_mask: int, or_mask: int, xor_mask: int, bit: int) -> str:
+    """What becomes of one bit of the lane's number: 0, 1, p as it was, i inverted."""
+    of_zero, of_one = (((lane & and_mask) | or_mask) ^ xor_mask for lane in (0, 31))
+    if (of_zero ^ of_one) >> bit & 1:
+        return "i" if of_zero >> bit & 1 else "p"
+    return str(of_zero >> bit & 1)
+
+
 def short(value: int) -> str:
     """Numbers up to 64 in decimal, others in hexadecimal."""
     return str(value) if value <= 64 else f"{value:#x}"

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from tilefw_amd.isa import immediates
 from tilefw_amd.isa.inst import Modifier
 
 Kind = Literal["flag", "number", "hex", "bits", "choice", "inline"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spelling:
     """How one modifier is written. `word` stands before the colon, or alone; `choices` map values to whole texts."""
 
@@ -65,6 +66,14 @@ class Spelling:
         return {text.lower(): value for value, text in self.choices.items()}
 
 
+class Swizzle(Spelling):
+    """The offset of DS_SWIZZLE_B32 by the name of its pattern, as `immediates` writes it."""
+
+    def text(self, value: Modifier) -> str:
+        assert isinstance(value, int)
+        return f"{self.word}:{immediates.swizzle(value)}"
+
+
 _BITS = re.compile(r"\[[01](,[01])*\]$")
 _NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|0b[01]+|[1-9]\d*|0)$")
 
@@ -101,6 +110,7 @@ def _table() -> dict[str, Spelling]:
     sdwa = {word: _choices(word, SELECTS) for word in ("dst_sel", "src0_sel", "src1_sel")}
     return flags | numbers | bits | inline | sdwa | {
         "offset12": Spelling("number", "offset"),
+        "swizzle": Swizzle("number", "offset"),
         "smem_offset": Spelling("hex", "offset"),
         "matrix_neg": Spelling("bits", "neg"),  # of the f64 matrix instructions, in the bits of blgp
         "omod": Spelling("choice", "omod", {1: "mul:2", 2: "mul:4", 3: "div:2"}),

@@ -20,8 +20,8 @@ _DEFAULTS = {
     "dpp_ctrl": 0xE4, "row_mask": 0xF, "bank_mask": 0xF,
 }  # fmt: skip
 # The name in text and in `Inst.modifiers`, where the field has another.
-NAMES = {"offset12": "offset", "smem_offset": "offset", "matrix_neg": "neg"}
-_FIELDS = {"smem_offset": "offset"}
+NAMES = {"offset12": "offset", "smem_offset": "offset", "swizzle": "offset", "matrix_neg": "neg"}
+_FIELDS = {"smem_offset": "offset", "swizzle": "offset"}
 _ALWAYS = frozenset(_DEFAULTS) | {"smem_offset"}
 _BY_ROW = ("mai", "vop3p")
 

@@ -165,7 +165,8 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
     "vop3p": (Shape("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
     "mai": (Shape("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
     "ds": (
-        Shape("ds", "ds", modifiers=("offset",), place=_ADDR, bits={"gds": 0}, facts=("!two offsets",)),
+        Shape("ds", "ds", modifiers=("offset",), place=_ADDR, bits={"gds": 0}, facts=("!two offsets", "!swizzle")),
+        Shape("ds_swizzle", "ds", modifiers=("swizzle",), place=_ADDR, bits={"gds": 0}, facts=("swizzle",)),
         Shape("ds_two", "ds", modifiers=("offset0", "offset1"), place=_ADDR, bits={"gds": 0}, facts=("two offsets",)),
     ),
     "flat": _flat(),
