@@ -146,13 +146,14 @@ class Events:
         newest = counters.stamps[slots, waves, counters.issued[slots, waves] % counters.stamps.shape[2]]
         return newest | (number + 1) << KIND_SHIFT
 
-    def settled(self, stamps: Array, slots: Array, waves: Array, others: Array | None) -> Array:
-        """Whether these waves know the events of `others` (None: of all waves of the workgroup) up to the stamps to be finished."""
+    def settled(self, stamps: Array, slots: Array, waves: Array, others: Array, several: Array) -> Array:
+        """Whether these waves know the events of `others` up to the stamps to be finished; of all waves where `several` is true."""
+        kinds, plain = stamps >> KIND_SHIFT, stamps & ((1 << KIND_SHIFT) - 1)
         result = np.zeros(stamps.shape, dtype=np.bool_)
-        plain = stamps & ((1 << KIND_SHIFT) - 1)
-        for number, kind in enumerate(self._kinds):
-            known = kind.settled[slots, waves].min(axis=-1) if others is None else kind.settled[slots, waves, others]
-            result |= (stamps >> KIND_SHIFT == number + 1) & (known >= plain)
+        for number, kind in enumerate(self._kinds, 1):
+            if (kinds == number).any():
+                known = np.where(several, kind.settled.min(axis=2)[slots, waves], kind.settled[slots, waves, others])
+                result |= (kinds == number) & (known >= plain)
         return result
 
     def barrier(self, slot: int, waves: Array, clock: int) -> None:

@@ -196,12 +196,11 @@ class Races:
         other = (actor & np.uint32(63)).astype(np.int64)
         mine = (group == batch.linear[slot]) & (actor != _SEVERAL_GROUPS)
         several = other == _SEVERAL_WAVES
-        known = batch.clocks[slot, wave, np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))]
-        known = np.where(several, batch.clocks.min(axis=2)[slot, wave], known)
+        one = np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))
+        known = np.where(several, batch.clocks.min(axis=2)[slot, wave], batch.clocks[slot, wave, one])
         result = known >= clock
         if self._settled:
-            settled = batch.events.settled(clock, slot, wave, np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1)))
-            result |= np.where(several, batch.events.settled(clock, slot, wave, None), settled)
+            result |= batch.events.settled(clock, slot, wave, one, several)
         result &= mine
         foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
         if foreign.any() and self._known:
