@@ -34,9 +34,9 @@ def _scale(fmt, m):
     """d = a, scaled by a power of two where n / d needs it (a is b, the denominator, or c, the numerator); dc says that `div_fmas`
     must scale back.
 
-    Cases in the manual's order: zero gives NaN; quotients near overflow scale the denominator up; subnormal denominators scale both
-    up; subnormal reciprocals scale both down, or, with a subnormal quotient, the denominator alone; a subnormal quotient alone scales
-    the numerator up, a tiny numerator both.
+    Cases in the manual's order: zero gives NaN; quotients near overflow scale the denominator up; subnormal denominators scale
+    both up; subnormal reciprocals scale both down, or, with a subnormal quotient, the denominator alone; a subnormal quotient
+    alone scales the numerator up, a tiny numerator both.
 
     Two cases are not as printed. The manual compares 1/b of f32 with a subnormal of f64, which it never is: it is taken as one of
     f32. And where 1/b and c/b are subnormal, it scales the large denominator up: that overflows, so it is scaled down.
