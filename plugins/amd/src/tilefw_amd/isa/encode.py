@@ -97,7 +97,13 @@ def _modifier_bits(form: Form, modifier: FormModifier, value: Modifier) -> tuple
 
 @functools.lru_cache(maxsize=4096)
 def _default_bits(form: Form) -> int:
-    return functools.reduce(lambda bits, m: bits | _modifier_bits(form, m, m.default)[1], form.modifiers, 0)
+    found = functools.reduce(lambda bits, m: bits | _modifier_bits(form, m, m.default)[1], form.modifiers, 0)
+    if form.format.name == "vop3p":
+        # LLVM sets those bits of op_sel_hi that an instruction does not have, and ignores them when it decodes.
+        pieces = form.format.fields["op_sel_hi"].pieces
+        own = form.modifier["op_sel_hi"].pieces if "op_sel_hi" in form.modifier else ()
+        found |= sum(1 << low for low, _ in pieces if (low, 1) not in own)
+    return found
 
 
 def _check_shared(inst: Inst, word: int) -> None:

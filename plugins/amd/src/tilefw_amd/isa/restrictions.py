@@ -1,7 +1,7 @@
 """What no single operand tells: rules between the operands of an instruction that the assembler has to refuse.
 
 LLVM states them in `AMDGPUAsmParser.cpp` (validateConstantBusLimitations, validateSOPLiteral, validateMFMA, validateAGPRLdSt,
-validateDPP); the manual: CDNA3 ISA, sections "VOP3P-MAI", "Scalar operands", "DPP".
+validateDPP, validateOpSel); the manual: CDNA3 ISA, sections "VOP3P-MAI", "Scalar operands", "DPP".
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction
         found.append(whole_accumulators)
     if _data_files(form) and any(isinstance(key, tuple) and key[0] == "a" for key in keys):
         found.append(same_file)
+    if "dot" in form.row.facts and "op_sel" in form.modifier:
+        found.append(halves_in_place)
     if form.row.name in RANGES:
         found.append(in_range)
     if form.format.name.endswith("_dpp") and any(o.registers == 2 and o.pieces for o in form.operands):
@@ -94,6 +96,13 @@ def wide_dpp(inst: Inst) -> str:
     control = inst.modifiers.get("dpp_ctrl", inst.form.defaults.get("dpp_ctrl", 0))
     good = isinstance(control, int) and ROW_NEWBCAST <= control < ROW_NEWBCAST + 16
     return "" if good else "DPP of 64-bit operands is row_newbcast only"
+
+
+def halves_in_place(inst: Inst) -> str:
+    """Dot products have op_sel and op_sel_hi in their encoding, but take each half from its place (LLVM, validateOpSel)."""
+    defaults = inst.form.defaults
+    moved = [name for name in ("op_sel", "op_sel_hi") if inst.modifiers.get(name, defaults[name]) != defaults[name]]
+    return f"{inst.form.mnemonic} has no {moved[0]}" if moved else ""
 
 
 def in_range(inst: Inst) -> str:
