@@ -38,8 +38,9 @@ class Constant(NamedTuple):
     code: int
 
 
-class Literal32(NamedTuple):
-    """A constant of 32 bits that follows the instruction."""
+@dataclass(frozen=True, slots=True)
+class Literal32:
+    """A constant of 32 bits that follows the instruction. No tuple: it must never equal the `Constant` with that number as code."""
 
     bits: int
 
