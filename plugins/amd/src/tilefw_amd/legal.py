@@ -2,9 +2,13 @@
 
 Sources: AMD's "CDNA3 Instruction Set Architecture", section 4.5 "Manually Inserted Wait States" (cases of table 11 by number) and
 7.5 "Dependency Resolution: Required Independent Instructions"; LLVM's `GCNHazardRecognizer.cpp`, whose functions the rules
-name. Where the two differ, the rule is LLVM's, as code that it compiles is what runs. Two exceptions: VALU writes of EXEC before
-vector memory, which the hardware sees by itself (the manual lists only SGPRs that are operands), and the breaks of clauses
-with XNACK (`checkSoftClauseHazards`), which matter only when a page fault replays the clause.
+name. Where the two differ, the rule is LLVM's, as code that it compiles is what runs, but for three things that it does without
+the manual's asking:
+
+- a pause behind packed instructions: LLVM takes op_sel_hi of the first source for op_sel of the destination, as the two share a
+  bit of the operand's modifiers (`getDstSelForwardingOperand`, SISrcMods::DST_OP_SEL); packed results are not moved;
+- one between vector arithmetic that writes EXEC and vector memory: the manual speaks of SGPRs that are operands;
+- breaks of clauses for XNACK (`checkSoftClauseHazards`), which protect loads that a page fault replays.
 """
 
 from __future__ import annotations

@@ -288,3 +288,37 @@ def _others() -> Iterator[Pair]:
 
 
 PAIRS: tuple[Pair, ...] = (*_behind_matrices(), *_around_matrices(), *_others())
+
+
+# --- where LLVM pauses and the manual does not ask for it ------------------------------------------------------------------------
+
+
+class Extra(NamedTuple):
+    """`states` are LLVM's; the rules here ask for none."""
+
+    why: str
+    states: int
+    first: Line
+    second: Line
+
+
+def _load(d: int, address: int) -> Line:
+    (text, machine) = registers("v", address, 2)
+    return Line(f"global_load_dword v{d}, {text}, off", f"$vgpr{d} = GLOBAL_LOAD_DWORD {machine}, 0, 0, {EXEC}")
+
+
+def _packed(op_sel_hi: str, low_modifiers: int) -> Line:
+    """v_pk_add_f32; bit 3 of the first source's modifiers is op_sel_hi's."""
+    return Line(f"v_pk_add_f32 v[0:1], v[4:5], v[6:7]{op_sel_hi}",
+                f"$vgpr0_vgpr1 = V_PK_ADD_F32 {low_modifiers}, $vgpr4_vgpr5, 8, $vgpr6_vgpr7, 0, 0, 0, 0, 0, {MODE}")
+
+
+_CLAUSE = "with XNACK, a page fault may replay a clause of loads: it must not overwrite its own addresses"
+_OP_SEL_HI = "op_sel_hi of a packed source shares its bit with op_sel of a destination, which packed instructions do not have"
+EXTRAS = (
+    Extra(_OP_SEL_HI, 1, _packed("", 8), move(10, 1)),
+    Extra("the same, without that bit", 0, _packed(" op_sel_hi:[0,1]", 0), move(10, 1)),
+    Extra("EXEC is no operand of a load: the hardware sees that it is written", 5, CMPX, _load(20, 0)),
+    Extra(_CLAUSE, 1, _load(20, 0), _load(0, 2)),
+    Extra("the same, of other registers", 0, _load(20, 0), _load(22, 2)),
+)

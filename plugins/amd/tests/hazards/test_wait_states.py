@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hazards import llc
-from hazards.pairs import PAIRS, Pair
+from hazards.pairs import EXTRAS, PAIRS, Extra, Pair
 from tilefw.api.sim import Instruction
 from tilefw.sim.hazards import HazardTracker
 from tilefw_amd.isa.parser import parse
@@ -48,6 +48,17 @@ def test_llvm_puts_exactly_these_wait_states() -> None:
         if answer != (pair.states, [pair.first.text, pair.second.text])
     ]
     assert differing == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS, ids=[extra.why for extra in EXTRAS])
+def test_what_only_llvm_asks_for_is_no_hazard(extra: Extra) -> None:
+    assert missing(extra.first.text, extra.second.text, 0) == []
+
+
+@pytest.mark.skipif(llc.LLC is None, reason="needs llc-22")
+def test_llvm_asks_for_more_in_just_these_places() -> None:
+    answers = llc.ask([Pair(extra.why, 0, extra.first, extra.second) for extra in EXTRAS])
+    assert answers == [(extra.states, [extra.first.text, extra.second.text]) for extra in EXTRAS]
 
 
 def test_ranges_of_waits() -> None:
