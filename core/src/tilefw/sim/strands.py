@@ -70,10 +70,9 @@ class Batch:
         whole = bool(self.alive.all())
         # The part is -1 where nothing parts the waves: one part then, with one turn.
         self.strands = [Strand(0, None if whole else self.alive.copy())]
-        watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes
+        watch_unread = launch.races is not None and "leftovers" in launch.checks and launch.shared_bytes and launch.chip.pc_per_lane
         instructions = launch.prepared.program.instructions
-        masks = not launch.chip.pc_per_lane
-        self.unread = Unread(self._regions["shared"], instructions, launch.waves, masks) if watch_unread else None
+        self.unread = Unread(self._regions["shared"], instructions, launch.waves) if watch_unread else None
         self.copies = Copies(self)
         self.waiting = Waiting(self)
         self.events = Events(self, launch.prepared.program, launch.prepared.settling)

@@ -4,8 +4,8 @@ A store that nobody reads is legal, and compilers make such stores: the last wav
 fills again. What is read in part is almost always the shadow of a mistake elsewhere: a load at a wrong address reads some
 bytes twice and leaves others. So a store is told of only where the same wave's stores by the same instruction are read as well.
 It is looked for when races are, at their cost. Bytes that an asynchronous copy fills with zeros beyond its source do not count:
-pipelines prefetch past their end that way. Where the code masks lanes itself, compilers move a load to where its value is needed,
-under the mask that stands there: a batch in which only part of the lanes executes some load is not told of.
+pipelines prefetch past their end that way. It is not looked for on chips whose code masks lanes itself: compilers move a load
+under the mask where its value is needed there, and leave the rest of what was stored unread.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ CODE = "TFW0815"
 class Unread:
     """For each granule of one batch's shared memory, who wrote it and was not read yet: instruction * waves + wave + 1."""
 
-    def __init__(self, region: Region, instructions: Any, waves: int, masks: bool) -> None:
+    def __init__(self, region: Region, instructions: Any, waves: int) -> None:
         self.region = region
-        self._masks = masks
-        self._narrowed = False
         self._instructions = instructions
         self._waves = waves
         self._granule = 4
@@ -49,8 +47,6 @@ class Unread:
         """A load or atomic reads; a store must not find its own place unread."""
         granules = self._granules(piece.index, size)
         if kind != "write":
-            partly = piece.lanes is not None or lanes.frame is not lanes.batch.frame
-            self._narrowed |= self._masks and kind == "read" and partly
             self._mark_read(granules)
             return
         wave = np.broadcast_to(lanes.frame.wave, lanes.frame.shape)
@@ -87,7 +83,7 @@ class Unread:
         left = np.nonzero(self._writers)[0]
         self._lose(left, self._writers[left])
         for writer, (count, granule) in self._lost.items():
-            if self._narrowed or not self._read[writer]:
+            if not self._read[writer]:
                 continue
             site, wave = divmod(writer - 1, self._waves)
             instruction: Instruction = self._instructions[site]
