@@ -72,7 +72,10 @@ def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOp
     count = 0
     if len(pieces) > 1 or MODIFIERS[name].kind in ("bits", "inline"):
         sources = sum(o.source >= 0 for o in operands)
-        pieces = (*pieces[:sources], pieces[3]) if len(pieces) == 4 else pieces[:sources]
+        if len(pieces) < 4:
+            pieces = pieces[:sources]
+        elif "byte of destination" not in row.facts:  # those have two bits of op_sel for it, behind the sources'
+            pieces = (*pieces[:sources], pieces[3])
         count = len(pieces)
     signed = (shape.name.startswith(("global", "scratch")) and name == "offset") or name == "smem_offset"
     default: int | tuple[int, ...] = (0,) * count if count else _DEFAULTS.get(name, 0)
