@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw.api import Artifact, Entry, Parameter, TargetInfo
+from tilefw.api import Artifact, CodeError, Entry, Parameter, TargetInfo
 from tilefw.api.artifact import Resources
 from tilefw_amd import code_object
 from tilefw_amd.code_object import Kernel
@@ -18,15 +18,23 @@ _DTYPES = {
 def artifact(data: str | bytes, name: str, target: TargetInfo) -> Artifact:
     """The artifact of a code object, or of the assembly text of one; raises CodeError for what is neither."""
     if isinstance(data, str) or not data.startswith(_ELF):
-        from tilefw_amd.assemble import assemble, text_of
+        from tilefw_amd.assemble import assemble
 
-        text = text_of(data, name)
+        text = _text(data, name)
         binary = assemble(text, name)
     else:
         text, binary = "", data
     found = code_object.read(binary, name, target.chip)
     resources = _resources(found.kernels[0]) if len(found.kernels) == 1 else Resources(unknown="several kernels")
     return Artifact(target.name, "hsaco", text, tuple(map(_entry, found.kernels)), binary=binary, resources=resources)
+
+
+def _text(data: str | bytes, name: str) -> str:
+    try:
+        return data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError as error:
+        message = f"{name} is neither a code object nor text: {error.reason} at byte {error.start}"
+        raise CodeError(message, code="TFW0617", help="give a file that a compiler wrote, whole") from None
 
 
 def _entry(kernel: Kernel) -> Entry:
