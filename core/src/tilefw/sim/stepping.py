@@ -30,7 +30,7 @@ def write(frame: Frame, slot: int, value: Array, poison: Array | None, merge: Ar
         return
     zero = np.zeros((1, 1, 1), dtype=old.dtype)
     mixed = np.where(merge, zero if poison is None else poison, zero if old_poison is None else old_poison)
-    frame.poison[slot] = mixed if mixed.view(np.uint8).any() else None
+    frame.poison[slot] = mixed if np.ascontiguousarray(mixed).view(np.uint8).any() else None
 
 
 def slow_step(
