@@ -46,11 +46,11 @@ def _key(operand: Operand) -> Hashable:
 def _operand(form: Form, operand: FormOperand, rng: random.Random, plain: float, literal: list[Literal32]) -> Operand:
     if "t" in operand.kinds:
         return Target(rng.choice([0, 1, -1, 0x7FFF, -0x8000, rng.randrange(-0x8000, 0x8000)]))
-    if operand.immediate or operand.kinds == "i":
-        return _immediate(form, operand, rng)
     if operand.kinds == "l":
         literal.append(_literal(operand, rng))
         return literal[-1]
+    if operand.immediate or operand.kinds == "i":
+        return _immediate(form, operand, rng)
     assert operand.codes is not None
     if "l" in operand.kinds and not literal and rng.random() < 0.15 * (1 - plain):
         literal.append(_literal(operand, rng))
