@@ -56,6 +56,9 @@ def _quantised(dtype: object, rows: int = 5, columns: int = 200) -> Callable[[np
         scaled = x / scale[:, None]
         if np.issubdtype(np.dtype(dtype), np.integer):
             scaled = np.floor(np.clip(scaled, -128, 127) + 0.5)
+        else:  # Triton converts with saturation
+            largest = float(ml_dtypes.finfo(dtype).max)
+            scaled = np.clip(scaled, -largest, largest)
         arguments = {
             "x_ptr": Input(x), "scale_ptr": Input(scale), "out_ptr": Output((rows, columns), dtype),
             "columns": Number(columns, "i32"),

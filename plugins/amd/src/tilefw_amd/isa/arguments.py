@@ -18,7 +18,7 @@ from tilefw_amd.isa.modifiers import DWORD
 from tilefw_amd.isa.operand_modifiers import Adapter, half, low_byte
 from tilefw_amd.isa.operand_values import EXECZ, IMPLICIT, SCC_SLOT, SCC_VALUE, VCCZ, pattern, read_only, slots
 from tilefw_amd.isa.row import Operand, Row
-from tilefw_amd.isa.types import Type
+from tilefw_amd.isa.types import TYPES, Type
 
 if TYPE_CHECKING:
     from tilefw_amd.isa.binding import Reader
@@ -46,7 +46,7 @@ def argument(reader: Reader, form_operand: FormOperand | None, operand: Operand,
         if kind.registers == 2 and kind.kind not in ("fragment", "mask") and not kind.packed:
             stages = [s for s in _parts(reader, kind, number) if s is not None]
             return Argument(reader.read(Immediate(pattern(given, kind), 64)), _chain(stages))
-        places = _constant(reader, given, kind)
+        places = _constant(reader, given, _mixed(reader, number) if "mixed" in reader.row.facts else kind)
     elif isinstance(given, Register):
         special = _special(reader, given, kind)
         if special is not None:
@@ -71,6 +71,11 @@ def _constant(reader: Reader, given: Constant | Literal32, kind: Type) -> tuple[
         each = pattern(given, element) & (1 << kind.element_bits) - 1
         bits = sum(each << i * kind.element_bits for i in range(kind.elements))
     return reader.read(*(Immediate(bits >> 32 * i & 0xFFFFFFFF, 32) for i in range(kind.registers)))
+
+
+def _mixed(reader: Reader, number: int) -> Type:
+    """The type of a constant in an instruction of mixed precision."""
+    return TYPES["f16" if _bit(reader.modifiers.get("op_sel_hi"), number) else "f32"]
 
 
 def _special(reader: Reader, given: Register, kind: Type) -> Argument | None:

@@ -16,13 +16,16 @@ from tilefw.api.errors import CodeError, Place
 from tilefw_amd.isa.inst import Constant, Inst, Literal32
 from tilefw_amd.isa.operand_values import pattern
 from tilefw_amd.isa.row import Mode
+from tilefw_amd.isa.rows.control import MODE, hardware_register
 from tilefw_amd.isa.types import TYPES
 
 CODE = "TFW0822"
-MODE_REGISTER = 1
 # Fields that meanings ask for: name -> (lowest bit, width).
-FIELDS = {"round32": (0, 2), "round64": (2, 2), "flush32": (4, 2), "flush64": (6, 2), "dx10_clamp": (8, 1), "ieee": (9, 1)}
-TRACKED = (1 << 10) - 1
+FIELDS = {
+    "round32": (0, 2), "round64": (2, 2), "flush32": (4, 2), "flush64": (6, 2), "dx10_clamp": (8, 1), "ieee": (9, 1),
+    "fp16_overflow": (23, 1),
+}
+TRACKED = sum(((1 << width) - 1) << low for low, width in FIELDS.values())
 _ROUNDING = ("rn", "rp", "rm", "rz")
 _FLUSH, _KEEP = 0, 3  # subnormals of sources and results
 
@@ -112,7 +115,7 @@ def first(descriptor: Mapping[str, int]) -> Bits:
     value = (
         descriptor.get("float_round_mode_32", 0) | descriptor.get("float_round_mode_16_64", 0) << 2
         | descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 0) << 6
-        | descriptor.get("dx10_clamp", 0) << 8 | descriptor.get("ieee_mode", 0) << 9
+        | descriptor.get("dx10_clamp", 0) << 8 | descriptor.get("ieee_mode", 0) << 9 | descriptor.get("fp16_overflow", 0) << 23
     )
     return Bits(value, TRACKED)
 
@@ -138,8 +141,8 @@ def _after(inst: Inst | None, bits: Bits) -> Bits:
         return bits
     given = {o.name: v for o, v in zip(inst.form.operands, inst.operands, strict=True)}
     immediate = next(v for v in given.values() if isinstance(v, int))
-    number, low, width = immediate & 63, immediate >> 6 & 31, (immediate >> 11 & 31) + 1
-    if number != MODE_REGISTER:
+    number, low, width = hardware_register(immediate)
+    if number != MODE:
         return bits
     source = next((v for v in given.values() if isinstance(v, Constant | Literal32)), None)
     return bits.with_field(low, width, None if source is None else pattern(source, TYPES["b32"]) & (1 << width) - 1)

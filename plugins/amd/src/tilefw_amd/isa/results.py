@@ -57,7 +57,17 @@ def _modified(reader: Reader, kind: Type) -> operand_modifiers.Adapter | None:
     if kind.kind != "float":
         return None
     rounding = (lambda: mode.round32) if kind.format == "f32" else (lambda: mode.round64)
-    return operand_modifiers.result(kind, modifiers.get("clamp", 0), modifiers.get("omod", 0), lambda: mode.dx10_clamp, rounding)
+    made = operand_modifiers.result(kind, modifiers.get("clamp", 0), modifiers.get("omod", 0), lambda: mode.dx10_clamp, rounding)
+    if made is None and kind.format == "f16" and mode.fp16_overflow:
+        return _without_overflow
+    return made
+
+
+def _without_overflow(lanes: Any, a: Any) -> Any:
+    """With FP16_OVFL an overflow gives the largest number, an infinite operand infinity; which it was, the result does not say."""
+    infinite = lanes.fclass(a, "infinite", "f16")
+    lanes.require(lanes.not_(infinite), "an infinite f16 result while MODE.FP16_OVFL is set: what it becomes is not served")
+    return a
 
 
 def _words(kind: Type) -> Callable[[Any, Any], tuple[Any, ...]] | None:

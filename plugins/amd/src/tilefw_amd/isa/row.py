@@ -61,7 +61,8 @@ VOP3_PLACE = {"vopc": 0x000, "vop2": 0x100, "vop1": 0x140}
 @dataclass(frozen=True, slots=True)
 class Mode:
     """The floating-point mode in force (MODE register: CDNA3 ISA, section "Mode register"): rounding of f32 and of f16 and f64 by
-    the algebra's names, whether subnormals are flushed, and what clamp makes of NaN (`dx10_clamp`: zero)."""
+    the algebra's names, whether subnormals are flushed, what clamp makes of NaN (`dx10_clamp`: zero), and whether what overflows
+    f16 or fp8 becomes the largest number (`fp16_overflow`)."""
 
     round32: Literal["rn", "rp", "rm", "rz"] = "rn"
     round64: Literal["rn", "rp", "rm", "rz"] = "rn"
@@ -69,6 +70,7 @@ class Mode:
     flush64: bool = False
     dx10_clamp: bool = True
     ieee: bool = True
+    fp16_overflow: bool = False
 
 
 class Modifiers(dict[str, Any]):

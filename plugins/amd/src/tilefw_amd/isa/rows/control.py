@@ -78,7 +78,7 @@ def s_getpc_b64(m):
     return lambda lanes, pc: pc
 
 
-@row("s_setpc_b64 a:b64", sop1=29, unit="control", section="SOP1", wave=True, flow=True)
+@row("s_setpc_b64 a:b64=s", sop1=29, unit="control", section="SOP1", wave=True, flow=True)
 def s_setpc_b64(m):
     """Go to the address a."""
     return Jump()
@@ -103,11 +103,11 @@ row("s_cbranch_g_fork a:b64, b:b64", sop2=41, unit="control", section="SOP2", wa
 row("s_cbranch_i_fork a:b64, @target", sopk=16, unit="control", section="SOPK", wave=True)(
     refused("Branch both ways: lanes of mask a go to the target, the others later.", f"s_cbranch_i_fork: {_FORKS}")
 )
-row("s_cbranch_join a:b32", sop1=46, unit="control", section="SOP1", wave=True)(
+row("s_cbranch_join a:b32=s", sop1=46, unit="control", section="SOP1", wave=True)(
     refused("Where the two ways of a fork meet.", f"s_cbranch_join: {_FORKS}")
 )
 _TRAPPED = "the simulator has no trap handler to come back from"
-row("s_rfe_b64 a:b64", sop1=31, unit="control", section="SOP1", wave=True)(
+row("s_rfe_b64 a:b64=s", sop1=31, unit="control", section="SOP1", wave=True)(
     refused("Leave the trap handler for the address a.", f"s_rfe_b64: {_TRAPPED}")
 )
 row("s_rfe_restore_b64 a:b64, b:b32", sop2=43, unit="control", section="SOP2", wave=True)(
@@ -202,20 +202,25 @@ def hardware_register(immediate: int) -> tuple[int, int, int]:
 
 
 def mode_register(mode: Mode) -> int:
-    """The MODE register as far as it is known: rounding, subnormals, clamp of NaN, IEEE (CDNA3 ISA, section "Mode register")."""
+    """The MODE register as far as it is known: rounding, subnormals, clamp of NaN, IEEE, overflow of f16 (CDNA3 ISA, section "Mode
+    register")."""
     rounding = _ROUNDING[mode.round32] | _ROUNDING[mode.round64] << 2
     subnormals = (0 if mode.flush32 else 3) | (0 if mode.flush64 else 3) << 2
-    return rounding | subnormals << 4 | mode.dx10_clamp << 8 | mode.ieee << 9
+    return rounding | subnormals << 4 | mode.dx10_clamp << 8 | mode.ieee << 9 | mode.fp16_overflow << 23
 
 
-_KNOWN_MODE_BITS = 10
+_KNOWN_MODE_BITS = (1 << 10) - 1 | 1 << 23
+
+
+def _known(number: int, low: int, bits: int) -> bool:
+    return number == MODE and not ((1 << bits) - 1) << low & ~_KNOWN_MODE_BITS
 
 
 @row("s_getreg_b32 d:b32, =hwreg", sopk=17, unit="salu", section="SOPK", wave=True, facts="getreg")
 def s_getreg_b32(m):
     """d = some bits of a hardware register: of MODE those of floating point, nothing of others."""
     number, low, bits = hardware_register(m.hwreg)
-    if number == MODE and low + bits <= _KNOWN_MODE_BITS:
+    if _known(number, low, bits):
         value = mode_register(m.mode) >> low & (1 << bits) - 1
         return lambda lanes: lanes.const(value, 32)
     return refused("", f"s_getreg_b32: the simulator does not know bits {low} to {low + bits - 1} of register {number}", 32)(m)
@@ -224,7 +229,7 @@ def s_getreg_b32(m):
 def _set_register(m):
     """Set some bits of a hardware register: of MODE those of floating point, which `mode` follows through the program."""
     number, low, bits = hardware_register(m.hwreg)
-    if number == MODE and low + bits <= _KNOWN_MODE_BITS:
+    if _known(number, low, bits):
         return lambda lanes, a: None
     return refused("", f"s_setreg: the simulator does not know bits {low} to {low + bits - 1} of register {number}")(m)
 

@@ -1,7 +1,8 @@
 """Sums of products of narrow elements in 32 bits, and fused multiply-adds of f16 and f32 mixed (CDNA3 ISA, section "VOP3P").
 
 Modifiers mean here what they mean nowhere else, so that each row reads them itself: in mixed rows op_sel_hi says that a source is
-f16, op_sel which half of the register it is, and the bits of neg_lo and neg_hi are written -a and |a|.
+f16, op_sel which half of the register it is, and the bits of neg_lo and neg_hi are written -a and |a|. The fact `mixed`: an inline
+constant is one of f16 or f32, as op_sel_hi says.
 """
 
 from __future__ import annotations
@@ -62,21 +63,22 @@ def _fused_half(m: Modifiers) -> Meaning:
     return meaning
 
 
-@row("v_fma_mix_f32 d:f32, a:b32, b:b32, c:b32", vop3p=0x20, unit="valu", section=SECTION, modifiers=MIXED)
+@row("v_fma_mix_f32 d:f32, a:b32, b:b32, c:b32", vop3p=0x20, unit="valu", section=SECTION, modifiers=MIXED, facts="mixed")
 def v_fma_mix_f32(m):
     """d = a * b + c, rounded once; a source is f32, or a half of f16."""
     return _fused(m)
 
 
 @row(
-    "v_fma_mixlo_f16 d:f16, a:b32, b:b32, c:b32", vop3p=0x21, unit="valu", section=SECTION, modifiers=MIXED, facts="keeps half"
+    "v_fma_mixlo_f16 d:f16, a:b32, b:b32, c:b32", vop3p=0x21, unit="valu", section=SECTION, modifiers=MIXED,
+    facts="keeps half, mixed",
 )
 def v_fma_mixlo_f16(m):
     """Low half of d = a * b + c in f32, converted to f16."""
     return _fused_half(m)
 
 
-@row("v_fma_mixhi_f16 +d:b32, a:b32, b:b32, c:b32", vop3p=0x22, unit="valu", section=SECTION, modifiers=MIXED)
+@row("v_fma_mixhi_f16 +d:b32, a:b32, b:b32, c:b32", vop3p=0x22, unit="valu", section=SECTION, modifiers=MIXED, facts="mixed")
 def v_fma_mixhi_f16(m):
     """High half of d = a * b + c in f32, converted to f16."""
     fused = _fused_half(m)

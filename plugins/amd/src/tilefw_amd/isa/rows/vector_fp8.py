@@ -1,7 +1,7 @@
 """Conversions of 8-bit floats (CDNA3 ISA, "VOP1", "VOP3A": V_CVT_*_FP8, V_CVT_*_BF8).
 
 On this chip fp8 is E4M3 and bf8 is E5M2 with the bias one larger, no infinities, no -0, and NaN as 0x80 (CDNA3 ISA, section "Number
-formats"; LLVM: f8E4M3FNUZ, f8E5M2FNUZ). What overflows becomes NaN, as MODE.FP16_OVFL is 0.
+formats"; LLVM: f8E4M3FNUZ, f8E5M2FNUZ). What overflows becomes NaN, or the largest number where MODE.FP16_OVFL is set.
 """
 
 from __future__ import annotations
@@ -37,12 +37,19 @@ def _destination(m):
     return (bits[2] if len(bits) > 3 else 0), bits[-1]
 
 
+def _limit(m):
+    """How a conversion treats overflow, in the algebra's words."""
+    return "finite" if m.mode.fp16_overflow else ""
+
+
 def _to_pair(name, m):
     """a and b to nearest even, in the low half of d, or with op_sel's last bit in the high half; the other half stays."""
     fmt, (_, high) = FORMATS[name], _destination(m)
 
+    limit = _limit(m)
+
     def meaning(lanes, a, b, old):
-        pair = lanes.join([lanes.fconvert(x, "f32", fmt) for x in (a, b)])
+        pair = lanes.join([lanes.fconvert(x, "f32", fmt, saturate=limit) for x in (a, b)])
         low, top = lanes.split(old, 16)
         return lanes.join([low, pair] if high else [pair, top])
 
@@ -58,20 +65,22 @@ def _stochastic(name, m):
     """
     low_bit, high_bit = _destination(m)
     place = low_bit + 2 * high_bit
-    cut = 23 - _MANTISSA[name]
+    cut, limit = 23 - _MANTISSA[name], _limit(m)
 
     def meaning(lanes, a, b, old):
         chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
         moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
         parts = list(lanes.split(old, 8))
-        parts[place] = _cut(lanes, moved, name)
+        parts[place] = _cut(lanes, moved, name, limit)
         return lanes.join(parts)
 
     return meaning
 
 
-def _cut(lanes, a, name):
+def _cut(lanes, a, name, saturate):
     """Toward zero; from the power of two above the largest number on, NaN, as other roundings have it here."""
+    if saturate:
+        return lanes.fconvert(a, "f32", FORMATS[name], "rz", saturate=saturate)
     limit = lanes.const(SHAPES["f32"].power(_ABOVE[name]), 32)
     overflows = lanes.fcompare(lanes.fabs(a, "f32"), limit, "ge", "f32", True)
     return lanes.select(overflows, lanes.const(0x80, 8), lanes.fconvert(a, "f32", FORMATS[name], "rz"))
@@ -81,4 +90,4 @@ for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), 
     row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, **VOP1)(partial(_one, _name))
     row(f"v_cvt_pk_f32_{_name} d:b64, a:b32", vop1=_double, modifiers="clamp omod", **VOP1)(partial(_pair, _name))
     row(f"v_cvt_pk_{_name}_f32 +d:b32, a:f32, b:f32", vop3=_packs, **VOP3)(partial(_to_pair, _name))
-    row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, **VOP3)(partial(_stochastic, _name))
+    row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, facts="byte of destination", **VOP3)(partial(_stochastic, _name))
