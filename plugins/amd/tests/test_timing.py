@@ -8,8 +8,8 @@ import shutil
 import subprocess
 
 import pytest
-
 from isa.random_inst import random_inst
+
 from tilefw_amd.isa.fragments import SHAPES
 from tilefw_amd.isa.printer import text
 from tilefw_amd.isa.row import ROWS
@@ -80,8 +80,8 @@ def test_latencies_are_those_of_llvm() -> None:
 
 def _mca(lines: dict[str, str]) -> dict[str, tuple[int, float]]:
     """(Latency, reciprocal throughput) by name, of the lines that llvm-mca takes."""
-    command = ["llvm-mca-22", "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-instruction-tables", "-skip-unsupported-instructions=any"]
-    command += ["-iterations=1"]
+    command = ["llvm-mca-22", "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-instruction-tables", "-iterations=1"]
+    command += ["-skip-unsupported-instructions=any"]
     names = list(lines)
     while True:
         done = subprocess.run(command, input="\n".join(lines[n] for n in names) + "\n", capture_output=True, text=True, timeout=120)

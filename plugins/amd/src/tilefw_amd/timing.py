@@ -1,7 +1,7 @@
 """How long instructions take, as data: cycles to a dependent result, cycles that they keep their pipe.
 
-Sources: LLVM's scheduling model SIDPGFX940FullSpeedModel (`SISchedule.td`, in units of four cycles, whose own comments call its figures
-for LDS, memory and barriers guesses); AMD's matrix instruction calculator (cycles, co-execution); ROCm's hardware
+Sources: LLVM's scheduling model SIDPGFX940FullSpeedModel (`SISchedule.td`, in units of four cycles, whose own comments call its
+figures for LDS, memory and barriers guesses); AMD's matrix instruction calculator (cycles, co-execution); ROCm's hardware
 tables and Origami for bandwidths. Nothing here is calibrated on hardware by us, and nothing here simulates.
 """
 
@@ -38,8 +38,8 @@ _BESIDE = {"v_mfma": 4, "v_smfmac": 8}
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Of one row, in cycles. `latency`: from issue to a dependent result, without contention. `issue`: how long the pipe `unit` takes
-    nothing else: of the SIMD, for memory and LDS of the compute unit, when lanes are neighbours and banks do not conflict.
+    """Of one row, in cycles. `latency`: from issue to a dependent result, without contention. `issue`: how long the pipe `unit`
+    takes nothing else: of the SIMD, for memory and LDS of the compute unit, when lanes are neighbours and banks do not conflict.
     `beside`: from which cycle on vector instructions run beside a matrix instruction; None: not before it is over."""
 
     unit: str
@@ -81,4 +81,4 @@ def _bytes(row: Row) -> int:
 def _control(name: str) -> int:
     if name == "s_barrier":
         return BARRIER
-    return BRANCH if name == "s_branch" or name.startswith("s_cbranch_") and "fork" not in name else 4
+    return BRANCH if name == "s_branch" or (name.startswith("s_cbranch_") and "fork" not in name) else 4

@@ -1,8 +1,8 @@
 """The pipes of a compute unit that instructions go to, with the latency of a dependent result.
 
 Latencies are cycles: four times the figures of LLVM's scheduling model SIDPGFX940FullSpeedModel (`SISchedule.td`), which counts in
-fours, and whose own comments call those of LDS, vector memory and barriers guesses; none is calibrated on hardware by us. 0: nothing
-waits for a result.
+fours, and whose own comments call those of LDS, vector memory and barriers guesses; none is calibrated on hardware by us.
+0: nothing waits for a result.
 """
 
 from __future__ import annotations
