@@ -312,7 +312,8 @@ class MemoryLanes(Algebra):
             scatter(region.poison, region.poison_view(size), piece.index, np.zeros((1,), dtype=ELEMENTS[size]), size)
 
     def fence(self, order: str = "acq_rel", scope: str = "device") -> None:
-        if self.launch.races is not None:
+        # Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups.
+        if self.launch.races is not None and scope not in ("wave", "workgroup"):
             self.launch.races.fence(self, order)
 
     # --- generic addresses -------------------------------------------------------------------------------------------

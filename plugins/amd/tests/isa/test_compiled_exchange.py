@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from isa.llc import compiled, launch, listing, needs_llc, source
+from tilefw_amd.isa.encode import encode
+from tilefw_amd.isa.parser import parse
 
 pytestmark = needs_llc
 RNG = np.random.default_rng(29)
@@ -63,6 +65,18 @@ def test_release_and_acquire_order_what_workgroups_say_to_each_other(scope: str,
 @pytest.mark.parametrize(("release", "acquire"), [("monotonic", "acquire"), ("release", "monotonic"), ("monotonic", "monotonic")])
 def test_without_one_of_them_it_is_a_race(release: str, acquire: str, tmp_path: Path) -> None:
     _, findings = passed(tmp_path, "agent", release, acquire)
+    assert {f.check for f in findings} == {"races"}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("buffer_wbl2 sc1", "buffer_wbl2 sc0"), ("buffer_inv sc1", "buffer_inv sc0"), ("buffer_inv sc1", "buffer_inv")],
+)
+def test_cache_control_of_too_narrow_a_scope_is_a_race(right: str, wrong: str, tmp_path: Path) -> None:
+    binary = compiled(source(PASSING.format(scope="agent", release="release", acquire="acquire"), 3), tmp_path)
+    changed = binary.replace(encode(parse(right)), encode(parse(wrong)))
+    assert changed != binary
+    _, findings = launch(changed, [np.zeros(64, np.uint32) for _ in range(3)], grid=2)
     assert {f.check for f in findings} == {"races"}
 
 
