@@ -81,7 +81,7 @@ def s_getpc_b64(m):
 @row("s_setpc_b64 a:b64=s", sop1=29, unit="control", section="SOP1", wave=True, flow=True)
 def s_setpc_b64(m):
     """Go to the address a."""
-    return Jump()
+    return Jump(), lambda lanes, a: a
 
 
 @row("s_swappc_b64 d:b64, a:b64, <pc", sop1=30, unit="control", section="SOP1", wave=True, flow=True)
