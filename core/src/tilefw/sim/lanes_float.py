@@ -113,6 +113,8 @@ class FloatLanes(Algebra):
         if ftz:
             a, b = flush(a, fmt), flush(b, fmt)
         x, y = decode(a, fmt), decode(b, fmt)
+        if fmt in _NATIVE:
+            return self._native_extreme(a, b, x, y, nan, smaller)
         # Where the values are equal they may differ in the sign of zero: `or` keeps a minus, `and` a plus.
         tie = (a | b) if smaller else (a & b)
         chosen = np.where((x < y) if smaller else (x > y), a, b)
@@ -122,6 +124,19 @@ class FloatLanes(Algebra):
         if nan:
             return np.where(first | second, quiet, chosen)
         return np.where(first, np.where(second, quiet, b), np.where(second, a, chosen))
+
+    def _native_extreme(self, a: Array, b: Array, x: Array, y: Array, nan: bool, smaller: bool) -> Array:
+        """NumPy's own, which leaves open which zero it gives, and which NaN."""
+        function = (np.minimum if nan else np.fmin) if smaller else (np.maximum if nan else np.fmax)
+        result = function(x, y)
+        bits = result.view(a.dtype)
+        zero = result == 0
+        if zero.any():
+            bits = np.where(zero & (x == y), (a | b) if smaller else (a & b), bits)
+        lost = np.isnan(result)
+        if lost.any():
+            bits = np.where(lost, a.dtype.type((1 << (8 * a.dtype.itemsize - 1)) - 1), bits)
+        return bits
 
     def fcompare(self, a: Array, b: Array, op: str, fmt: str, unordered: bool = False, ftz: bool = False) -> Array:
         if ftz:

@@ -228,6 +228,8 @@ class IntegerLanes(Algebra):
         return value
 
     def permute_bytes(self, a: Array, b: Array, selector: Array) -> Array:
+        if selector.size == 1 and not int(selector.flat[0]) & 0x8888:
+            return _moved_bytes(a, b, int(selector.flat[0]))
         pair = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
         result = constant(0, 32)
         for place in range(4):
@@ -247,3 +249,22 @@ class IntegerLanes(Algebra):
 
     def select(self, p: Array, a: Array, b: Array) -> Array:
         return np.where(p, a, b)
+
+
+def _moved_bytes(a: Array, b: Array, selector: int) -> Array:
+    """`permute_bytes` by one selector without signs: bytes of one source that move equally far go together."""
+    masks: dict[tuple[int, int], int] = {}
+    for place in range(4):
+        byte = selector >> (4 * place) & 7
+        move = (byte >> 2, place - (byte & 3))
+        masks[move] = masks.get(move, 0) | 0xFF << (8 * place)
+    result: Array | None = None
+    for (source, distance), mask in masks.items():
+        value = b if source else a
+        if distance:
+            amount = np.uint32(8 * abs(distance))
+            value = value << amount if distance > 0 else value >> amount
+        part = value & np.uint32(mask)
+        result = part if result is None else result | part
+    assert result is not None
+    return result
