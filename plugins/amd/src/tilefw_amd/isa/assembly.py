@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tilefw_amd.isa.codes import Codes, codes
 from tilefw_amd.isa.form import Form, FormOperand
 from tilefw_amd.isa.formats import FORMATS, Field, Format
+from tilefw_amd.isa.modifiers import DWORD
 from tilefw_amd.isa.registers import VCC
 from tilefw_amd.isa.row import Operand, Row
 from tilefw_amd.isa.shape_modifiers import NAMES, form_modifiers, refused_bits
@@ -34,13 +35,24 @@ def _form(row: Row, encoding: str, shape: Shape) -> Form:
     format = FORMATS["vop3b" if shape.format == "vop3" and _two_results(row) else shape.format]
     operands = tuple(_Fields(row, shape, format).operands())
     modifiers = form_modifiers(row, shape, format, operands)
-    mask, value = _pattern(row.opcodes[encoding], shape, format)
+    bits = dict(shape.bits)
+    if "dst_sel" in row.without and "dst_sel" in format.fields:  # SDWA without a choice for the result
+        bits["dst_sel"] = DWORD
+    mask, value = _pattern(row.opcodes[encoding], bits, format)
     mask |= refused_bits(shape, format, modifiers, operands)
     name = "vop3b" if format.name == "vop3b" else shape.name
     return Form(
         row, name, format, row.mnemonic + _suffix(row, shape), row.opcodes[encoding], operands, modifiers, mask, value, format.size,
-        shape.fixed, _order(shape),
+        shape.fixed, _order(shape), _ignored(format, operands),
     )
+
+
+def _ignored(format: Format, operands: tuple[FormOperand, ...]) -> int:
+    """The bits that LLVM sets though the form has no use for them: op_sel_hi of sources that VOP3P lacks, SDWA's selection of one."""
+    sources = sum(o.source >= 0 for o in operands)
+    if format.name == "vop3p":
+        return sum(1 << low for low, _ in format.fields["op_sel_hi"].pieces[sources:])
+    return DWORD << format.fields["src1_sel"].pieces[0][0] if format.name == "vop1_sdwa" else 0
 
 
 def _two_results(row: Row) -> bool:
@@ -60,15 +72,15 @@ def _suffix(row: Row, shape: Shape) -> str:
 
 def _order(shape: Shape) -> tuple[str, ...]:
     """Fixed and other modifiers by name, as text has them behind the operands."""
-    return tuple(NAMES.get(name, name) for name in shape.modifiers)
+    return tuple(dict.fromkeys(NAMES.get(name, name) for name in shape.modifiers))
 
 
-def _pattern(opcode: int, shape: Shape, format: Format) -> tuple[int, int]:
-    """Mask and value of the bits that the format, the opcode and the shape fix."""
+def _pattern(opcode: int, bits: Mapping[str, int], format: Format) -> tuple[int, int]:
+    """Mask and value of the bits that the format, the opcode and the contents of fields fix."""
     low, width = format.opcode
     mask = format.mask | ((1 << width) - 1) << low
     value = format.value | opcode << low
-    for name, content in shape.bits.items():
+    for name, content in bits.items():
         for low, width in format.fields[name].pieces:
             mask |= ((1 << width) - 1) << low
             value |= content << low
@@ -109,9 +121,8 @@ class _Fields:
         source = self._count() if operand.role == "source" and operand.type.kind != "mask" else -1
         space = f"accumulator of {field.space}" if kinds == "a" and "a" not in field.kinds else field.space
         table = codes(space, kinds, operand.type.registers)
-        return FormOperand(
-            operand.name, operand.role, name, field.pieces, kinds, operand.type, operand.type.registers, source, operand.read, table,
-        )
+        width = operand.type.registers
+        return FormOperand(operand.name, operand.role, name, field.pieces, kinds, operand.type, width, source, operand.read, table)
 
     def _kinds(self, operand: Operand, field: Field) -> str:
         if operand.type is TYPES["mask"]:
@@ -127,7 +138,7 @@ class _Fields:
         if operand.role == "source":
             if operand.type is TYPES["mask"] and self.format.shared != "vop3":
                 return None
-            return "index" if operand.name in fields and self.format.name == "mai" and operand.name == "index" else self.sources.pop(0)
+            return operand.name if operand.name == "index" and "index" in fields else self.sources.pop(0)
         scalar = operand.type is TYPES["mask"] or operand.kinds == "s"
         if scalar:
             if "sdst" in fields and self.format.name != "vop3b" and self.destinations:
@@ -155,7 +166,7 @@ class _Fields:
             return FormOperand(part.name, "address", "", (), part.kinds, codes=_ONLY_OFF)
         field = self.format.fields[part.field]
         if part.number:
-            return FormOperand(part.name, "address", part.field, field.pieces, "i", immediate=part.number, signed=True)
+            return FormOperand(part.name, "address", part.field, field.pieces, "i", immediate=part.number, signed=part.signed)
         kinds = part.kinds or field.kinds.replace("o", "")
         table = codes(field.space, kinds, part.registers)
         return FormOperand(part.name, "address", part.field, field.pieces, kinds, None, part.registers, codes=table)

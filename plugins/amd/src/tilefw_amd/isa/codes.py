@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tilefw_amd.isa.constants import INLINE
 from tilefw_amd.isa.inst import Constant, File, Operand, Register
-from tilefw_amd.isa.registers import M0, READ_ONLY, SGPRS, TTMP0, VCC, VECTORS, name, problem
+from tilefw_amd.isa.registers import EXEC, M0, READ_ONLY, SGPRS, TTMP0, VCC, VECTORS, name, problem
 
 LITERAL = 255  # in the fields of sources: 32 bits follow the instruction
 OFF = 127  # in saddr: no register (CDNA3 ISA, section "Flat memory instructions")
@@ -110,12 +110,19 @@ def _sub_dword(code: int, wanted: _Wanted) -> Meaning:
 
 def _sub_dword_mask(code: int, wanted: _Wanted) -> Meaning:
     """The mask that an SDWA comparison writes: VCC, or with the eighth bit set the 7 bits' register."""
-    return _scalar(code - 128, wanted) if code >= 128 else VCC if code == 0 else f"{code} is no operand"
+    return _scalar(code - 128, wanted) if code >= 128 else VCC
 
 
 def _address(code: int, wanted: _Wanted) -> Meaning:
-    """The 7 bits of a scalar address, which may be off."""
-    return None if code == OFF and "o" in wanted.kinds else _scalar(code, wanted)
+    """The 7 bits of a scalar address, which may be off, but is never EXEC."""
+    if code >= EXEC.index and not (code == EXEC.index and wanted.registers == 1):
+        return None if code == OFF and "o" in wanted.kinds else "exec cannot stand here"
+    return _scalar(code, wanted)
+
+
+def _data(code: int, wanted: _Wanted) -> Meaning:
+    """The data of scalar memory: neither M0 nor EXEC."""
+    return _scalar(code, wanted) if code < M0.index else f"{code} cannot stand here"
 
 
 def _scaled(step: int) -> Callable[[int, _Wanted], Meaning]:
@@ -136,4 +143,5 @@ _SPACES: dict[str, tuple[int, Callable[[int, _Wanted], Meaning]]] = {
     "scalar pair": (64, _scaled(2)),
     "scalar quad": (32, _scaled(4)),
     "scalar address": (128, _address),
+    "scalar data": (128, _data),
 }

@@ -15,7 +15,7 @@ def encode(inst: Inst) -> bytes:
     """The bytes, `inst.size` of them. Raises CodeError: TFW0721 for an operand that cannot stand where it does, TFW0722 for a
     number beyond its field; TFW0721 too when the operands disagree on a bit that they share."""
     form = inst.form
-    word, literal = form.value | _default_bits(form), -1
+    word, literal = form.value | form.ignored | _default_bits(form), -1
     for operand, of in zip(inst.operands, form.operands, strict=True):
         if type(operand) is Literal32:
             literal = _literal(form, of, operand, literal)
@@ -114,7 +114,8 @@ def _check_shared(inst: Inst, word: int) -> None:
         (low, width), (ninth, _) = of.pieces
         code = word >> low & (1 << width) - 1 | (word >> ninth & 1) << width
         if of.codes.decode[code] != operand:
-            raise CodeError(f"{inst.form.mnemonic}: D and C are both in vector registers or both in accumulation registers", OPERANDS)
+            which = "vector registers or both in accumulation registers"
+            raise CodeError(f"{inst.form.mnemonic}: D and C are both in {which}", OPERANDS)
 
 
 def _unfit(form: Form, of: FormOperand, operand: Operand) -> CodeError:

@@ -30,9 +30,9 @@ class FormOperand:
 
     `name` is the row's (`d`, `a`, …), or for a part of `[addr]` the field's (`vaddr`, `saddr`, `sbase`, `srsrc`, `soffset`,
     `offset`), which have the role "address". `pieces` say where it is encoded; without pieces it is only written (`vcc`) or
-    the literal. `kinds` are v VGPR, a AGPR, s SGPR, c inline constant, l literal, o `off`, i immediate, t target. `source` counts the
-    operands that modifiers by source (neg, abs, op_sel) speak of, from 0; -1 is none of them. `read` marks a destination that
-    is read too. `codes` maps the operand to the value of its field and back (None for immediates and targets).
+    the literal. `kinds` are v VGPR, a AGPR, s SGPR, c inline constant, l literal, o `off`, i immediate, t target. `source` counts
+    the operands that modifiers by source (neg, abs, op_sel) speak of, from 0; -1 is none of them. `read` marks a destination
+    that is read too. `codes` maps the operand to the value of its field and back (None for immediates and targets).
     """
 
     name: str
@@ -71,8 +71,8 @@ class Form:
     """`mnemonic` as LLVM prints it; `encoding` is the variant's name: vop2, vop2_sdwa, vop2_dpp, vop3, vop3b, global_saddr, ….
 
     The form is that of a word w (little endian, `size` bytes) when w & mask == value. `fixed` are the modifiers that this form
-    has by being itself (`{"offen": 1}`), which the text must show; `order` has the names of these and of the others as text has them.
-    `size` is without a literal.
+    has by being itself (`{"offen": 1}`), which the text must show; `order` has the names of these and of the others as in the text.
+    `size` is without a literal; `ignored` are bits that the hardware does not look at, as LLVM writes them.
     """
 
     row: Row
@@ -87,6 +87,7 @@ class Form:
     size: int
     fixed: Mapping[str, Modifier] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    ignored: int = 0
 
     @cached_property
     def defaults(self) -> dict[str, Modifier]:

@@ -121,6 +121,7 @@ _SDWA_MODIFIERS = {
 }
 _SDWA0 = Field(_bits(32, 8, ninth=55), "sub-dword source", "vsc")
 _SDWA1 = Field(_bits(9, 8, ninth=63), "sub-dword source", "vsc")
+_SDWA1_ABSENT = {"vdst": _VDST, "sdst": _VDST_SCALAR, "src0": _SDWA0, "s1": Field(_bits(63, 1))}
 _DPP = {
     "src0": Field(_bits(32, 8), "vector", "v"),
     "dpp_ctrl": Field(_bits(40, 9)),
@@ -140,6 +141,8 @@ _FLAT = {
     "sve": Field(_bits(13, 1)),
     "offset": Field(_bits(0, 13)),
     "offset12": Field(_bits(0, 12)),
+    "offset_sign": Field(_bits(12, 1)),
+    "acc": Field(_bits(55, 1)),
     **_CACHE_FLAT,
 }
 _MUBUF = {
@@ -153,6 +156,7 @@ _MUBUF = {
     "sc0": Field(_bits(14, 1)),
     "sc1": Field(_bits(15, 1)),
     "lds": Field(_bits(16, 1)),
+    "acc": Field(_bits(55, 1)),
     "nt": Field(_bits(17, 1)),
 }
 _DS = {
@@ -163,14 +167,15 @@ _DS = {
     "offset": Field(_bits(0, 16)),
     "offset0": Field(_bits(0, 8)),
     "offset1": Field(_bits(8, 8)),
-    "gds": Field(_bits(16, 1)),
 }
 _SMEM = {
-    "sdata": Field(_bits(6, 7), "scalar", "s"),
+    "sdata": Field(_bits(6, 7), "scalar data", "s"),
     "sbase": Field(_bits(0, 6), "scalar pair", "s"),
     "soffset": Field(_bits(57, 7), "scalar", "s"),
     "soffset_low": Field(_bits(32, 7), "scalar", "s"),  # where no immediate is added, the register stands in the immediate's bits
     "offset": Field(_bits(32, 21)),
+    "offset20": Field(_bits(32, 20)),
+    "offset_sign": Field(_bits(52, 1)),
     "probe": Field(_bits(6, 7)),
     "soffset_en": Field(_bits(14, 1)),
     "imm": Field(_bits(17, 1)),
@@ -220,7 +225,7 @@ FORMATS: dict[str, Format] = {
 FORMATS |= {
     f.name: f
     for f in (
-        _second_word("vop1_sdwa", "vop1", SDWA_MARK, {"vdst": _VDST, "sdst": _VDST_SCALAR, "src0": _SDWA0} | _SDWA_MODIFIERS),
+        _second_word("vop1_sdwa", "vop1", SDWA_MARK, _SDWA1_ABSENT | _SDWA_MODIFIERS),
         _second_word("vop2_sdwa", "vop2", SDWA_MARK, {"vdst": _VDST, "src0": _SDWA0, "src1": _SDWA1} | _SDWA_MODIFIERS),
         _second_word(
             "vopc_sdwa", "vopc", SDWA_MARK,

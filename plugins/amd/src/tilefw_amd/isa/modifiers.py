@@ -112,10 +112,14 @@ def _table() -> dict[str, Spelling]:
         "offset12": Spelling("number", "offset"),
         "swizzle": Swizzle("number", "offset"),
         "smem_offset": Spelling("hex", "offset"),
+        "smem_offset20": Spelling("hex", "offset"),
         "matrix_neg": Spelling("bits", "neg"),  # of the f64 matrix instructions, in the bits of blgp
         "omod": Spelling("choice", "omod", {1: "mul:2", 2: "mul:4", 3: "div:2"}),
         "dst_unused": _choices("dst_unused", UNUSED),
         "dpp_ctrl": Spelling("choice", "dpp_ctrl", _dpp_controls()),
+        "wide_dpp_ctrl": Spelling(
+            "choice", "dpp_ctrl", {value: text for value, text in _dpp_controls().items() if value >= ROW_NEWBCAST}
+        ),  # 64-bit operands have no other control
         "row_mask": Spelling("hex", "row_mask"),
         "bank_mask": Spelling("hex", "bank_mask"),
         "bound_ctrl": Spelling("choice", "bound_ctrl", {1: "bound_ctrl:1"}),

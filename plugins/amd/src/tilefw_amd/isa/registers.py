@@ -35,7 +35,6 @@ READ_ONLY = {
     251: "src_vccz",
     252: "src_execz",
     253: "src_scc",
-    254: "src_lds_direct",
 }
 
 # Numbers in a program of the simulator: a vector or accumulation register, a scalar code, then what has no code.

@@ -6,23 +6,27 @@ names clamp and omod of other destinations, and op_sel (LLVM's `VOPInstructions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 
 from tilefw_amd.isa.form import FormModifier, FormOperand
 from tilefw_amd.isa.formats import Format
-from tilefw_amd.isa.modifiers import DWORD, MODIFIERS, UNUSED
+from tilefw_amd.isa.modifiers import DWORD, MODIFIERS, ROW_NEWBCAST, UNUSED
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.shapes import Shape
 
 # What the fields hold where nothing is written, when it is not 0; these four of SDWA and three of DPP are always printed.
 _DEFAULTS = {
     "dst_sel": DWORD, "src0_sel": DWORD, "src1_sel": DWORD, "dst_unused": UNUSED.index("UNUSED_PRESERVE"),
-    "dpp_ctrl": 0xE4, "row_mask": 0xF, "bank_mask": 0xF,
+    "dpp_ctrl": 0xE4, "wide_dpp_ctrl": ROW_NEWBCAST, "row_mask": 0xF, "bank_mask": 0xF,
 }  # fmt: skip
 # The name in text and in `Inst.modifiers`, where the field has another.
-NAMES = {"offset12": "offset", "smem_offset": "offset", "swizzle": "offset", "matrix_neg": "neg"}
-_FIELDS = {"smem_offset": "offset", "swizzle": "offset"}
-_ALWAYS = frozenset(_DEFAULTS) | {"smem_offset"}
+NAMES = {
+    "offset12": "offset", "smem_offset": "offset", "smem_offset20": "offset", "swizzle": "offset", "matrix_neg": "neg",
+    "wide_dpp_ctrl": "dpp_ctrl",
+}  # fmt: skip
+_FIELDS = {"smem_offset": "offset", "smem_offset20": "offset20", "swizzle": "offset", "wide_dpp_ctrl": "dpp_ctrl"}
+_ALWAYS = frozenset(_DEFAULTS) | {"smem_offset", "smem_offset20"}
 _BY_ROW = ("mai", "vop3p")
 
 
@@ -41,6 +45,12 @@ def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[F
     sources = [o for o in operands if o.source >= 0]
     if _FIELDS.get(name, name) not in format.fields:
         return False
+    if name in row.without or (name == "glc" and not (row.destinations or row.sources)):
+        return False
+    if name in ("dpp_ctrl", "wide_dpp_ctrl"):
+        return (name == "wide_dpp_ctrl") == any(o.registers > 1 and o.pieces for o in operands)
+    if name in ("clamp", "omod") and format.name.endswith("_sdwa"):
+        return name == "clamp" or _float_result(row, operands)
     if name in ("neg", "abs"):
         return any(takes_sign(o) for o in sources)
     if name == "sext":
@@ -85,17 +95,22 @@ def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOp
 
 
 def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]) -> int:
-    """Bits of modifiers that the form does not have: they must be 0, except op_sel_hi's, which LLVM sets and ignores."""
-    found = 0
-    for name in set(shape.modifiers) & set(format.fields) - set(shape.bits) - {"op_sel_hi"}:
-        for low, width in format.fields[name].pieces:
-            found |= ((1 << width) - 1) << low
-    taken = [piece for operand in operands for piece in operand.pieces]
-    for modifier in modifiers:
-        taken += modifier.pieces if shape.name in _BY_ROW else _used(modifier, operands)
-    for low, width in taken:
-        found &= ~(((1 << width) - 1) << low)
-    return found
+    """Bits that must be 0: of modifiers that the form does not have, and of the shape's `zero` fields that no operand uses.
+
+    What LLVM's disassembler ignores is ignored: op_sel of VOP3, clamp of VOP3P, glc of SMEM and the destination's part of SDWA where
+    the instruction does not have them.
+    """
+    ignored = {"clamp"} if format.name == "vop3p" else {"op_sel", "glc", "dst_sel", "dst_unused"}
+    names = (set(shape.modifiers) & set(format.fields)) - set(shape.bits) - ignored
+    found = _union(piece for name in names for piece in format.fields[name].pieces)
+    found |= _union(piece for name in shape.zero if name in format.fields for piece in format.fields[name].pieces)
+    used = _union(piece for modifier in modifiers for piece in _used(modifier, operands))
+    return found & ~(used | _union(piece for operand in operands for piece in operand.pieces))
+
+
+def _union(pieces: Iterable[tuple[int, int]]) -> int:
+    """The mask of those bits."""
+    return functools.reduce(lambda mask, piece: mask | ((1 << piece[1]) - 1) << piece[0], pieces, 0)
 
 
 def _used(modifier: FormModifier, operands: Sequence[FormOperand]) -> Iterator[tuple[int, int]]:

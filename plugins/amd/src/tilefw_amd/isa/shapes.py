@@ -16,7 +16,7 @@ from tilefw_amd.isa.row import Row
 class Part:
     """An operand that `[addr]` stands for: a field, or without one only the word `off`.
 
-    `number` is how an immediate, a signed one, is written.
+    `number` is how an immediate is written.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Part:
     registers: int = 1
     kinds: str = ""
     number: str = ""
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Shape:
 
     `short` is the name by which a row's `without` knows it. `place` and `tail` are the parts of an address. `bits` are contents of
     fields that make this shape; `fixed` are those that text shows as modifiers. `facts`: the row has this fact ("!": lacks it).
-    `no_destination`: a destination is neither written nor encoded.
+    `no_destination`: a destination is neither written nor encoded. `zero` are fields that must be 0 where no operand is in them
+    (those of other formats are not looked at).
     """
 
     name: str
@@ -47,6 +49,7 @@ class Shape:
     facts: tuple[str, ...] = ()
     addressed: bool | None = None  # whether the row has an address; None: either
     no_destination: bool = False
+    zero: tuple[str, ...] = ()
 
     def serves(self, row: Row) -> bool:
         has_address = any(o.role == "address" for o in row.operands)
@@ -67,11 +70,12 @@ def _returning(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
         common = (s.name, s.format, s.short, s.suffix)
         rest = (s.place, s.tail)
         found += [
-            Shape(*common, s.modifiers, *rest, s.bits, s.fixed, (*s.facts, "!returns"), s.addressed),
+            Shape(*common, s.modifiers, *rest, s.bits, s.fixed, (*s.facts, "!returns"), s.addressed, zero=s.zero),
             *(
                 Shape(
-                    f"{s.name}_rtn" if sc0 else s.name, *common[1:], s.modifiers, *rest, {**s.bits, "sc0": sc0}, {**s.fixed, "sc0": sc0},
-                    (*s.facts, "returns"), s.addressed, no_destination=not sc0,
+                    f"{s.name}_rtn" if sc0 else s.name, *common[1:], s.modifiers, *rest,
+                    {**s.bits, "sc0": sc0}, {**s.fixed, "sc0": sc0},
+                    (*s.facts, "returns"), s.addressed, not sc0, s.zero,
                 )
                 for sc0 in (1, 0)
             ),
@@ -83,11 +87,12 @@ def _flat() -> tuple[Shape, ...]:
     wide, narrow, none = Part("vaddr", "vaddr", 2), Part("vaddr", "vaddr"), Part("vaddr", kinds="o")
     scratch_base = Part("saddr", "saddr")
     off = {"saddr": 127}
-    glob, scratch, flat = {"segment": 2, "sve": 0}, {"segment": 1}, {"segment": 0, "sve": 0}
+    glob, scratch = {"segment": 2, "sve": 0}, {"segment": 1}
+    flat = {"segment": 0, "sve": 0, "saddr": 0, "offset_sign": 0}
 
     def shape(name: str, fact: str, vector: Part, tail: tuple[Part, ...], bits: dict[str, int]) -> Shape:
         modifiers = ("offset12" if fact == "flat" else "offset", *_FLAT_MODIFIERS[1:])
-        return Shape(name, "flat", "", "", modifiers, (vector,), tail, bits, facts=(fact,))
+        return Shape(name, "flat", "", "", modifiers, (vector,), tail, bits, facts=(fact,), zero=("acc",))
 
     return _returning(
         (
@@ -111,7 +116,9 @@ def _mubuf() -> tuple[Shape, ...]:
         "mubuf_idxen": (Part("vaddr", "vaddr"), 0, 1),
         "mubuf_bothen": (Part("vaddr", "vaddr", 2), 1, 1),
     }
-    found: list[Shape] = [Shape("mubuf_cache", "mubuf", modifiers=modifiers[3:], addressed=False)]
+    found: list[Shape] = [
+        Shape("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits={"offen": 0, "idxen": 0, "lds": 0}, addressed=False, zero=("acc",))
+    ]
     for name, (vector, offen, idxen) in vectors.items():
         bits = {"offen": offen, "idxen": idxen, "lds": 0}
         fixed = {"idxen": idxen, "offen": offen}
@@ -120,20 +127,23 @@ def _mubuf() -> tuple[Shape, ...]:
         found.append(Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
         lds = (*modifiers, "lds")
         found.append(
-            Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits | {"lds": 1}, fixed | {"lds": 1}, ("lds dma",), True, True)
+            Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits | {"lds": 1}, fixed | {"lds": 1}, ("lds dma",), True, True, ("acc",))
         )
     return tuple(found)
 
 
 def _smem() -> tuple[Shape, ...]:
-    immediate = Part("offset", "offset", number="hex")
-    found = [Shape("smem_plain", "smem", modifiers=("glc",), addressed=False)]
+    found = [Shape("smem_plain", "smem", bits={"imm": 0}, addressed=False)]
     for fact, width in (("buffer", 4), ("!buffer", 2)):
         base = Part("sbase", "sbase", width)
+        of_buffer = fact == "buffer"  # their offset is not signed
+        offset = "offset20" if of_buffer else "offset"
+        immediate = Part("offset", offset, number="hex", signed=not of_buffer)
+        positive = {"offset_sign": 0} if of_buffer else {}
         ways = {
-            "smem_imm": ((base, immediate), ("glc",), {"imm": 1, "soffset_en": 0}),
+            "smem_imm": ((base, immediate), ("glc",), {"imm": 1, "soffset_en": 0} | positive),
             "smem_sgpr": ((base, Part("soffset", "soffset_low")), ("glc",), {"imm": 0, "soffset_en": 0}),
-            "smem_sgpr_imm": ((base, Part("soffset", "soffset")), ("smem_offset", "glc"), {"imm": 1, "soffset_en": 1}),
+            "smem_sgpr_imm": ((base, Part("soffset", "soffset")), (f"smem_{offset}", "glc"), {"imm": 1, "soffset_en": 1} | positive),
             "smem_soffset": ((base, Part("soffset", "soffset")), ("glc",), {"imm": 0, "soffset_en": 1}),
         }
         found += [
@@ -147,27 +157,34 @@ def _short(name: str) -> tuple[Shape, ...]:
     """VOP1, VOP2, VOPC with what a second word makes of them."""
     inline = ("neg", "abs")
     selects = ("dst_sel", "dst_unused", "src0_sel", "src1_sel") if name != "vopc" else ("src0_sel", "src1_sel")
-    sdwa = Shape(f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects))
-    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, "dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
-    plain = Shape(name, name, name, "_e32")
+    sdwa = Shape(f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects), zero=("s1",))
+    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, "dpp_ctrl", "wide_dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
+    plain = Shape(name, name, name, "_e32", zero=("vdst",))
     return (sdwa, plain) if name == "vopc" else (sdwa, dpp, plain)
 
 
 _ADDR = (Part("addr", "addr"),)
+
+
+def _ds(name: str, modifiers: tuple[str, ...], *facts: str) -> Shape:
+    return Shape(name, "ds", modifiers=modifiers, place=_ADDR, facts=facts, zero=("addr", "data0", "data1", "vdst", "offset"))
+
+
 _VOP3 = ("neg", "abs", "op_sel", "clamp", "omod")
 SHAPES: dict[str, tuple[Shape, ...]] = {
-    **{name: (Shape(name, name),) for name in ("sop1", "sop2", "sopc", "sopk", "sopp")},
+    **{name: (Shape(name, name),) for name in ("sop1", "sop2", "sopc", "sopk")},
+    "sopp": (Shape("sopp", "sopp", zero=("simm16",)),),
     "smem": _smem(),
     "vop1": _short("vop1"),
     "vop2": _short("vop2"),
     "vopc": _short("vopc"),
-    "vop3": (Shape("vop3", "vop3", "vop3", "_e64", _VOP3),),
+    "vop3": (Shape("vop3", "vop3", "vop3", "_e64", _VOP3, zero=("vdst",)),),
     "vop3p": (Shape("vop3p", "vop3p", modifiers=("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "neg", "abs", "clamp")),),
     "mai": (Shape("mai", "mai", modifiers=("cbsz", "abid", "blgp", "matrix_neg")),),
     "ds": (
-        Shape("ds", "ds", modifiers=("offset",), place=_ADDR, bits={"gds": 0}, facts=("!two offsets", "!swizzle")),
-        Shape("ds_swizzle", "ds", modifiers=("swizzle",), place=_ADDR, bits={"gds": 0}, facts=("swizzle",)),
-        Shape("ds_two", "ds", modifiers=("offset0", "offset1"), place=_ADDR, bits={"gds": 0}, facts=("two offsets",)),
+        _ds("ds", ("offset",), "!two offsets", "!swizzle"),
+        _ds("ds_two", ("offset0", "offset1"), "two offsets"),
+        _ds("ds_swizzle", ("swizzle",), "swizzle"),
     ),
     "flat": _flat(),
     "mubuf": _mubuf(),

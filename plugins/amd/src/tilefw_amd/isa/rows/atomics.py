@@ -45,6 +45,8 @@ _FLOATS: dict[str, tuple[int, str, str, int]] = {
     "pk_add_bf16": (0x52, "fadd", "bf16x2", 32),
 }
 _FLAT_ONLY = frozenset({"pk_add_bf16"})  # gfx942 has it in the flat encoding alone (`BUFInstructions.td`)
+# What these give back goes to vector registers only (`FLATInstructions.td`, FLAT_Global_Atomic_Pseudo without the AGPR form).
+_VECTORS_ONLY = frozenset({("global", "add_f32"), ("global", "pk_add_f16")})
 _COMPARE_SWAP = 0x41
 
 
@@ -109,7 +111,8 @@ def _swap_in_place(m: Modifiers) -> Any:
 
 def _flat_rows(prefix: str, space: Space, facts: str) -> None:
     def add(name: str, opcode: int, bits: int, data: int, build: Any, more: str = "") -> None:
-        row(f"{prefix}_atomic_{name} d:b{bits}, [addr], a:b{data}",
+        kinds = "=v" if (prefix, name) in _VECTORS_ONLY else ""
+        row(f"{prefix}_atomic_{name} d:b{bits}{kinds}, [addr], a:b{data}",
             flat=opcode, unit="vmem", section=SECTION, facts=f"{facts}, atomic, returns{more}")(build)
 
     for bits, suffix, further in ((32, "", 0), (64, "_x2", 0x20)):

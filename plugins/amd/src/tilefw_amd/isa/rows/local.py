@@ -121,7 +121,7 @@ def ds_write_addtid_b32(m: Modifiers) -> Any:
     return lambda lanes, a, m0: write(lanes, lane_place(lanes, m0, m.offset), a)
 
 
-@row("ds_nop", ds=0x14, unit="lds", section=SECTION)
+@row("ds_nop", ds=0x14, unit="lds", section=SECTION, without="offset")
 def ds_nop(m: Modifiers) -> Any:
     """Nothing."""
     return lambda lanes: None

@@ -86,7 +86,7 @@ row("v_qsad_pk_u16_u8 d:b64, a:b64, b:b32, c:b64", vop3=0x1E5, **QUAD)(partial(_
 row("v_mqsad_pk_u16_u8 d:b64, a:b64, b:b32, c:b64", vop3=0x1E6, **QUAD)(partial(_quad_of_halves, True))
 
 
-@row("v_mqsad_u32_u8 d:b128, a:b64, b:b32, c:b128", vop3=0x1E7, **QUAD)
+@row("v_mqsad_u32_u8 d:b128, a:b64, b:b32, c:b128=v", vop3=0x1E7, **QUAD)
 def v_mqsad_u32_u8(m):
     """Four sums of |a - b| over bytes where b is not zero, of the words of a at bytes 0 to 3, each with a word of c added."""
 

@@ -16,6 +16,7 @@ _MANTISSA = {"fp8": 3, "bf8": 2}
 # The largest numbers are 240 and 57344: one step further stand these powers of two.
 _ABOVE = {"fp8": 8, "bf8": 16}
 VOP1 = {"unit": "valu", "section": "VOP1"}
+_NO_PART = "dst_sel dst_unused"  # SDWA selects of the source alone
 VOP3 = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
 
 
@@ -87,7 +88,7 @@ def _cut(lanes, a, name, saturate):
 
 
 for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):
-    row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, **VOP1)(partial(_one, _name))
-    row(f"v_cvt_pk_f32_{_name} d:b64, a:b32", vop1=_double, modifiers="clamp omod", **VOP1)(partial(_pair, _name))
+    row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, without=_NO_PART, **VOP1)(partial(_one, _name))
+    row(f"v_cvt_pk_f32_{_name} d:b64, a:b32", vop1=_double, modifiers="clamp omod", without=_NO_PART, **VOP1)(partial(_pair, _name))
     row(f"v_cvt_pk_{_name}_f32 +d:b32, a:f32, b:f32", vop3=_packs, **VOP3)(partial(_to_pair, _name))
     row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, facts="byte of destination", **VOP3)(partial(_stochastic, _name))
