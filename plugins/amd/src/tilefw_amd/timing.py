@@ -26,7 +26,7 @@ BYTES_A_CYCLE = {"lds": 128, "vmem": 64}
 SLOW = frozenset({
     "v_cvt_u32_f32", "v_cvt_i32_f32", "v_cvt_f32_i32", "v_cvt_f32_u32", "v_cvt_f16_f32", "v_cvt_f32_f16", "v_cvt_rpi_i32_f32",
     "v_cvt_flr_i32_f32", "v_cvt_off_f32_i4", "v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32", "v_cvt_sr_fp8_f32", "v_cvt_sr_bf8_f32",
-    "v_qsad_pk_u16_u8",
+    "v_cvt_f32_fp8", "v_cvt_f32_bf8", "v_cvt_pk_f32_fp8", "v_cvt_pk_f32_bf8", "v_qsad_pk_u16_u8", "v_mqsad_u32_u8",
 })  # fmt: skip
 # LLVM: WriteBranch, WriteBarrier.
 BRANCH, BARRIER = 8 * 4, 500 * 4
