@@ -45,11 +45,11 @@ class Rule:
 
     def for_kit(self) -> HazardRule:
         states = self.states
-        if isinstance(states, int):
-            return HazardRule(self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches),
-                              lambda first, after: states, horizon=states)
-        return HazardRule(self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches),
-                          lambda first, after: states(first.row, after.row), horizon=MOST)
+        needed = (lambda first, after: states) if isinstance(states, int) else (lambda first, after: states(first.row, after.row))
+        return HazardRule(
+            self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches), needed,
+            horizon=states if isinstance(states, int) else MOST,
+        )
 
 
 def _asked(kind: Kind, part: Part) -> Callable[[Instruction], tuple[int, ...]]:

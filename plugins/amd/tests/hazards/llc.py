@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from hazards.pairs import Pair
+from isa.llc import tools
 
-LLC = shutil.which("llc-22")
+LLC, _ = tools()
 _FUNCTION = """---
 name: k{number}
 tracksRegLiveness: false
