@@ -119,7 +119,7 @@ class Cursor:
     def expression(self, least: int = 1, depth: int = 0) -> Expression:
         if depth > ex.DEPTH:
             raise self.fault("too many parentheses and signs")
-        left = self._primary(depth)
+        left = self.primary(depth)
         while (level := ex.BINARY.get(self.next.text, 0)) >= least and self.next.kind == "mark":
             operator = self.take()
             right = self.expression(level + 1, depth + 1)
@@ -129,13 +129,13 @@ class Cursor:
                 raise Fault("division by zero", operator.start, operator.end) from None
         return left
 
-    def _primary(self, depth: int) -> Expression:
+    def primary(self, depth: int = 0) -> Expression:
         token = self.next
         if token.text in ex.UNARY and token.kind == "mark":
             self.take()
             if depth > ex.DEPTH:
                 raise self.fault("too many parentheses and signs")
-            return ex.fold_unary(token.text, self._primary(depth + 1))
+            return ex.fold_unary(token.text, self.primary(depth + 1))
         if self.accept("("):
             inner = self.expression(1, depth + 1)
             self.expect(")", "')'")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tilefw_amd.isa import expression as ex
 from tilefw_amd.isa.cursor import Cursor
+from tilefw_amd.isa.expression import Expression
 from tilefw_amd.isa.inst import Register
 from tilefw_amd.isa.modifiers import MODIFIERS
 from tilefw_amd.isa.registers import named, problem
@@ -20,6 +21,7 @@ from tilefw_amd.isa.source import OPERANDS, Fault
 
 Kind = Literal["register", "integer", "float", "symbol", "off", "call", "modifier"]
 NEG, ABS, SEXT, LIT = 1, 2, 4, 8
+_BARS = 16  # while the reader is between `|` and `|`
 SIGNS = {"neg": NEG, "abs": ABS, "sext": SEXT, "lit": LIT}
 # Operands that are written as calls: LLVM's AMDGPUOperandSyntax.rst, "hwreg", "sendmsg", "waitcnt", "gpr_idx".
 COUNTERS = ("vmcnt", "expcnt", "lgkmcnt")
@@ -106,7 +108,7 @@ class Reader(Cursor):
             return self._value(sign | NEG, depth + 1)
         if token.text == "|":
             self.take()
-            inner = self._value(sign | ABS, depth + 1)
+            inner = self._value(sign | ABS | _BARS, depth + 1)
             self.expect("|", "'|' behind the operand")
             return inner
         if token.kind == "name" and token.text in FOREIGN:
@@ -118,8 +120,8 @@ class Reader(Cursor):
             self.expect(")", "')'")
             return inner
         if self._register_at(0):
-            return self._register(sign)
-        return self._number(sign)
+            return self._register(sign & ~_BARS)
+        return self._number(sign & ~_BARS, self.primary if sign & _BARS else self.expression)
 
     # -- registers
 
@@ -191,7 +193,8 @@ class Reader(Cursor):
 
     # -- numbers
 
-    def _number(self, sign: int) -> Written:
+    def _number(self, sign: int, expression: Callable[[], Expression]) -> Written:
+        """`expression` reads what may stand here: between bars no operators, as `|` is one."""
         negative = self.next.text == "-" and self.tokens[self.at + 1].kind == "real"
         if negative:
             self.take()
@@ -203,7 +206,7 @@ class Reader(Cursor):
             value = -value if negative else value
             return Written("float", value, sign, ("float", sign))
         start = self.next.start
-        found = self.evaluated(self.expression())
+        found = self.evaluated(expression())
         if isinstance(found, int):
             return Written("integer", found, sign, ("integer", sign))
         if sign:
