@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hazards.pairs import Pair
 from isa.llc import tools
+
+from hazards.pairs import Pair
 
 LLC, _ = tools()
 _FUNCTION = """---
