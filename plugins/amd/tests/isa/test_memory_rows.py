@@ -127,3 +127,11 @@ def test_cache_bits_say_scope(way: dict[str, int], order: str, scope: str) -> No
 def test_cache_control_is_a_fence(build, order: str, way: dict[str, int], scope: str) -> None:
     steps, _ = trace(build(modifiers(way)), [], 64)
     assert [(step.name, step.operands) for step in steps] == [("fence", (order, scope))]
+
+
+@pytest.mark.parametrize("name", ["ds_add_f32", "ds_min_rtn_f64", "ds_pk_add_f16", "ds_cmpst_f32"])
+def test_local_float_atomics_that_would_flush_subnormals_are_refused(name: str) -> None:
+    given = modifiers({})
+    given.mode = Mode(flush32=True, flush64=True)
+    with pytest.raises(ValueError, match="flushes subnormals is not simulated"):
+        load_rows()[name].build(given)

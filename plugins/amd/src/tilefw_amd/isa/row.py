@@ -20,7 +20,10 @@ what SDWA and DPP have of them). `modifiers` names what does not follow: `clamp`
 
 Facts of vector rows: `trans`; `lane select` (source b is one); `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits
 leaves the other half of its register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32)
-and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them.
+and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them. Of memory rows: where they access (`flat`, `global`, `scratch`,
+`buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has a
+result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `d16`, `d16 high`: a half of a register;
+`swizzle`: the offset is a pattern; `no event`: no counter counts it.
 
 | pattern | means |
 |---|---|

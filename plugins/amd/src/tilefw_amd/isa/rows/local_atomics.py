@@ -1,7 +1,8 @@
 """Atomics on LDS (CDNA3 ISA, chapter "Data share"), with and without the old value: `ds_add_u32`, `ds_add_rtn_u32`.
 
-An atomic without a result has an opcode 32 below the one that returns, but for the packed and the exchanging ones. Subnormals
-count, as amdhsa code has them on by default; minimum and maximum prefer a number to NaN, as LLVM's `atomicrmw fmin` does.
+An atomic without a result has an opcode 32 below the one that returns, but for the packed and the exchanging ones. Float atomics
+round to nearest even and follow the mode of subnormals (LLVM `SIISelLowering.cpp`, `shouldExpandAtomicRMWInIR`): flushing them is
+not simulated. Minimum and maximum prefer a number to NaN, as LLVM's `atomicrmw fmin` does.
 Opcodes: `DSInstructions.td`, checked against llvm-mc.
 """
 
@@ -54,6 +55,7 @@ _TWO: dict[tuple[str, str], tuple[int | None, int, str, str]] = {
 
 def _change(op: str, fmt: str, m: Modifiers) -> Any:
     """LDS = LDS op a, as one; d = what it was before."""
+    _need_subnormals(fmt, m)
     if op == "sub":
         return lambda lanes, at, a: SHARED.atomic(lanes, at, "add", (lanes.neg(a),), fmt, "")
     return lambda lanes, at, a: SHARED.atomic(lanes, at, op, (a,), fmt, "")
@@ -62,7 +64,14 @@ def _change(op: str, fmt: str, m: Modifiers) -> Any:
 def _change_two(op: str, fmt: str, m: Modifiers) -> Any:
     """LDS = op of LDS, a and b, as one; d = what it was before. cmpst: b if it was a. mskor: its bits but those of a, and those of
     b. wrap: less a if it was at least a, else more by b."""
+    _need_subnormals(fmt, m)
     return lambda lanes, at, a, b: SHARED.atomic(lanes, at, op, (a, b), fmt, "")
+
+
+def _need_subnormals(fmt: str, m: Modifiers) -> None:
+    """ValueError in a mode that flushes the subnormals of the format."""
+    if fmt and (m.mode.flush32 if fmt == "f32" else m.mode.flush64):
+        raise ValueError(f"an atomic of {fmt} on LDS in a mode that flushes subnormals is not simulated")
 
 
 def _silent(build: Any, m: Modifiers) -> Any:
