@@ -184,6 +184,17 @@ def test_floats_to_pairs_of_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TINY)
+def test_overflow_saturates_when_mode_says_so(name: str) -> None:
+    """MODE.FP16_OVFL: the largest number instead of NaN, for numbers; NaN stays."""
+    given = np.array([pattern(x, "f32") for x in (1e6, -1e6, LARGEST[name], 1.0)] + [0x7FC00000], np.uint32)
+    zero = np.zeros(5, np.uint32)
+    found = run(f"v_cvt_pk_{name}_f32", given, zero, zero, mode=Mode(fp16_overflow=True)) & np.uint32(0xFF)
+    assert found.tolist() == [0x7F, 0xFF, 0x7F, nearest_byte(1.0, name), 0x80]
+    chance = run(f"v_cvt_sr_{name}_f32", given, zero, zero, mode=Mode(fp16_overflow=True)) & np.uint32(0xFF)
+    assert chance.tolist() == found.tolist()
+
+
+@pytest.mark.parametrize("name", TINY)
 def test_stochastic_rounding_goes_up_as_often_as_the_distance_says(name: str) -> None:
     """A number at 3/8 of the way between two neighbours goes up for 3 of 8 evenly spread chances; one that is exact never moves."""
     table = numbers(name)

@@ -46,7 +46,6 @@ def _limit(m):
 def _to_pair(name, m):
     """a and b to nearest even, in the low half of d, or with op_sel's last bit in the high half; the other half stays."""
     fmt, (_, high) = FORMATS[name], _destination(m)
-
     limit = _limit(m)
 
     def meaning(lanes, a, b, old):
@@ -91,4 +90,6 @@ for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), 
     row(f"v_cvt_f32_{_name} d:f32, a:b32", vop1=_single, without=_NO_PART, **VOP1)(partial(_one, _name))
     row(f"v_cvt_pk_f32_{_name} d:b64, a:b32", vop1=_double, modifiers="clamp omod", without=_NO_PART, **VOP1)(partial(_pair, _name))
     row(f"v_cvt_pk_{_name}_f32 +d:b32, a:f32, b:f32", vop3=_packs, **VOP3)(partial(_to_pair, _name))
-    row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, facts="byte of destination", **VOP3)(partial(_stochastic, _name))
+    row(f"v_cvt_sr_{_name}_f32 +d:b32, a:f32, b:u32", vop3=_chance, facts="byte of destination", **VOP3)(
+        partial(_stochastic, _name)
+    )
