@@ -48,7 +48,7 @@ def _form(row: Row, encoding: str, shape: Shape) -> Form:
 
 
 def _ignored(format: Format, operands: tuple[FormOperand, ...]) -> int:
-    """The bits that LLVM sets though the form has no use for them: op_sel_hi of sources that VOP3P lacks, SDWA's selection of one."""
+    """The bits that LLVM sets though the form has no use for them: VOP3P's op_sel_hi and SDWA's part of sources that it lacks."""
     sources = sum(o.source >= 0 for o in operands)
     if format.name == "vop3p":
         return sum(1 << low for low, _ in format.fields["op_sel_hi"].pieces[sources:])

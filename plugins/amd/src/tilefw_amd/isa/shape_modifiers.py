@@ -97,13 +97,17 @@ def _modifier(name: str, shape: Shape, format: Format, operands: Sequence[FormOp
 def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier], operands: Sequence[FormOperand]) -> int:
     """Bits that must be 0: of modifiers that the form does not have, and of the shape's `zero` fields that no operand uses.
 
-    What LLVM's disassembler ignores is ignored: op_sel of VOP3, clamp of VOP3P, glc of SMEM and the destination's part of SDWA where
-    the instruction does not have them.
+    What LLVM's disassembler ignores is ignored: op_sel of VOP3, clamp and op_sel_hi of VOP3P, glc of SMEM and the destination's
+    part of SDWA, where the instruction does not have them.
     """
-    ignored = {"clamp"} if format.name == "vop3p" else {"op_sel", "glc", "dst_sel", "dst_unused"}
+    ignored = {"clamp", "op_sel_hi"} if format.name == "vop3p" else {"glc", "dst_sel", "dst_unused"}
+    if all(modifier.name != "op_sel" for modifier in modifiers):
+        ignored.add("op_sel")
     names = (set(shape.modifiers) & set(format.fields)) - set(shape.bits) - ignored
     found = _union(piece for name in names for piece in format.fields[name].pieces)
     found |= _union(piece for name in shape.zero if name in format.fields for piece in format.fields[name].pieces)
+    if shape.name == "vop3p":
+        return found & ~_union(piece for modifier in modifiers for piece in modifier.pieces)
     used = _union(piece for modifier in modifiers for piece in _used(modifier, operands))
     return found & ~(used | _union(piece for operand in operands for piece in operand.pieces))
 

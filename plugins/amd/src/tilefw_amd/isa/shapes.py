@@ -116,9 +116,8 @@ def _mubuf() -> tuple[Shape, ...]:
         "mubuf_idxen": (Part("vaddr", "vaddr"), 0, 1),
         "mubuf_bothen": (Part("vaddr", "vaddr", 2), 1, 1),
     }
-    found: list[Shape] = [
-        Shape("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits={"offen": 0, "idxen": 0, "lds": 0}, addressed=False, zero=("acc",))
-    ]
+    plain = {"offen": 0, "idxen": 0, "lds": 0}
+    found: list[Shape] = [Shape("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits=plain, addressed=False, zero=("acc",))]
     for name, (vector, offen, idxen) in vectors.items():
         bits = {"offen": offen, "idxen": idxen, "lds": 0}
         fixed = {"idxen": idxen, "offen": offen}
@@ -126,9 +125,8 @@ def _mubuf() -> tuple[Shape, ...]:
         # An atomic has one register for data and result: sc0 changes no operand.
         found.append(Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
         lds = (*modifiers, "lds")
-        found.append(
-            Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits | {"lds": 1}, fixed | {"lds": 1}, ("lds dma",), True, True, ("acc",))
-        )
+        bits, fixed = bits | {"lds": 1}, fixed | {"lds": 1}
+        found.append(Shape(f"{name}_lds", "mubuf", "", "", lds, place, (), bits, fixed, ("lds dma",), True, True, ("acc",)))
     return tuple(found)
 
 
@@ -139,12 +137,13 @@ def _smem() -> tuple[Shape, ...]:
         of_buffer = fact == "buffer"  # their offset is not signed
         offset = "offset20" if of_buffer else "offset"
         immediate = Part("offset", offset, number="hex", signed=not of_buffer)
+        scalar = Part("soffset", "soffset")
         positive = {"offset_sign": 0} if of_buffer else {}
         ways = {
             "smem_imm": ((base, immediate), ("glc",), {"imm": 1, "soffset_en": 0} | positive),
             "smem_sgpr": ((base, Part("soffset", "soffset_low")), ("glc",), {"imm": 0, "soffset_en": 0}),
-            "smem_sgpr_imm": ((base, Part("soffset", "soffset")), (f"smem_{offset}", "glc"), {"imm": 1, "soffset_en": 1} | positive),
-            "smem_soffset": ((base, Part("soffset", "soffset")), ("glc",), {"imm": 0, "soffset_en": 1}),
+            "smem_sgpr_imm": ((base, scalar), (f"smem_{offset}", "glc"), {"imm": 1, "soffset_en": 1} | positive),
+            "smem_soffset": ((base, scalar), ("glc",), {"imm": 0, "soffset_en": 1}),
         }
         found += [
             Shape(name, "smem", "", "", modifiers, place, (), bits, facts=(fact,), addressed=True)
@@ -158,7 +157,8 @@ def _short(name: str) -> tuple[Shape, ...]:
     inline = ("neg", "abs")
     selects = ("dst_sel", "dst_unused", "src0_sel", "src1_sel") if name != "vopc" else ("src0_sel", "src1_sel")
     sdwa = Shape(f"{name}_sdwa", f"{name}_sdwa", "sdwa", "_sdwa", (*inline, "sext", "clamp", "omod", *selects), zero=("s1",))
-    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, "dpp_ctrl", "wide_dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
+    controls = ("dpp_ctrl", "wide_dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl")
+    dpp = Shape(f"{name}_dpp", f"{name}_dpp", "dpp", "_dpp", (*inline, *controls))
     plain = Shape(name, name, name, "_e32", zero=("vdst",))
     return (sdwa, plain) if name == "vopc" else (sdwa, dpp, plain)
 

@@ -126,7 +126,7 @@ _packed("v_pk_mul_f32", 0x31, "f32x2", "ab", "d = a * b, rounded once.", _float(
 _packed("v_pk_add_f32", 0x32, "f32x2", "ab", "d = a + b, rounded once.", _float("fadd", "f32"), "valu64")
 
 
-@row("v_pk_fmac_f16 +d:f16x2, a:f16x2, b:f16x2", vop2=0x3C, unit="valu", section="VOP2", without="sdwa")
+@row("v_pk_fmac_f16 +d:f16x2, a:f16x2, b:f16x2", vop2=0x3C, unit="valu", section="VOP2")
 def v_pk_fmac_f16(m):
     """d = a * b + d, rounded once."""
     no_signs(m, "v_pk_fmac_f16")

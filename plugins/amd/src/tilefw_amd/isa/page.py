@@ -1,0 +1,65 @@
+"""The page of the instruction set, as Markdown, from the table alone: every row with its forms, unit, latency and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.immediates import IMMEDIATES
+from tilefw_amd.isa.row import Row
+from tilefw_amd.isa.table import forms, load_rows
+from tilefw_amd.isa.units import UNITS
+
+_KINDS = {"v": "v", "a": "a", "s": "s", "c": "constant", "l": "literal", "o": "off", "t": "label"}
+
+
+def page() -> str:
+    """The whole page."""
+    by_row: dict[str, list[Form]] = {}
+    for form in forms():
+        by_row.setdefault(form.row.name, []).append(form)
+    rows = sorted(load_rows().values(), key=lambda row: (row.section, row.name))
+    lines = [
+        "# Instructions of gfx942 (CDNA3)",
+        "",
+        f"{len(rows)} instructions, {len(forms())} forms. Text is LLVM's; sections are those of the CDNA3 ISA document. Operands:",
+        "v vector, a accumulation, s scalar registers with their number; latencies are cycles to a dependent result.",
+        "",
+        *_units(),
+    ]
+    for section, several in groupby(rows, key=lambda row: row.section):
+        lines += ["", f"## {section}", "", "| instruction | forms | unit | latency | meaning |", "|---|---|---|---|---|"]
+        lines += [_row(row, by_row[row.name]) for row in several]
+    return "\n".join(lines) + "\n"
+
+
+def _units() -> Iterator[str]:
+    yield "| unit | latency | what |"
+    yield "|---|---|---|"
+    for unit in UNITS.values():
+        yield f"| {unit.name} | {unit.latency} | {unit.doc} |"
+
+
+def _row(row: Row, its: Iterable[Form]) -> str:
+    syntax = "<br>".join(dict.fromkeys(f"`{_syntax(form)}`" for form in its))
+    meaning = " ".join(row.doc.split()).replace("|", "\\|")
+    return f"| {row.name} | {syntax} | {row.unit} | {row.latency} | {meaning} |"
+
+
+def _syntax(form: Form) -> str:
+    """One form: `v_add_f32_e64 v, v s constant, v s constant [clamp] [omod]`."""
+    operands = ", ".join(_operand(form, index) for index in range(len(form.operands)))
+    fixed = "".join(f" {name}" for name, value in form.fixed.items() if value)
+    modifiers = "".join(f" [{name}]" for name in form.modifier)
+    return f"{form.mnemonic} {operands}{fixed}{modifiers}".strip()
+
+
+def _operand(form: Form, index: int) -> str:
+    operand = form.operands[index]
+    if operand.immediate in IMMEDIATES and "i" in operand.kinds:
+        return operand.immediate
+    if operand.codes is not None and len(operand.codes.encode) == 1 and not operand.pieces:
+        return "vcc" if "s" in operand.kinds else "off"
+    width = f"[{operand.registers}]" if operand.registers > 1 else ""
+    return " or ".join(_KINDS[kind] + (width if kind in "vas" else "") for kind in operand.kinds)
