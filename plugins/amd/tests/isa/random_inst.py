@@ -9,20 +9,28 @@ import random
 from collections.abc import Hashable, Iterator
 
 from tilefw_amd.isa import immediates
+from tilefw_amd.isa.constants import INLINE
 from tilefw_amd.isa.form import Form, FormModifier, FormOperand
-from tilefw_amd.isa.inst import Inst, Literal32, Modifier, Operand, Register, Target
+from tilefw_amd.isa.inst import Constant, Inst, Literal32, Modifier, Operand, Register, Target
 from tilefw_amd.isa.modifiers import ROW_NEWBCAST
+from tilefw_amd.isa.registers import READ_ONLY
 from tilefw_amd.isa.restrictions import RANGES, restrictions_of
+from tilefw_amd.isa.shape_modifiers import takes_sext, takes_sign
 from tilefw_amd.isa.table import forms
 
 TRIES = 40
 
 
 def random_instructions(seed: int, each: int) -> Iterator[Inst]:
-    """`each` instructions of every form of the table."""
-    for form in forms():
+    """`each` instructions of every form of the table that has a text of its own."""
+    for form in filter(_has_own_text, forms()):
         for number in range(each):
             yield random_inst(form, random.Random(f"{seed} {form.mnemonic} {form.encoding} {len(form.operands)} {number}"))
+
+
+def _has_own_text(form: Form) -> bool:
+    """v_nop and v_clrexcp of VOP3 are written like those of VOP1."""
+    return form.encoding != "vop3" or bool(form.operands)
 
 
 def random_inst(form: Form, rng: random.Random) -> Inst:
@@ -67,7 +75,11 @@ def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
     for choice in operand.codes.decode:
         if isinstance(choice, str):
             continue
+        if isinstance(choice, Constant) and choice.code >= 240 and _half_integer(operand):
+            continue  # LLVM writes them as numbers that it reads as literals
         if isinstance(choice, Register):
+            if choice.index in READ_ONLY and choice.file == "s" and operand.kinds == "s":
+                continue
             special = choice.file == "s" and choice.index >= 102
             found.setdefault("special" if special else choice.file, []).append(choice)
         else:
@@ -75,9 +87,17 @@ def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
     return found
 
 
+def _half_integer(operand: FormOperand) -> bool:
+    return operand.type is not None and operand.type.bits == 16 and operand.type.kind != "float"
+
+
 def _literal(operand: FormOperand, rng: random.Random) -> Literal32:
     bits = 16 if operand.type is not None and operand.type.bits == 16 else 32
-    return Literal32(rng.choice([rng.randrange(1 << bits), rng.randrange(256), (1 << bits) - 1, 1 << (bits - 1)]))
+    bits_drawn = rng.choice([rng.randrange(1 << bits), rng.randrange(256), (1 << bits) - 1, 1 << (bits - 1)])
+    # LLVM's disassembler writes the constant of v_fmaak and the like as the inline constant of that code, and small literals
+    # of f64 as the inline constant that its assembler then takes.
+    odd = bits_drawn in INLINE if operand.kinds == "l" else operand.registers == 2 and bits_drawn <= 64
+    return Literal32(bits_drawn + 256 if odd else bits_drawn)
 
 
 def _immediate(form: Form, operand: FormOperand, rng: random.Random) -> int:
@@ -98,14 +118,25 @@ def _immediate(form: Form, operand: FormOperand, rng: random.Random) -> int:
 def _modifiers(form: Form, rng: random.Random) -> dict[str, Modifier]:
     found: dict[str, Modifier] = {}
     for modifier in form.modifiers:
-        if rng.random() < 0.5:
+        # An offset of 0 behind a register is written as no offset, which is another form.
+        if rng.random() < 0.5 or (form.encoding == "smem_soffset" and modifier.name == "offset"):
             value = _modifier(form, modifier, rng)
-            if value != modifier.default:
+            if value != modifier.default and not _misread(form, modifier, value):
                 found[modifier.name] = value
     return found
 
 
+def _misread(form: Form, modifier: FormModifier, value: Modifier) -> bool:
+    """Where LLVM does not read what it writes: its assembler drops sc1 of atomics of doubles, and of swizzle(FFT) it knows 32."""
+    doubles = form.format.name == "flat" and form.row.name.endswith("_f64") and modifier.name == "sc1"
+    return doubles or (form.encoding == "ds_swizzle" and isinstance(value, int) and value >= 0xE020)
+
+
 def _modifier(form: Form, modifier: FormModifier, rng: random.Random) -> Modifier:
+    if modifier.spelling.kind == "inline":
+        takes = takes_sext if modifier.name == "sext" else takes_sign
+        able = {o.source for o in form.operands if takes(o)}
+        return tuple(rng.randrange(2) if source in able else 0 for source in range(modifier.count))
     if modifier.count:
         return tuple(rng.randrange(2) for _ in range(modifier.count))
     spelling = modifier.spelling

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from tilefw_amd.isa.form import Form
-from tilefw_amd.isa.inst import Inst, Literal32, Register
+from tilefw_amd.isa.inst import Inst, Literal32, Operand, Register
 from tilefw_amd.isa.modifiers import ROW_NEWBCAST
+from tilefw_amd.isa.registers import VCC
 
 Restriction = Callable[[Inst], str]
 """Says what is wrong, or ""."""
@@ -23,7 +24,7 @@ RANGES = {"s_nop": 15, "s_sleep": 127, "s_setprio": 3}
 def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction, ...]:
     """The rules that statements of those keys may break."""
     found: list[Restriction] = []
-    if _is_vector(form) and sum(map(_is_scalar, keys)) > 1:
+    if _is_vector(form) and sum(map(_is_scalar, keys)) + _reads_vcc(form) > 1:
         found.append(one_constant)
     if form.format.shared in ("sop2", "sopc") and sum(isinstance(key, tuple) and len(key) == 2 for key in keys) > 1:
         found.append(one_literal)
@@ -44,6 +45,11 @@ def _is_vector(form: Form) -> bool:
     return form.format.name.startswith(("vop", "mai"))
 
 
+def _reads_vcc(form: Form) -> bool:
+    """v_div_fmas reads VCC without naming it."""
+    return any(o.role == "implicit source" and o.name == "vcc" for o in form.row.operands)
+
+
 def _is_scalar(key: Hashable) -> bool:
     """Whether an operand of this key may need the one constant that a vector instruction can read."""
     return key == "symbol" or (isinstance(key, tuple) and (len(key) == 2 or key[0] == "s"))
@@ -51,7 +57,8 @@ def _is_scalar(key: Hashable) -> bool:
 
 def one_constant(inst: Inst) -> str:
     """A vector instruction reads one scalar register or literal: CDNA3 ISA, section "Scalar operands"; the same one may recur."""
-    read = {
+    read: set[Operand] = {VCC} if _reads_vcc(inst.form) else set()
+    read |= {
         operand
         for operand, of in zip(inst.operands, inst.form.operands, strict=False)
         if of.role != "destination" and (isinstance(operand, Literal32) or (isinstance(operand, Register) and operand.file == "s"))

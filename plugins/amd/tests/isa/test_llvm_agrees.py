@@ -1,0 +1,23 @@
+"""Text and bytes of every form agree with llvm-mc, both ways: a fixed sample here, 10^5 and more in the campaign."""
+
+from __future__ import annotations
+
+import pytest
+
+from isa.agreement import differences
+from isa.llvm import needs_llvm
+from isa.random_inst import random_instructions
+
+
+@needs_llvm
+def test_every_form_agrees_with_llvm() -> None:
+    assert differences(list(random_instructions(seed=1, each=2))) == []
+
+
+@needs_llvm
+@pytest.mark.campaign
+def test_a_hundred_thousand_instructions_agree_with_llvm() -> None:
+    found: list[str] = []
+    for seed in range(2, 12):
+        found += differences(list(random_instructions(seed, each=5)))
+    assert found == []
