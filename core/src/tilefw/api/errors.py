@@ -13,7 +13,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A range of columns on one line of a file; lines and columns count from 1, `end_column` is exclusive.
+    """A range of columns on one line of a file; lines and columns count from 1, `end_column` is exclusive. Line 0: `file` says it
+    all, as it does of a place in a binary.
 
     `text` is that line as the user wrote it (empty when it cannot be had); `caller` is the place of the call
     that brought us here, for code inlined from another function.
@@ -29,7 +30,7 @@ class Place:
 
     def __str__(self) -> str:
         column = f":{self.column}" if self.column else ""
-        return f"{self.file}:{self.line}{column}"
+        return f"{self.file}:{self.line}{column}" if self.line else self.file
 
     def chain(self) -> Sequence[Place]:
         """This place and every call site above it, innermost first."""

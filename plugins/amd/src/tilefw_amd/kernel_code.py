@@ -96,11 +96,13 @@ def _sweep(image: bytes, function: str, address: int, begin: int, end: int) -> I
 
 
 def _without_padding(found: list[Word], entry: int) -> Iterator[Word]:
-    """All that a path leads to, and what else is code behind the byte offset `entry`."""
+    """All that a path leads to, and what else is code behind the byte offset `entry`; where the kernel asks for its own address,
+    what no path leads to may be its data."""
     reached = _reached(found)
+    has_data = any(word.inst is not None and word.inst.form.row.name == "s_getpc_b64" for word in found)
     for index, word in enumerate(found):
         code = word.inst is not None and word.inst.form.row.name not in _PADDING and word.offset >= entry
-        if index in reached or code:
+        if index in reached or (code and not has_data):
             yield word
 
 

@@ -20,6 +20,7 @@ from tilefw_amd.isa.arguments import Argument, argument, elementwise
 from tilefw_amd.isa.events import issues
 from tilefw_amd.isa.inst import Inst, Register
 from tilefw_amd.isa.inst import Operand as Given
+from tilefw_amd.isa.mode import ModeError
 from tilefw_amd.isa.operand_values import EXEC_LANES, IMPLICIT, SCC_SLOT, slots
 from tilefw_amd.isa.registers import EXEC, EXEC_MASK, SCC, number
 from tilefw_amd.isa.results import Finish, Result, result
@@ -121,6 +122,8 @@ class _Binder:
         try:
             built = row.build(self._row_modifiers())
             return self._bound(plain, built)
+        except ModeError as error:
+            return replace(plain, meaning=_raising(error))
         except (KernelError, ValueError) as error:
             return replace(plain, meaning=stopping(error.message if isinstance(error, KernelError) else str(error)))
 
@@ -324,6 +327,13 @@ def _renewing_exec(core: Callable[..., Any], parts: tuple[Any, ...]) -> Callable
 def stopping(message: str) -> Callable[..., None]:
     """A meaning that stops the launch."""
     return lambda lanes, *_: lanes.trap(message)
+
+
+def _raising(error: ModeError) -> Callable[..., None]:
+    def meaning(lanes: Any, *_: Any) -> None:
+        raise error
+
+    return meaning
 
 
 def _nothing(lanes: Any) -> None:
