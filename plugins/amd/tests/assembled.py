@@ -78,7 +78,8 @@ def text(body: str, directives: str = "", functions: str = "", hidden: Sequence[
     """The file of a kernel. `hidden` arguments are (kind, offset, size); `values` is how many 32-bit values follow the buffer."""
     arguments = [("global_buffer", 0, 8), *(("by_value", 8 + 4 * i, 4) for i in range(values)), *hidden]
     return _TEXT.format(
-        body=body, functions=functions, directives="\n".join(f"    .amdhsa_{line.strip()}" for line in directives.split(";") if line.strip()),
+        body=body, functions=functions,
+        directives="\n".join(f"    .amdhsa_{line.strip()}" for line in directives.split(";") if line.strip()),
         kernarg_size=max(offset + size for _, offset, size in arguments),
         arguments="\n".join(f"      - {{.offset: {at}, .size: {size}, .value_kind: {kind}}}" for kind, at, size in arguments),
     )
@@ -89,8 +90,8 @@ def artifact(body: str, **how: Any) -> Artifact:
 
 
 def run(
-    body: str, *, words: int = 64, grid: tuple[int, ...] = (1,), block: tuple[int, int, int] = (64, 1, 1), values: Sequence[int] = (),
-    dynamic_shared: int = 0, **how: Any,
+    body: str, *, words: int = 64, grid: tuple[int, ...] = (1,), block: tuple[int, int, int] = (64, 1, 1),
+    values: Sequence[int] = (), dynamic_shared: int = 0, **how: Any,
 ) -> Outcome:
     """Launch a kernel on a buffer of zeros, with every check."""
     found = artifact(body, values=len(values), **how)

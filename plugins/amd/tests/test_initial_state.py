@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from assembled import PROLOGUE, clean, run, store
 
 GRID = "user_sgpr_count 2; system_sgpr_workgroup_id_x 1; system_sgpr_workgroup_id_y 1; system_sgpr_workgroup_id_z 1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from assembled import PROLOGUE, clean, run, store
+
 from tilefw.api.errors import CodeError
 
 SUBNORMAL = 0x00000100

@@ -1,11 +1,11 @@
-"""Kernels of code objects run as the chip would run them: masks, calls, memory spaces; reports name instruction, wave, lane, address."""
+"""Kernels of code objects run as on the chip: masks, calls, memory spaces; reports name instruction, wave, lane and address."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from assembled import BACKEND, PROLOGUE, artifact, clean, run, store
+
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.api.ir import ModuleOp
 
@@ -156,7 +156,7 @@ def test_a_kernel_may_read_its_own_image() -> None:
     assert clean(body).tolist() == [0x12345678] * 64
 
 
-# --- what is no code, and what is not served ----------------------------------------------------------------------------------------
+# --- what is no code, and what is not served ------------------------------------------------------------------------------
 
 
 def test_bytes_that_mean_nothing_trap_only_when_they_are_executed() -> None:

@@ -56,7 +56,7 @@ def argument(reader: Reader, form_operand: FormOperand | None, operand: Operand,
         places = reader.read_apart(*slots(given)) if apart else reader.read(*slots(given))
     else:
         raise ValueError(f"{reader.form.mnemonic}: the operand {operand.name} is missing")
-    if elementwise(reader.row):
+    if reader.elementwise:
         return Argument(places, _elements(reader, kind, number))
     stages = [s for s in (_whole(kind, len(places)), *_parts(reader, kind, number)) if s is not None]
     return Argument(places, _chain(stages))

@@ -80,6 +80,7 @@ class Reader:
 
     def __init__(self, inst: Inst, mode: Mode) -> None:
         self.form, self.row, self.mode = inst.form, inst.form.row, mode
+        self.elementwise = elementwise(self.row)
         self.modifiers: Mapping[str, Any] = {**self.form.defaults, **inst.modifiers}
         self.sources: list[Any] = []
         self._places: dict[Any, int] = {}
@@ -146,7 +147,7 @@ class _Binder:
         flow = None
         if self.row.flow:
             flow, built = built if isinstance(built, tuple) else (built, None)
-        if elementwise(self.row):
+        if self.reader.elementwise:
             built = _for_each(built)
         self._operands()
         if isinstance(flow, Barrier):

@@ -121,7 +121,8 @@ def first(descriptor: Mapping[str, int]) -> Bits:
 
 
 def modes(steps: Sequence[Step], start: Bits, landings: Sequence[int]) -> list[Bits]:
-    """The mode at each instruction, of which the first is the entry. `landings` are where a computed jump may go: behind calls, and the starts of functions."""
+    """The mode at each instruction, of which the first is the entry. `landings` are where a computed jump may go: behind calls, and
+    the starts of functions."""
     known: dict[int, Bits] = {0: start}
     open_ = [0] if steps else []
     while open_:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilefw_amd.isa import operand_modifiers, sdwa
-from tilefw_amd.isa.arguments import elementwise
 from tilefw_amd.isa.modifiers import DWORD
 from tilefw_amd.isa.row import Operand
 from tilefw_amd.isa.types import Type
@@ -35,7 +34,7 @@ def result(reader: Reader, operand: Operand, registers: tuple[Any, ...]) -> Resu
     if kind is None:  # SCC
         return Result(operand)
     modified = _modified(reader, kind)
-    if elementwise(reader.row):
+    if reader.elementwise:
         return Result(operand, _packed(kind, modified))
     placed = _placed(reader, kind, registers)
     words = _words(kind)
