@@ -48,11 +48,9 @@ def _form(row: Row, encoding: str, shape: Shape) -> Form:
 
 
 def _ignored(format: Format, operands: tuple[FormOperand, ...]) -> int:
-    """The bits that LLVM sets though the form has no use for them: VOP3P's op_sel_hi and SDWA's part of sources that it lacks."""
+    """The bits that LLVM sets though the form has no use for them: op_sel_hi of sources that VOP3P has room for."""
     sources = sum(o.source >= 0 for o in operands)
-    if format.name == "vop3p":
-        return sum(1 << low for low, _ in format.fields["op_sel_hi"].pieces[sources:])
-    return DWORD << format.fields["src1_sel"].pieces[0][0] if format.name == "vop1_sdwa" else 0
+    return sum(1 << low for low, _ in format.fields["op_sel_hi"].pieces[sources:]) if format.name == "vop3p" else 0
 
 
 def _two_results(row: Row) -> bool:

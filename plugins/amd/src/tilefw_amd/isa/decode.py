@@ -33,19 +33,19 @@ def decode(code: bytes, offset: int = 0, name: str = "code") -> Inst:
         raise _undefined(code, offset, name, "an instruction is whole words of 4 bytes")
     first = int.from_bytes(code[offset : offset + 4], "little")
     word = int.from_bytes(code[offset : offset + 8], "little")
-    reason = "no instruction of gfx942 has this opcode"
+    reason = ""
     for reader in _readers(first):
         form = reader.form
         if word & form.mask != form.value:
             continue
         if offset + form.size > len(code):
-            reason = f"{form.mnemonic} is cut short"
+            reason = reason or f"{form.mnemonic} is cut short"
             continue
         found = reader.read(word, code, offset)
         if isinstance(found, Inst):
             return found
-        reason = f"{form.mnemonic}: {found}"
-    raise _undefined(code, offset, name, reason)
+        reason = reason or f"{form.mnemonic}: {found}"
+    raise _undefined(code, offset, name, reason or "no instruction of gfx942 has this opcode and these bits")
 
 
 def decode_all(code: bytes, name: str = "code") -> Iterator[tuple[int, Inst]]:

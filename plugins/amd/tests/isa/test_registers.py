@@ -1,0 +1,38 @@
+"""Registers: each name is read back as the register, tuples are aligned as the chip wants them, numbers do not collide."""
+
+from __future__ import annotations
+
+import pytest
+from tilefw_amd.isa.inst import Register
+from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, name, named, number, problem, register
+
+SINGLE = [Register("v", 0), Register("v", 255), Register("a", 7), Register("s", 101), Register("s", 106), Register("s", 124)]
+TUPLES = [
+    Register("v", 2, 2), Register("a", 252, 4), Register("s", 100, 2), Register("s", 96, 4), Register("s", 106, 2),
+    Register("s", 126, 2), Register("s", 108, 8), Register("s", 102, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("found", SINGLE + TUPLES, ids=name)
+def test_a_name_is_read_back_as_its_register(found: Register) -> None:
+    assert named(name(found)) == found
+    assert problem(found) == ""
+
+
+@pytest.mark.parametrize("text", ["v[1:2]", "s[1:2]", "s[2:5]", "a[3:6]", "v[255:256]", "v256", "s[98:101]", "ttmp[14:17]"])
+def test_a_tuple_that_the_chip_lacks_is_refused_with_its_reason(text: str) -> None:
+    found = named(text)
+    assert found is not None and problem(found)
+
+
+@pytest.mark.parametrize("text", ["s102", "s[100:103]", "x3", "v[3:1]", "vcc_mid", "v", "s[", "null"])
+def test_what_is_no_register_has_no_name(text: str) -> None:
+    assert named(text) is None
+
+
+def test_numbers_of_different_registers_differ() -> None:
+    everything = [Register("v", i) for i in range(256)] + [Register("a", i) for i in range(256)] + [Register("s", i) for i in range(128)]
+    numbers = [n for r in everything for n in number(r)]
+    assert sorted([*numbers, SCC, EXEC_MASK]) == list(range(COUNT))
+    assert all(register(number(r)[0]) == r for r in everything)
+    assert number(Register("v", 4, 3)) == (4, 5, 6)
