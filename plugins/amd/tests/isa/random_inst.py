@@ -29,8 +29,8 @@ def random_instructions(seed: int, each: int) -> Iterator[Inst]:
 
 
 def _has_own_text(form: Form) -> bool:
-    """v_nop and v_clrexcp of VOP3 are written like those of VOP1."""
-    return form.encoding != "vop3" or bool(form.operands)
+    """v_nop and v_clrexcp of VOP3 are written like those of VOP1, a scalar offset in its other field as in the first."""
+    return form.encoding != "smem_soffset" and (form.encoding != "vop3" or bool(form.operands))
 
 
 def random_inst(form: Form, rng: random.Random) -> Inst:
@@ -118,8 +118,7 @@ def _immediate(form: Form, operand: FormOperand, rng: random.Random) -> int:
 def _modifiers(form: Form, rng: random.Random) -> dict[str, Modifier]:
     found: dict[str, Modifier] = {}
     for modifier in form.modifiers:
-        # An offset of 0 behind a register is written as no offset, which is another form.
-        if rng.random() < 0.5 or (form.encoding == "smem_soffset" and modifier.name == "offset"):
+        if rng.random() < 0.5:
             value = _modifier(form, modifier, rng)
             if value != modifier.default and not _misread(form, modifier, value):
                 found[modifier.name] = value
@@ -127,7 +126,10 @@ def _modifiers(form: Form, rng: random.Random) -> dict[str, Modifier]:
 
 
 def _misread(form: Form, modifier: FormModifier, value: Modifier) -> bool:
-    """Where LLVM does not read what it writes: its assembler drops sc1 of atomics of doubles, and of swizzle(FFT) it knows 32."""
+    """Where LLVM does not read what it writes: its assembler drops sc1 of atomics of doubles, refuses sext of bytes that are
+    floats, and of swizzle(FFT) it knows 32."""
+    if modifier.name == "sext" and form.row.name.endswith(("_fp8", "_bf8")):
+        return True
     doubles = form.format.name == "flat" and form.row.name.endswith("_f64") and modifier.name == "sc1"
     return doubles or (form.encoding == "ds_swizzle" and isinstance(value, int) and value >= 0xE020)
 

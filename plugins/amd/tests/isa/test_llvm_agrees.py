@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from isa import vectors
 from isa.agreement import differences
 from isa.llvm import needs_llvm
 from isa.random_inst import random_instructions
@@ -20,4 +21,14 @@ def test_a_hundred_thousand_instructions_agree_with_llvm() -> None:
     found: list[str] = []
     for seed in range(2, 12):
         found += differences(list(random_instructions(seed, each=5)))
+    assert found == []
+
+
+@needs_llvm
+@pytest.mark.campaign
+@pytest.mark.skipif(vectors.folder() is None, reason=f"{vectors.VARIABLE} names no folder of LLVM's test vectors")
+def test_llvms_own_vectors_agree() -> None:
+    source = vectors.folder()
+    assert source is not None
+    found, _ = vectors.differences(list(vectors.lines(source)))
     assert found == []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.inst import Inst, Literal32, Operand, Register
 from tilefw_amd.isa.modifiers import ROW_NEWBCAST
-from tilefw_amd.isa.registers import VCC
+from tilefw_amd.isa.registers import M0, VCC
 
 Restriction = Callable[[Inst], str]
 """Says what is wrong, or ""."""
@@ -34,6 +34,8 @@ def restrictions_of(form: Form, keys: tuple[Hashable, ...]) -> tuple[Restriction
         found.append(same_file)
     if "dot" in form.row.facts and "op_sel" in form.modifier:
         found.append(halves_in_place)
+    if form.row.name in ("v_readlane_b32", "v_readfirstlane_b32"):
+        found.append(not_to_m0)
     if form.row.name in RANGES:
         found.append(in_range)
     if form.format.name.endswith("_dpp") and any(o.registers == 2 and o.pieces for o in form.operands):
@@ -110,6 +112,11 @@ def halves_in_place(inst: Inst) -> str:
     defaults = inst.form.defaults
     moved = [name for name in ("op_sel", "op_sel_hi") if inst.modifiers.get(name, defaults[name]) != defaults[name]]
     return f"{inst.form.mnemonic} has no {moved[0]}" if moved else ""
+
+
+def not_to_m0(inst: Inst) -> str:
+    """LLVM's register class of these destinations is SReg_32_XM0."""
+    return f"{inst.form.row.name} does not write m0" if inst.operands[0] == M0 else ""
 
 
 def in_range(inst: Inst) -> str:

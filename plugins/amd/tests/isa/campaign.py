@@ -1,0 +1,46 @@
+"""The long comparison with llvm-mc, and its result as a page.
+
+    python -m isa.campaign --count 100000 --out bench/amd-encoding.md     # in plugins/amd/tests
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from isa import agreement, vectors
+from isa.random_inst import random_instructions
+from tilefw_amd.isa.table import forms, load_rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100_000, help="at least so many random instructions")
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    compared, different = 0, list[str]()
+    seed = arguments.seed
+    while compared < arguments.count:
+        some = list(random_instructions(seed, each=4))
+        different += agreement.differences(some)
+        compared += len(some)
+        seed += 1
+    page = [
+        "# AMD text and bytes beside LLVM 22", "",
+        f"Table: {len(load_rows())} rows, {len(forms())} forms.",
+        f"Random instructions: {compared:,} (seeds {arguments.seed} to {seed - 1}), {len(different)} differences.",
+    ]
+    source = vectors.folder()
+    if source is not None:
+        lines = list(vectors.lines(source))
+        found, missing = vectors.differences(lines)
+        different += found
+        page.append(f"LLVM's vectors: {len(lines):,} lines, {len(found)} differences, {len(missing)} mnemonics not in the table.")
+        page += sorted(missing)
+    arguments.out.write_text("\n".join([*page, "", *(f"- `{line}`" for line in different[:200])]).rstrip() + "\n")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
