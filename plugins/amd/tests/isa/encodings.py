@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.table import forms
 
@@ -22,7 +23,8 @@ _SLOT = 16  # bytes: an instruction, its literal, and words that get LLVM back i
 _LINE = re.compile(r"\s+(?P<text>.*?)\s*// (?P<at>[0-9A-F]{12}): ")
 
 needs_objdump = pytest.mark.skipif(
-    llvm_mc() is None or shutil.which("llvm-objdump-22") is None, reason="no llvm-mc-22 and llvm-objdump-22 (apt-get install llvm-22)"
+    llvm_mc() is None or shutil.which("llvm-objdump-22") is None,
+    reason="no llvm-mc-22 and llvm-objdump-22 (apt-get install llvm-22)",
 )
 
 

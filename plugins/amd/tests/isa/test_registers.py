@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tilefw_amd.isa.inst import Register
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, name, named, number, problem, register
 
@@ -31,7 +32,8 @@ def test_what_is_no_register_has_no_name(text: str) -> None:
 
 
 def test_numbers_of_different_registers_differ() -> None:
-    everything = [Register("v", i) for i in range(256)] + [Register("a", i) for i in range(256)] + [Register("s", i) for i in range(128)]
+    vectors = [Register(file, i) for file in ("v", "a") for i in range(256)]
+    everything = vectors + [Register("s", i) for i in range(128)]
     numbers = [n for r in everything for n in number(r)]
     assert sorted([*numbers, SCC, EXEC_MASK]) == list(range(COUNT))
     assert all(register(number(r)[0]) == r for r in everything)

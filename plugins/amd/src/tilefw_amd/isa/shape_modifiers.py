@@ -52,7 +52,8 @@ def _has(name: str, row: Row, shape: Shape, format: Format, operands: Sequence[F
     if name in ("clamp", "omod") and format.name.endswith("_sdwa"):
         return name == "clamp" or _float_result(row, operands)
     if name in ("neg", "abs"):
-        return any(takes_sign(o) for o in sources)
+        packed = format.name.endswith("_sdwa")  # which has no sign for two elements
+        return any(takes_sign(o) and not (packed and o.type is not None and o.type.packed) for o in sources)
     if name == "sext":
         return any(takes_sext(o) for o in sources)
     if name in ("clamp", "omod"):
@@ -101,7 +102,7 @@ def refused_bits(shape: Shape, format: Format, modifiers: Sequence[FormModifier]
     part of SDWA, where the instruction does not have them.
     """
     ignored = {"clamp", "op_sel_hi"} if format.name == "vop3p" else {"glc", "dst_sel", "dst_unused"}
-    if all(modifier.name != "op_sel" for modifier in modifiers):
+    if format.name != "vop3p" and all(modifier.name != "op_sel" for modifier in modifiers):
         ignored.add("op_sel")
     names = (set(shape.modifiers) & set(format.fields)) - set(shape.bits) - ignored
     found = _union(piece for name in names for piece in format.fields[name].pieces)
