@@ -131,7 +131,13 @@ def _misread(form: Form, modifier: FormModifier, value: Modifier) -> bool:
     if modifier.name == "sext" and form.row.name.endswith(("_fp8", "_bf8")):
         return True
     doubles = form.format.name == "flat" and form.row.name.endswith("_f64") and modifier.name == "sc1"
-    return doubles or (form.encoding == "ds_swizzle" and isinstance(value, int) and value >= 0xE020)
+    return doubles or (form.encoding == "ds_swizzle" and isinstance(value, int) and not _has_pattern(value))
+
+
+def _has_pattern(offset: int) -> bool:
+    """Whether swizzle(…) says all of the offset: of a bit's eight functions (and, or, xor) it has four."""
+    kept, set_, inverted = offset & 31, offset >> 5 & 31, offset >> 10 & 31
+    return offset < 0xE020 if offset >= 0x8000 else not kept & set_ and not inverted & ~kept
 
 
 def _modifier(form: Form, modifier: FormModifier, rng: random.Random) -> Modifier:

@@ -39,8 +39,8 @@ def _waitcnt(calls: Sequence[Call]) -> int:
     found = NO_WAIT
     for call in calls:
         name = call.name.removesuffix("_sat")
-        value = call.arguments[0]
-        if len(call.arguments) != 1 or not isinstance(value, int):
+        value = call.arguments[0] if len(call.arguments) == 1 else ""
+        if not isinstance(value, int):
             raise Misfit(f"{call.name} takes one number", call)
         most = highest(name)
         if call.name.endswith("_sat"):
@@ -53,6 +53,8 @@ def _waitcnt(calls: Sequence[Call]) -> int:
 
 def _one(calls: Sequence[Call], most: int) -> tuple[str | int, ...]:
     call = calls[0]
+    if not call.arguments and call.name != "gpr_idx":
+        raise Misfit(f"{call.name} takes an argument", call)
     if len(calls) > 1:
         raise Misfit(f"{call.name} stands alone", calls[1])
     if len(call.arguments) > most:

@@ -219,7 +219,7 @@ class Reader(Cursor):
         name = self.take()
         self.take()
         arguments: list[str | int] = []
-        while True:
+        while self.next.text != ")":
             arguments.append(self._argument())
             if not self.accept(","):
                 break

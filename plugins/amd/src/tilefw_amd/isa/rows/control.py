@@ -97,7 +97,7 @@ def s_call_b64(m):
 
 
 _FORKS = "the simulator has no stack of forked branches"
-row("s_cbranch_g_fork a:b64, b:b64", sop2=41, unit="control", section="SOP2", wave=True)(
+row("s_cbranch_g_fork a:b64=sc, b:b64=sc", sop2=41, unit="control", section="SOP2", wave=True)(
     refused("Branch both ways: lanes of mask a go to the address b, the others later.", f"s_cbranch_g_fork: {_FORKS}")
 )
 row("s_cbranch_i_fork a:b64, @target", sopk=16, unit="control", section="SOPK", wave=True)(
