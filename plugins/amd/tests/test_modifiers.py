@@ -1,4 +1,4 @@
-"""Modifiers of operands in running kernels: signs, halves, SDWA, DPP, clamp and omod, each against the words that they stand for."""
+"""Modifiers of operands in running kernels: signs, halves, SDWA, DPP, clamp and omod, against the words that they stand for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import struct
 
 import numpy as np
 import pytest
-
 from assembled import PROLOGUE, clean, store
 
 LANES = np.arange(64)
@@ -89,8 +88,9 @@ def test_dpp_takes_nothing_from_lanes_that_are_off() -> None:
     body = PROLOGUE + """
   v_mov_b32 v1, 7
   v_mov_b32 v2, 5
-  s_mov_b64 exec, 0xaaaaaaaaaaaaaaaa
-""" .replace("0xaaaaaaaaaaaaaaaa", "s[10:11]").replace("  s_mov_b64", "  s_mov_b32 s10, 0xaaaaaaaa\n  s_mov_b32 s11, s10\n  s_mov_b64") + """
+  s_mov_b32 s10, 0xaaaaaaaa
+  s_mov_b32 s11, s10
+  s_mov_b64 exec, s[10:11]
   s_nop 4
   v_mov_b32_dpp v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf
   v_mov_b32_dpp v2, v2 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:1
