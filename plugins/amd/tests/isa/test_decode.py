@@ -26,6 +26,7 @@ UNREAL = re.compile(
     r"|^s_(?:buffer_|atc_probe_buffer).*-0x"  # negative offsets in buffers
     r"|^(?:v_cndmask|v_\w+_co_u32).*, v\[\d+:\d+\]$"  # masks in vector registers
     r"|^v_cmpx?_\w+ src_"  # a mask written to a value that is read
+    r"|^s_cbranch_g_fork .*(?:0x|lit)"  # a literal, which its assembler refuses
     r"|^global_load_lds_\w+ v\d+, exec"
 )
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
