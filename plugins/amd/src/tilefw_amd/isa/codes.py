@@ -73,7 +73,7 @@ def _scalar(code: int, wanted: _Wanted) -> Meaning:
 
 
 def _scalar_destination(code: int, wanted: _Wanted) -> Meaning:
-    return wanted.tuple("s", code) if code < 128 else f"{code} is no register"
+    return _scalar(code, wanted) if code < 128 else f"{code} is no register"
 
 
 def _source(code: int, wanted: _Wanted) -> Meaning:
