@@ -22,7 +22,7 @@ REGISTERS = 4
 def instructions(draw: st.DrawFn, index: int) -> Instruction:
     common = {"index": index, "text": f"i{index}", "mnemonic": "i", "unit": "u"}
     register = draw(st.integers(0, REGISTERS - 1))
-    match draw(st.sampled_from(["issue", "issue", "merge", "silent", "wait", "read", "write"])):
+    match draw(st.sampled_from(["issue", "issue", "merge", "silent", "wait", "read", "write", "need"])):
         case "issue":
             issue = Issue(*draw(st.sampled_from(KINDS)), pending=(register,))
             sources = draw(st.lists(st.integers(0, REGISTERS - 1), max_size=1))
@@ -39,6 +39,8 @@ def instructions(draw: st.DrawFn, index: int) -> Instruction:
             return Instruction(waits=Wait(tuple((queue, draw(st.integers(0, 3))) for queue in queues)), **common)
         case "read":
             return Instruction(sources=(Register(register, 32),), **common)
+        case "need":
+            return Instruction(needs=(register,), **common)
     return Instruction(destinations=(Register(register, 32),), **common)
 
 
@@ -84,6 +86,7 @@ class Model:
         late = any(self.uncovered(r, ()) for r in plain)
         late |= any(self.uncovered(r, own) for r in sources[len(sources) - merged :])
         late |= any(self.uncovered(d.index, own) for d in instruction.destinations)
+        late |= any(self.uncovered(n, ()) for n in instruction.needs)
         for issue in instruction.issues:
             self.issue(issue)
         return late
@@ -169,6 +172,17 @@ def test_a_loop_that_loads_ahead_waits_for_all_but_the_newest(first, second, lat
     assert out.arrays[0].tolist() == [8] * 8
     for finding in out.report.findings:
         assert "at most 1 event in the queue far" in finding.note and "load" in finding.other
+
+
+def test_an_effect_that_no_register_shows_is_needed_like_a_result():
+    effect = 7
+    common = {"mnemonic": "i", "unit": "u"}
+    give = Instruction(0, "give", issues=(Issue("q", "a", pending=(effect,)),), **common)
+    publish = Instruction(1, "publish", needs=(effect,), **common)
+    names = [f"v{n}" for n in range(effect)] + ["the write-back"]
+    _, found = Queues([give, publish], names).through([give, publish], ())
+    assert [(f.instruction.text, f.other.text) for f in found] == [("publish", "give")]
+    assert found[0].message == "the write-back is needed while it is still to come" and "no event in the queue q" in found[0].note
 
 
 def test_results_for_the_wave_come_in_any_order():

@@ -186,7 +186,8 @@ class Issue:
     `pending` are registers (numbers) that the event writes when it finishes: to read one before, or to write one except by a
     later event of the same queue and order, is a finding of the check "pending". `merged` are those of them that the
     event changes only in part: the instruction's last sources are their old values, which the event combines with its own when it
-    finishes, so that an earlier event of the same queue and order may be pending on them.
+    finishes, so that an earlier event of the same queue and order may be pending on them. Numbers behind those of registers may
+    stand for effects that no register shows, for `Instruction.needs` to ask for.
 
     `settles`: what the instruction does in shared memory is finished only with the event. Before that a barrier does not order it
     with other waves (check "races"), and the asynchronous copies that it starts have not landed. Other memory is ordered
@@ -221,7 +222,8 @@ class Instruction:
     kit hands it on untouched.
 
     `wave`: it executes once for the wave. Its meaning sees values with one lane, its sources and destinations are constants,
-    special registers and wave registers, and its guard, if any, is one of these. `issues` and `waits`: see there.
+    special registers and wave registers, and its guard, if any, is one of these. `issues` and `waits`: see there. `needs` are
+    what of `Issue.pending` must be there when it executes, though it neither reads nor writes it: effects on memory.
     """
 
     index: int
@@ -239,6 +241,7 @@ class Instruction:
     wave: bool = False
     issues: tuple[Issue, ...] = ()
     waits: Wait | None = None
+    needs: tuple[int, ...] = ()
 
 
 # --- results that may not be touched too soon -----------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Queues:
             if instruction.waits is not None:
                 self._wait(work, dict(instruction.waits.limits))
                 pending = self._pending(work)
-            if pending and not pending.keys().isdisjoint((*reads(instruction), *writes(instruction))):
+            if pending and not pending.keys().isdisjoint((*reads(instruction), *writes(instruction), *instruction.needs)):
                 faults += self._faults(instruction, work, pending)
             for number, issue in enumerate(instruction.issues):
                 self._begin(work, Event(instruction.index, number), issue)
@@ -141,21 +141,23 @@ class Queues:
         merged = sum(len(issue.merged) for issue in instruction.issues)
         read = reads(instruction)
         plain = set(read[: len(read) - merged])
-        for register in (*read, *writes(instruction)):
+        touched = [(register, "read") for register in read] + [(register, "written") for register in writes(instruction)]
+        for register, verb in touched:
             allowed = () if register in plain else _own_kinds(instruction, register)
             for kind in pending.get(register, ()):
                 if kind not in allowed:
-                    return [self._found(instruction, register, register in read, kind, work[kind])]
-        return []
+                    return [self._found(instruction, register, verb, kind, work[kind])]
+        needed = ((effect, kind) for effect in instruction.needs for kind in pending.get(effect, ()))
+        return [self._found(instruction, effect, "needed", kind, work[kind]) for effect, kind in needed][:1]
 
-    def _found(self, instruction: Instruction, register: int, reading: bool, kind: Kind, unfinished: _Open) -> Found:
+    def _found(self, instruction: Instruction, register: int, verb: str, kind: Kind, unfinished: _Open) -> Found:
         event, later = next((e, n) for e, n in unfinished.events() if register in self._issue(e).pending)
         name = self._names[register] if register < len(self._names) else f"register {register}"
         other = self._instructions[event.instruction]
         left = "no event" if later == 0 else f"at most {later} event" + "s" * (later > 1)
-        touched = "read" if reading else "written"
+        still = "it" if verb == "needed" else "a result for it"
         return Found(
-            "pending", CODE, f"{name} is {touched} while a result for it is still to come", instruction, other,
+            "pending", CODE, f"{name} is {verb} while {still} is still to come", instruction, other,
             f"a wait that leaves {left} in the queue {kind[0]} must stand between",
         )
 

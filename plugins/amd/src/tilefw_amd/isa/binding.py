@@ -17,7 +17,7 @@ from tilefw.api.sim import Register as Slot
 from tilefw_amd.isa import dpp
 from tilefw_amd.isa.addresses import address
 from tilefw_amd.isa.arguments import Argument, argument, elementwise
-from tilefw_amd.isa.events import issues
+from tilefw_amd.isa.events import issues, needs
 from tilefw_amd.isa.inst import Inst, Register
 from tilefw_amd.isa.inst import Operand as Given
 from tilefw_amd.isa.mode import ModeError
@@ -157,6 +157,7 @@ class _Binder:
         return replace(
             plain, meaning=meaning, flow=flow, sources=tuple(self.reader.sources), destinations=tuple(self.destinations),
             guard=self._guard(), wave=self.row.wave and flow is None and EXEC_LANES not in self.destinations, issues=self._issues(),
+            needs=needs(self.inst),
         )
 
     def _guard(self) -> Guard | None:

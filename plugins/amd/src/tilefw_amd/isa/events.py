@@ -8,12 +8,19 @@
 | both | flat, as it may go either way | no |
 
 `buffer_inv` bumps nothing that a wait needs (LLVM, `SIInsertWaitcnts.cpp`, `getMUBUFIsBufferInv`).
+
+Two waits are about no register, but make an order of memory (LLVM's AMDGPUUsage, "Memory Model gfx942", table of code sequences):
+the write-back of a release is done before the atomic or store that publishes, and the access that acquires is done
+before the invalidation.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilefw.api.sim import Issue
 from tilefw_amd.isa.inst import Inst
+from tilefw_amd.isa.parts import EXCHANGE, WRITE_BACK
 
 VMCNT, LGKMCNT = "vmcnt", "lgkmcnt"
 
@@ -26,6 +33,7 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
         return ()
     if "returns" in facts and not _returns(inst):
         pending = merged = ()
+    pending += _effects(inst)
     if "flat" in facts:
         return tuple(Issue(queue, "", pending, merged, settles=True) for queue in (VMCNT, LGKMCNT))
     if row.unit == "vmem":
@@ -39,7 +47,35 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     return ()
 
 
+def needs(inst: Inst) -> tuple[int, ...]:
+    """Which effects of earlier instructions must be there when this one is issued."""
+    if _shared(inst, "store"):
+        return (WRITE_BACK,)
+    return (EXCHANGE,) if inst.form.row.name == "buffer_inv" and _beyond_group(inst) else ()
+
+
+def _effects(inst: Inst) -> tuple[int, ...]:
+    if _shared(inst, "load"):
+        return (EXCHANGE,)
+    return (WRITE_BACK,) if inst.form.row.name == "buffer_wbl2" else ()
+
+
+def _shared(inst: Inst, kind: str) -> bool:
+    """Whether it speaks with other workgroups: an atomic on memory, or a load or store with sc1 (scope of the agent or the system)."""
+    facts = inst.form.row.facts
+    if inst.form.row.unit != "vmem":
+        return False
+    return "atomic" in facts or (kind in facts and _beyond_group(inst))
+
+
+def _beyond_group(inst: Inst) -> bool:
+    return bool(_written(inst).get("sc1"))
+
+
+def _written(inst: Inst) -> dict[str, Any]:
+    return {**inst.form.defaults, **inst.modifiers}
+
+
 def _returns(inst: Inst) -> bool:
     """Whether an atomic gives the old value back: sc0, of scalar ones glc. Else data that is also the result stays as it is."""
-    written = {**inst.form.defaults, **inst.modifiers}
-    return bool(written.get("sc0") or written.get("glc"))
+    return bool(_written(inst).get("sc0") or _written(inst).get("glc"))

@@ -2,7 +2,8 @@
 
 A part is a choice among the operands of a form, so that it is made once a form; of one instruction only the numbers are read
 off. Numbers are those of `registers.number`. What is no register but has hazards too has a number behind them: `HARDWARE` + n is
-hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit.
+hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does and `EXCHANGE` what an
+atomic or a load past the caches does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from tilefw_amd.isa.registers import COUNT, EXEC, M0, VCC, number
 
 HARDWARE = COUNT
 DOUBLES = HARDWARE + 64
-NAMES_BEHIND = (*(HARDWARE_REGISTERS.get(n, f"hardware register {n}") for n in range(64)), "the f64 matrix unit")
+WRITE_BACK, EXCHANGE = DOUBLES + 1, DOUBLES + 2
+NAMES_BEHIND = (
+    *(HARDWARE_REGISTERS.get(n, f"hardware register {n}") for n in range(64)),
+    "the f64 matrix unit", "the write-back of the cache", "an access that may have acquired something",
+)
 """Names of these, in the order of their numbers."""
 
 VECTOR_ALU = frozenset({"valu", "valu64", "trans", "matrix"})
