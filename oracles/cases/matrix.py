@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -214,8 +215,10 @@ CASES = [
         )
         for stages in (1, 2, 4)
     ),
-    Case("matmul_f16_8_warps", M, H16, _tile(128, 64, 64), (1, 1), _matmul(120, 64, 128, F16, F16), num_warps=8, fast=False),
-    Case("matmul_f16_1_warp", M, H16, _tile(16, 32, 16), (2, 1), _matmul(31, 32, 64, F16, F16), num_warps=1),
+    Case("matmul_f16_8_warps", M, H16, _tile(128, 64, 64), (1, 1), _matmul(120, 64, 128, F16, F16), num_warps=8, fast=False,
+         variants=_edges(((128, 64, 64), (100, 64, 320), (128, 48, 384)), F16, F16)),
+    Case("matmul_f16_1_warp", M, H16, _tile(16, 32, 16), (2, 1), _matmul(31, 32, 64, F16, F16), num_warps=1,
+         variants=_edges(((16, 32, 16), (16, 16, 32), (9, 32, 48), (16, 32, 80), (16, 32, 96)), F16, F16)),
     Case(
         "matmul_f16_unaligned",
         M,
@@ -252,7 +255,8 @@ CASES = [
         fast=False,
         chips=("nvidia-sm80",),  # Triton has no tf32x3 for gfx942
     ),
-    Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False),
+    Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False,
+         variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), F32, F32)),
     Case(
         "matmul_i8",
         M,
@@ -269,6 +273,7 @@ CASES = [
         _tile(32, 32, 16, "fp64"),
         (1, 1),
         _matmul(25, 32, 48, np.float64, np.float64, pad=16),
+        variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), np.float64, np.float64),
         chips=GFX942,
     ),
     *(
@@ -319,6 +324,7 @@ CASES = [
         SMALL,
         (1, 2, 3),
         _batched,
+        variants=tuple(Variant((1, 1, 1), partial(_batched, batch=1, m=32, n=32, k=k)) for k in (32, 96, 128, 160)),
     ),
     Case(
         "grouped_matmul",
@@ -335,6 +341,7 @@ CASES = [
         {"TILE_M": 16, "TILE_N": 32, "TILE_K": 32},
         (2, 1),
         _grouped,
+        variants=tuple(Variant((2, 1), partial(_grouped, k=k)) for k in (32, 96, 128, 160)),
     ),
     Case(
         "dot_3d",
@@ -351,6 +358,7 @@ CASES = [
         {"HEAD": 32, "TILE_Q": 32, "TILE_K": 32, "CAUSAL": False},
         (2, 2),
         _attention(2, 61, 32, False, F16),
+        variants=tuple(Variant((-(-n // 32), 1), _attention(1, n, 32, False, F16)) for n in (1, 32, 90, 128, 160)),
     ),
     Case(
         "attention_causal",
@@ -369,6 +377,7 @@ CASES = [
         (2, 1),
         _attention(1, 100, 32, True, BF16),
         num_stages=2,
+        variants=tuple(Variant((-(-n // 64), 1), _attention(1, n, 32, True, BF16)) for n in (1, 64, 130, 160)),
         fast=False,
     ),
 ]

@@ -18,6 +18,7 @@ _EXCHANGE = PROLOGUE + """
   s_endpgm
 """
 _ATOMIC = "global_atomic_add v2, v1, s[40:41]"
+_MISSING = "a wait that leaves no event in the queue vmcnt must stand between"
 _EVERYTHING = {"released": "s_waitcnt vmcnt(0)", "access": _ATOMIC, "acquired": "s_waitcnt vmcnt(0)"}
 
 
@@ -40,7 +41,7 @@ def test_the_whole_sequence_is_clean(access: str) -> None:
 ])
 def test_what_publishes_needs_the_write_back_done(access: str, told: bool) -> None:
     found = _found(released="s_waitcnt vmcnt(1)", access=access)
-    assert found == ([("TFW0820", access.split()[0], "a wait that leaves no event in the queue vmcnt must stand between")] if told else [])
+    assert found == ([("TFW0820", access.split()[0], _MISSING)] if told else [])
 
 
 @pytest.mark.parametrize(("access", "told"), [
@@ -51,7 +52,7 @@ def test_what_publishes_needs_the_write_back_done(access: str, told: bool) -> No
 ])
 def test_an_invalidation_needs_the_access_that_acquires_done(access: str, told: bool) -> None:
     found = _found(acquired="s_waitcnt vmcnt(1)", access=access)
-    assert found == ([("TFW0820", "buffer_inv", "a wait that leaves no event in the queue vmcnt must stand between")] if told else [])
+    assert found == ([("TFW0820", "buffer_inv", _MISSING)] if told else [])
 
 
 def test_without_a_scope_nothing_is_acquired() -> None:

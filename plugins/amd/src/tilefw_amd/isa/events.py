@@ -61,7 +61,7 @@ def _effects(inst: Inst) -> tuple[int, ...]:
 
 
 def _shared(inst: Inst, kind: str) -> bool:
-    """Whether it speaks with other workgroups: an atomic on memory, or a load or store with sc1 (scope of the agent or the system)."""
+    """Whether it speaks with other workgroups: an atomic on memory, or a load or store with sc1 (scope of agent or system)."""
     facts = inst.form.row.facts
     if inst.form.row.unit != "vmem":
         return False

@@ -2,8 +2,8 @@
 
 A part is a choice among the operands of a form, so that it is made once a form; of one instruction only the numbers are read
 off. Numbers are those of `registers.number`. What is no register but has hazards too has a number behind them: `HARDWARE` + n is
-hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does and `EXCHANGE` what an
-atomic or a load past the caches does.
+hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does and `EXCHANGE` what
+an atomic or a load past the caches does.
 """
 
 from __future__ import annotations
