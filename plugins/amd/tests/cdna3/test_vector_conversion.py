@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, UNSIGNED, crossed, flush, pattern, same, samples, value
-from isa.test_vector_integer import M, column, limited, signed
-from isa.vector import run
+from cdna3.exact import FORMATS, UNSIGNED, crossed, flush, pattern, same, samples, value
+from cdna3.test_vector_integer import M, column, limited, signed
+from cdna3.vector import run
 from tilefw_amd.isa.row import Mode
 
 ROUNDINGS = ("rn", "rz", "rp", "rm")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.bound import State, execute
-from isa.lanes import WAVE
+from cdna3.bound import State, execute
+from cdna3.lanes import WAVE
 from tilefw_amd.isa.binding import Site, bind
 from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.row import ROWS, Mode

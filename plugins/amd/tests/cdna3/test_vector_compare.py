@@ -8,9 +8,9 @@ import operator
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, crossed, flush, samples, specials, value
-from isa.test_vector_integer import column, signed
-from isa.vector import VECTOR, run
+from cdna3.exact import FORMATS, crossed, flush, samples, specials, value
+from cdna3.test_vector_integer import column, signed
+from cdna3.vector import VECTOR, run
 from tilefw_amd.isa.row import Mode
 
 ORDERED = {"lt": operator.lt, "eq": operator.eq, "le": operator.le, "gt": operator.gt, "ge": operator.ge}

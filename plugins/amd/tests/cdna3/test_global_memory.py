@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.memory_machine import BASE, LDS_BYTES, SCRATCH_WINDOW, SHARED_WINDOW, Outcome, inst, run, s, v
+from cdna3.memory_machine import BASE, LDS_BYTES, SCRATCH_WINDOW, SHARED_WINDOW, Outcome, inst, run, s, v
 
 RNG = np.random.default_rng(11)
 LANES = np.arange(64)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isa.lanes import lanes, meaning
-from isa.vector import VECTOR, run
+from cdna3.lanes import lanes, meaning
+from cdna3.vector import VECTOR, run
 
 LANES = np.arange(64, dtype=np.uint32).reshape(1, 1, 64) + np.uint32(1000)
 

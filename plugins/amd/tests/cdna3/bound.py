@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isa.lanes import WAVE, lanes
+from cdna3.lanes import WAVE, lanes
 from tilefw.api.sim import Immediate, Register
 from tilefw_amd.isa.binding import Site, bind
 from tilefw_amd.isa.parser import parse

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, NAN, UNSIGNED, crossed, flush, pattern, same, samples, value
-from isa.vector import run
+from cdna3.exact import FORMATS, NAN, UNSIGNED, crossed, flush, pattern, same, samples, value
+from cdna3.vector import run
 from tilefw_amd.isa.row import Mode
 from tilefw_amd.isa.rows.vector_trigonometry import BITS, two_over_pi
 

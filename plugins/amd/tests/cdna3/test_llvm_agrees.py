@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from isa import vectors
-from isa.agreement import differences
-from isa.llvm import needs_llvm
-from isa.random_inst import random_instructions
+from cdna3 import vectors
+from cdna3.agreement import differences
+from cdna3.llvm import needs_llvm
+from cdna3.random_inst import random_instructions
 
 
 @needs_llvm

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, NAN, crossed, flush, fused, pattern, product, same, samples, value
-from isa.vector import run
+from cdna3.exact import FORMATS, NAN, crossed, flush, fused, pattern, product, same, samples, value
+from cdna3.vector import run
 from tilefw_amd.isa.row import Mode
 
 ROUNDINGS = ("rn", "rz", "rp", "rm")

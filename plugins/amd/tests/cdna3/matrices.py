@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from isa.lanes import WAVE, lanes, meaning, registers, stacked
+from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from tilefw_amd.isa.fragments import Shape
 
 NUMPY = {

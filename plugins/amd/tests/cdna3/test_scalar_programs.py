@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.llc import launch
+from cdna3.llc import launch
 from tilefw_amd.assemble import assemble
 
 _KERNEL = """.amdgcn_target "amdgcn-amd-amdhsa--gfx942"

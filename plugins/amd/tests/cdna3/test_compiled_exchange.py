@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.llc import compiled, launch, listing, needs_llc, source
+from cdna3.llc import compiled, launch, listing, needs_llc, source
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.parser import parse
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.memory_machine import BASE, LDS_BYTES, Outcome, constant, inst, run, s, v
-from isa.test_global_memory import descriptor
+from cdna3.memory_machine import BASE, LDS_BYTES, Outcome, constant, inst, run, s, v
+from cdna3.test_global_memory import descriptor
 
 RNG = np.random.default_rng(17)
 LANES = np.arange(64)

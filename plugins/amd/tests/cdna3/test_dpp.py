@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isa.lanes import WAVE, lanes
+from cdna3.lanes import WAVE, lanes
 from tilefw_amd.isa import dpp
 from tilefw_amd.isa.modifiers import MODIFIERS
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.memory_machine import LDS_BYTES, Outcome, inst, run, s, v
+from cdna3.memory_machine import LDS_BYTES, Outcome, inst, run, s, v
 
 RNG = np.random.default_rng(3)
 LANES = np.arange(64)

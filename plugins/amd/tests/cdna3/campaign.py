@@ -1,6 +1,6 @@
 """The long comparison with llvm-mc, and its result as a page.
 
-    python -m isa.campaign --count 100000 --out bench/amd-encoding.md     # in plugins/amd/tests
+    python -m cdna3.campaign --count 100000 --out bench/amd-encoding.md     # in plugins/amd/tests
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from isa import agreement, vectors
-from isa.random_inst import random_instructions
+from cdna3 import agreement, vectors
+from cdna3.random_inst import random_instructions
 from tilefw_amd.isa.table import forms, load_rows
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from isa import llvm
+from cdna3 import llvm
 from tilefw.api import CodeError
 from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.encode import encode

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, NAN, NUMPY, UNSIGNED, crossed, pattern, same, samples, specials, value
-from isa.lanes import WAVE, lanes, meaning
-from isa.vector import run
+from cdna3.exact import FORMATS, NAN, NUMPY, UNSIGNED, crossed, pattern, same, samples, specials, value
+from cdna3.lanes import WAVE, lanes, meaning
+from cdna3.vector import run
 from tilefw_amd.isa.row import Mode
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isa import llvm
+from cdna3 import llvm
 from tilefw.api import CodeError
 from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.encode import encode

@@ -1,7 +1,7 @@
 """How matrix instructions round under `numerics="hw"`: MMA-Sim's CDNA3 models (arXiv 2511.10909), bit for bit.
 
 The differential test needs mmasim (which needs torch) and is skipped without; golden/matrix_sums.json has dot products that the
-same models gave, and runs everywhere. To write it anew: `python -m isa.test_matrix_numerics` in this folder's parent, with mmasim.
+same models gave, and runs everywhere. To write it anew: `python -m cdna3.test_matrix_numerics` in this folder's parent, with mmasim.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.matrices import NUMPY, multiply
-from isa.samples import BITS, SAMPLES, UNSIGNED, cancelling, values
+from cdna3.matrices import NUMPY, multiply
+from cdna3.samples import BITS, SAMPLES, UNSIGNED, cancelling, values
 from tilefw_amd.isa.fragments import SHAPES, Shape
 from tilefw_amd.isa.rows import matrix  # noqa: F401  (fills the table)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isa.lanes import WAVE, lanes, meaning
+from cdna3.lanes import WAVE, lanes, meaning
 from tilefw_amd.isa.row import ROWS, Mode
 from tilefw_amd.isa.table import load_rows
 

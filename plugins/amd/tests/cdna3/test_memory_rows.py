@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from isa.llvm import Answer, disassemble, needs_llvm
+from cdna3.llvm import Answer, disassemble, needs_llvm
 from tilefw.api.sim import PRIMITIVES, trace
 from tilefw_amd.isa.assembly import assembled
 from tilefw_amd.isa.row import Mode, Modifiers, Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isa.vector import VECTOR
+from cdna3.vector import VECTOR
 from tilefw.api.sim import PRIMITIVES, trace
 from tilefw_amd.isa.row import Mode, Modifiers, Row
 

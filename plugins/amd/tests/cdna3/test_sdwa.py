@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isa.lanes import lanes
+from cdna3.lanes import lanes
 from tilefw_amd.isa import sdwa
 from tilefw_amd.isa.modifiers import DWORD, SELECTS
 

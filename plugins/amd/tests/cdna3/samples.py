@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from isa.matrices import NUMPY
+from cdna3.matrices import NUMPY
 
 Sample = Callable[[np.random.Generator, str, tuple[int, ...]], np.ndarray]
 BITS = {"f16": 16, "bf16": 16, "xf32": 32, "f32": 32, "f64": 64, "fp8": 8, "bf8": 8}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.exact import UNSIGNED, crossed
-from isa.vector import VECTOR, run
+from cdna3.exact import UNSIGNED, crossed
+from cdna3.vector import VECTOR, run
 
 M = {bits: (1 << bits) - 1 for bits in (8, 16, 24, 32, 64)}
 Reference = Callable[..., Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isa.lanes import WAVE
-from isa.matrices import NUMPY, multiply
+from cdna3.lanes import WAVE
+from cdna3.matrices import NUMPY, multiply
 from tilefw.api.errors import UnsupportedError
 from tilefw_amd.isa.fragments import SHAPES, Shape
 from tilefw_amd.isa.rows import matrix  # noqa: F401  (fills the table)

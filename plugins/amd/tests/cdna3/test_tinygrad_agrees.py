@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isa.exact import FORMATS, UNSIGNED, samples, value
-from isa.test_vector_integer import column
-from isa.vector import VECTOR, run
+from cdna3.exact import FORMATS, UNSIGNED, samples, value
+from cdna3.test_vector_integer import column
+from cdna3.vector import VECTOR, run
 
 CHECKOUT = os.environ.get("TILEFW_TINYGRAD", "")
 pytestmark = pytest.mark.skipif(not CHECKOUT, reason="TILEFW_TINYGRAD does not name a checkout of tinygrad")
