@@ -15,9 +15,9 @@ def f32(value: float) -> int:
     return int.from_bytes(struct.pack("<f", value), "little")
 
 
-def after(code: str) -> int:
+def after(code: str, **how: str) -> int:
     """The word that v3 holds in every lane after the code."""
-    words = clean(PROLOGUE + code + "\n  s_nop 1\n" + store("v3"))
+    words = clean(PROLOGUE + code + "\n  s_nop 1\n" + store("v3"), **how)
     assert len(set(words.tolist())) == 1
     return int(words[0])
 
@@ -25,7 +25,6 @@ def after(code: str) -> int:
 NAN = "0x7fc00000"
 FLOATS = {
     "v_add_f32 v3, -v1, v2": 1.0, "v_add_f32 v3, |v4|, v2": 6.5, "v_add_f32 v3, -|v4|, v2": -0.5,
-    "v_add_f32_e64 v3, v1, v2 mul:2": 10.0, "v_add_f32_e64 v3, v1, v2 mul:4": 20.0, "v_add_f32_e64 v3, v1, v2 div:2": 2.5,
     "v_add_f32_e64 v3, v1, v2 clamp": 1.0, "v_sub_f32_e64 v3, v1, v2 clamp": 0.0, "v_mul_f32_e64 v3, v5, v2 clamp": 0.0,
     "v_fma_f32 v3, -v1, v2, |v4|": -2.5,
 }
@@ -35,6 +34,23 @@ FLOATS = {
 def test_signs_scales_and_limits_of_floats(code: str) -> None:
     values = f"  v_mov_b32 v1, 2.0\n  v_mov_b32 v2, 0x40400000\n  v_mov_b32 v4, {f32(-3.5):#x}\n  v_mov_b32 v5, {NAN}\n"
     assert after(values + "  " + code) == f32(FLOATS[code])
+
+
+SCALED = {
+    ("v_add_f32_e64 v3, v1, v2 mul:2", False): 10.0, ("v_add_f32_e64 v3, v1, v2 mul:4", False): 20.0,
+    ("v_add_f32_e64 v3, v1, v2 div:2", False): 2.5, ("v_mul_f32_e64 v3, v4, v5 mul:2", False): 0.0,
+    ("v_sub_f32_e64 v3, v2, v1 clamp div:2", False): 0.5,
+    ("v_add_f32_e64 v3, v1, v2 mul:2", True): 5.0, ("v_mul_f32_e64 v3, v4, v5 mul:2", True): -0.0,
+}
+
+
+@pytest.mark.parametrize(("code", "ieee"), SCALED)
+def test_omod_scales_without_ieee_and_subnormals_only(code: str, ieee: bool) -> None:
+    values = f"  v_mov_b32 v1, 2.0\n  v_mov_b32 v2, 0x40400000\n  v_mov_b32 v4, {f32(-0.0):#x}\n  v_mov_b32 v5, 1.0\n"
+    wanted = f32(SCALED[code, ieee])
+    assert after(values + "  " + code, directives=f"ieee_mode {int(ieee)}") == wanted
+    kept = after(values + "  " + code, directives="ieee_mode 0; float_denorm_mode_32 3")
+    assert kept == after(values + "  " + code, directives="ieee_mode 1")
 
 
 WORDS = "  v_mov_b32 v1, 0x89abcdef\n  v_mov_b32 v2, 0x01234567\n  v_mov_b32 v3, 0x55555555\n"

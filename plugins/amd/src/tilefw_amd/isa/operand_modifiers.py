@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tilefw_amd.isa.row import Mode
 from tilefw_amd.isa.types import Type
 
 Adapter = Callable[[Any, Any], Any]
 
-# OMOD's codes as factors (CDNA3 ISA, "Output modifiers"), as powers of two.
+# OMOD's codes as powers of two (CDNA3 ISA 6.2.2, "Instruction outputs").
 OMOD = {1: 1, 2: 2, 3: -1}
 # The pattern of 1.0 and the place of the exponent by format.
 _ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000, "tf32": 0x3F800000, "f64": 0x3FF0000000000000}
@@ -51,25 +52,31 @@ def half(high: int) -> Adapter:
     return high_half if high else low_half
 
 
-def result(kind: Type, clamp: int, omod: int, dx10_clamp: Callable[[], bool], rounding: Callable[[], str]) -> Adapter | None:
+def result(kind: Type, clamp: int, omod: int, mode: Mode) -> Adapter | None:
     """omod multiplies by 2, 4 or 1/2; clamp limits to [0, 1], with NaN to 0 when MODE.DX10_CLAMP is set.
 
-    The mode is asked when the instruction executes, as only then it must be known.
+    CDNA3 ISA 6.2.2: omod does nothing while MODE.IEEE is set or results may be subnormal; where it acts it flushes them, and -0
+    becomes +0. The mode is asked when the instruction executes, as only then it must be known.
     """
     if not kind.format or not (clamp or omod):
         return None
     fmt = "f32" if kind.format == "tf32" else kind.format
     if not omod:
-        return lambda lanes, a: _clamped(lanes, a, fmt, dx10_clamp())
-    factor = _power_of_two(fmt, OMOD[omod])
-    bits = _SIGN_BIT[fmt] + 1
+        return lambda lanes, a: _clamped(lanes, a, fmt, mode.dx10_clamp)
 
     def finished(lanes: Any, a: Any) -> Any:
-        # Output modifiers flush subnormals (CDNA3 ISA, "Output modifiers": they are not IEEE compatible).
-        scaled = lanes.fmul(a, lanes.const(factor, bits), fmt, rounding(), True)
-        return _clamped(lanes, scaled, fmt, dx10_clamp()) if clamp else scaled
+        flushes, rounding = (mode.flush32, mode.round32) if fmt == "f32" else (mode.flush64, mode.round64)
+        value = a if mode.ieee or not flushes else _scaled(lanes, a, fmt, OMOD[omod], rounding)
+        return _clamped(lanes, value, fmt, mode.dx10_clamp) if clamp else value
 
     return finished
+
+
+def _scaled(lanes: Any, a: Any, fmt: str, exponent: int, rounding: str) -> Any:
+    bits = _SIGN_BIT[fmt] + 1
+    zero = lanes.const(0, bits)
+    scaled = lanes.fmul(a, lanes.const(_power_of_two(fmt, exponent), bits), fmt, rounding, True)
+    return lanes.select(lanes.fcompare(scaled, zero, "eq", fmt), zero, scaled)
 
 
 def _power_of_two(fmt: str, exponent: int) -> int:

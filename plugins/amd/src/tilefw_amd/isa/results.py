@@ -55,8 +55,7 @@ def _modified(reader: Reader, kind: Type) -> operand_modifiers.Adapter | None:
     modifiers, mode = reader.modifiers, reader.mode
     if kind.kind != "float":
         return None
-    rounding = (lambda: mode.round32) if kind.format == "f32" else (lambda: mode.round64)
-    made = operand_modifiers.result(kind, modifiers.get("clamp", 0), modifiers.get("omod", 0), lambda: mode.dx10_clamp, rounding)
+    made = operand_modifiers.result(kind, modifiers.get("clamp", 0), modifiers.get("omod", 0), mode)
     if made is None and kind.format == "f16" and mode.fp16_overflow:
         return _without_overflow
     return made

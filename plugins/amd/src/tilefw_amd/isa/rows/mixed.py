@@ -82,7 +82,7 @@ def v_fma_mixlo_f16(m):
 def v_fma_mixhi_f16(m):
     """High half of d = a * b + c in f32, converted to f16."""
     fused = _fused_half(m)
-    finish = result(TYPES["f16"], m.clamp, 0, lambda: m.mode.dx10_clamp, lambda: m.mode.round64)
+    finish = result(TYPES["f16"], m.clamp, 0, m.mode)
 
     def meaning(lanes, a, b, c, old):
         half = fused(lanes, a, b, c)
