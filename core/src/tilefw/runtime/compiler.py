@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.artifact import Artifact
 from tilefw.api.artifact_file import decode, encode
 from tilefw.api.backend import CompileOptions
+from tilefw.api.collector import paused
 from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
 from tilefw.runtime import config, options, reproducer
 from tilefw.runtime.cache import digest, disk_cache
-from tilefw.runtime.collector import paused
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.fingerprint import fingerprint
 from tilefw.runtime.loader import Target, find, registry

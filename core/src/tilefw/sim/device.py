@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
+from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
@@ -97,8 +98,9 @@ class SimulatorDevice(ABC):
             if entry not in module.decoders:
                 note = "entries: " + (", ".join(module.decoders) or "none")
                 raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=note)
-            program = module.decoders[entry]()
-            loaded = module.entries[entry] = load_program(program, self.chip, self._memory, module.globals)
+            with paused():
+                program = module.decoders[entry]()
+                loaded = module.entries[entry] = load_program(program, self.chip, self._memory, module.globals)
         return loaded
 
     def argument_block(

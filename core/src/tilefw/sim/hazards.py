@@ -28,7 +28,7 @@ class HazardTracker:
         self._instructions = instructions
         self._names = register_names
         self._produced: dict[int, tuple[tuple[int, frozenset[int]], ...]] = {}
-        self._consumed: dict[tuple[int, int], frozenset[int]] = {}
+        self._consumed: dict[int, dict[int, frozenset[int]]] = {}
 
     def through(self, instructions: Sequence[Instruction], past: Past) -> tuple[Past, list[Found]]:
         ages = dict(past)
@@ -52,14 +52,17 @@ class HazardTracker:
         """(rule, registers) for each rule under which the instruction produces something."""
         known = self._produced.get(instruction.index)
         if known is None:
-            sets = ((number, frozenset(rule.produces(instruction))) for number, rule in enumerate(self._rules))
-            known = self._produced[instruction.index] = tuple((number, registers) for number, registers in sets if registers)
+            known = self._produced[instruction.index] = tuple(
+                (number, registers) for number, rule in enumerate(self._rules)
+                if (registers := frozenset(rule.produces(instruction)))
+            )
         return known
 
     def _consumption(self, rule: int, instruction: Instruction) -> frozenset[int]:
-        known = self._consumed.get((rule, instruction.index))
+        by_rule = self._consumed.setdefault(instruction.index, {})
+        known = by_rule.get(rule)
         if known is None:
-            known = self._consumed[rule, instruction.index] = frozenset(self._rules[rule].consumes(instruction))
+            known = by_rule[rule] = frozenset(self._rules[rule].consumes(instruction))
         return known
 
     def _faults(self, instruction: Instruction, ages: dict[Production, int]) -> list[Found]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilefw.api.collector import paused
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction
 
@@ -60,11 +61,15 @@ class History:
         """The past behind block number `block`, and the faults within it."""
         known = self._known.get((block, past))
         if known is None:
-            instructions = self._blocks[block].instructions
-            results = [t.through(instructions, p) for t, p in zip(self._trackers, self._pasts[past], strict=True)]
-            following = self._number(tuple(after for after, _ in results))
-            known = self._known[block, past] = following, tuple(f for _, found in results for f in found)
+            with paused():  # what is found stays with the program
+                known = self._known[block, past] = self._followed(block, past)
         return known
+
+    def _followed(self, block: int, past: int) -> tuple[int, tuple[Found, ...]]:
+        instructions = self._blocks[block].instructions
+        results = [t.through(instructions, p) for t, p in zip(self._trackers, self._pasts[past], strict=True)]
+        following = self._number(tuple(after for after, _ in results))
+        return following, tuple(f for _, found in results for f in found)
 
 
 class WaveHistories:

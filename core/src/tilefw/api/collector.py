@@ -1,8 +1,8 @@
-"""Python's cyclic collector, paused while a kernel is compiled.
+"""Python's cyclic collector, paused while a kernel is compiled or machine code is decoded.
 
-IR is a web of cycles that lives until the compile ends: each collection in between walks it and frees next to nothing. So much
-of it survives that Python goes on to full collections, which walk everything else in the process too: with PyTorch loaded, one of
-them takes as long as half a compile of attention.
+IR is a web of cycles that lives until the compile ends, a decoded program lives as long as its module: each collection in between
+walks it and frees next to nothing. So much of it survives that Python goes on to full collections, which walk everything else in
+the process too: with PyTorch loaded, one of them takes as long as half a compile of attention.
 """
 
 from __future__ import annotations

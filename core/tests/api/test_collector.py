@@ -1,4 +1,4 @@
-"""The collector is off while a kernel is compiled, and afterwards as it was before."""
+"""The collector is off while it is paused, and afterwards as it was before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from tilefw.runtime.collector import paused
+from tilefw.api.collector import paused
 
 
 def test_no_collection_inside():
