@@ -166,6 +166,19 @@ class ShadowLanes:
     def mul(self, a: Any, b: Any) -> Shadowed:
         return self._upward("mul", a, b)
 
+    def _with_carry(self, name: str, a: Any, b: Any, carry: Any) -> tuple[Shadowed, Shadowed]:
+        """As a sum of three, the carry at its lowest bit; what is carried out depends on all bits."""
+        a, b, carry = _bits_and_poison(a), _bits_and_poison(b), _bits_and_poison(carry)
+        total, out = getattr(self.base, name)(a.bits, b.bits, carry.bits)
+        poison = a.poison | b.poison | carry.poison.astype(a.poison.dtype)
+        return Shadowed(total, poison | (_clean(poison) - poison)), Shadowed(out, nonzero(poison))
+
+    def add_carry(self, a: Any, b: Any, carry: Any) -> tuple[Shadowed, Shadowed]:
+        return self._with_carry("add_carry", a, b, carry)
+
+    def sub_borrow(self, a: Any, b: Any, borrow: Any) -> tuple[Shadowed, Shadowed]:
+        return self._with_carry("sub_borrow", a, b, borrow)
+
     def reverse_bits(self, a: Any) -> Shadowed:
         return self._same_move("reverse_bits", a)
 

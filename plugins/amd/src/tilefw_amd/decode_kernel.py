@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from tilefw.api.errors import Place
 from tilefw.api.sim import Instruction, Program, ProgramParameter, Variable
 from tilefw_amd.code_object import CodeObject, Kernel, line_table
+from tilefw_amd.guesses import with_guesses
 from tilefw_amd.initial_state import initial
 from tilefw_amd.isa import mode, parts, registers
 from tilefw_amd.isa.binding import IMAGE, Site, bind, stopping
+from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.printer import text
 from tilefw_amd.kernel_code import WORD, Word, by_offset, words
 from tilefw_amd.legal import HAZARDS
@@ -75,7 +77,8 @@ class _Decoding:
         self.at = by_offset(self.words)
 
     def instructions(self) -> list[Instruction]:
-        return [self._instruction(i, word, bits) for i, (word, bits) in enumerate(zip(self.words, self._modes(), strict=True))]
+        bound = zip(self.words, with_guesses(self.words), self._modes(), strict=True)
+        return [self._instruction(i, word, inst, bits) for i, (word, inst, bits) in enumerate(bound)]
 
     def _modes(self) -> list[mode.Bits]:
         """The mode at each instruction; computed jumps go to functions and behind calls, as every compiler's do."""
@@ -93,12 +96,13 @@ class _Decoding:
     def _target(self, word: Word) -> int | None:
         return None if word.target is None else self.at.get(word.target)
 
-    def _instruction(self, index: int, word: Word, bits: mode.Bits) -> Instruction:
+    def _instruction(self, index: int, word: Word, inst: Inst | None, bits: mode.Bits) -> Instruction:
+        """`inst` is the word's, as it acts."""
         code = Place(f"{self.object.name}: {word.function}+0x{word.offset - word.start:x}", 0)
-        if word.inst is None:
+        if word.inst is None or inst is None:
             return Instruction(index, self._bytes(word), "", "control", stopping(word.why), code=code, wave=True)
         site = Site(index, word.offset, self._target(word), code, self.lines.place(word.offset))
-        return bind(word.inst, mode.mode(bits, code), site, text(word.inst))
+        return bind(inst, mode.mode(bits, code), site, text(word.inst))
 
     def _bytes(self, word: Word) -> str:
         if not word.size:
