@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from tilefw.api import CodeError, Place
 from tilefw_amd.assembler.directives import DIRECTIVES
 from tilefw_amd.assembler.file import Facts, File, KernelBlock
 from tilefw_amd.assembler.sections import Fixup, patch
-from tilefw_amd.code_object import descriptor, elf
+from tilefw_amd.code_object import descriptor, elf, line_program
 from tilefw_amd.code_object.directives import DirectiveError, fields
+from tilefw_amd.code_object.line_table import Row
 from tilefw_amd.code_object.metadata import VERSION, Document, read_text
 from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
 from tilefw_amd.isa import expression as ex
@@ -15,11 +20,14 @@ from tilefw_amd.isa.expression import Expression
 from tilefw_amd.isa.source import SYMBOLS, Fault
 
 
-def assemble(text: str, filename: str) -> bytes:
-    """A code object of version 5. Raises CodeError with the place in the text for the first mistake."""
+def assemble(text: str, filename: str, own_lines: bool = False) -> bytes:
+    """A code object of version 5. Raises CodeError with the place in the text for the first mistake.
+
+    Its line information is what `.loc` says; where none does, `own_lines` gives the lines of the text itself.
+    """
     file = File(text, filename, DIRECTIVES)
     file.read()
-    return _Linker(file).link()
+    return _Linker(file).link(_own_rows(file) if own_lines and not file.lines else _said_rows(file))
 
 
 def assemble_code(text: str, filename: str = "<text>") -> bytes:
@@ -32,6 +40,25 @@ def assemble_code(text: str, filename: str = "<text>") -> bytes:
     return bytes(file.sections[".text"].data)
 
 
+def _own_rows(file: File) -> dict[str, list[Row]]:
+    """Each instruction at its line of the text."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for section, offset, position in file.positions:
+        place = file.source.place(position, position + 1)
+        rows[section.name].append(Row(offset, place.file, place.line, 0))
+    return rows
+
+
+def _said_rows(file: File) -> dict[str, list[Row]]:
+    """What `.loc` says."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for entry in file.lines:
+        folder, name = file.files[entry.file]
+        path = name if not folder or name.startswith("/") else f"{folder}/{name}"
+        rows[entry.section.name].append(Row(entry.offset, path, entry.line, entry.column))
+    return rows
+
+
 class _Linker:
     """From sections with places that wait to the file: places everything, then fills in what depends on it."""
 
@@ -39,21 +66,34 @@ class _Linker:
         self.file = file
         self.addresses: dict[str, int] = {}
 
-    def link(self) -> bytes:
+    def link(self, rows: Mapping[str, Sequence[Row]]) -> bytes:
+        """`rows` are lines by section, at offsets in it."""
         file = self.file
         kept = [s for s in file.sections.values() if s.flags & elf.SHF_ALLOC and s.data]
         output = [OutputSection(s.name, s.type, s.flags, s.alignment, s.data, len(s.data), s.entry_size) for s in kept]
         for section, out in zip(kept, output, strict=True):
             if section.type == elf.SHT_NOBITS:
                 out.data = bytearray()
+        debug = OutputSection(".debug_line", data=bytearray(self._lines(rows)))
         document = self._document()
         kernels = {kernel.name: kernel for kernel in file.kernels}
         for kernel in file.kernels:
             self._descriptor(kernel)
-        writer = Writer(output, [*self._symbols(kernels, {s.name for s in kept})], document)
+        symbols = [*self._symbols(kernels, {s.name for s in kept})]
+        writer = Writer([*output, debug] if any(rows.values()) else output, symbols, document)
         self.addresses = writer.addresses
         self.patch_all()
+        debug.data[:] = self._lines(rows)
         return writer.write()
+
+    def _lines(self, rows: Mapping[str, Sequence[Row]]) -> bytes:
+        """The line program with sections where they are known to stand by now."""
+        sequences = []
+        for name, said in rows.items():
+            base = self.addresses.get(name, 0)
+            end = base + len(self.file.sections[name].data)
+            sequences.append((end, [replace(row, address=base + row.address) for row in said]))
+        return line_program.encode(sequences)
 
     def patch_all(self) -> None:
         for section in self.file.sections.values():

@@ -21,7 +21,7 @@ def artifact(data: str | bytes, name: str, target: TargetInfo) -> Artifact:
         from tilefw_amd.assemble import assemble
 
         text = _text(data, name)
-        binary = assemble(text, name)
+        binary = assemble(text, name, own_lines=True)
     else:
         text, binary = "", data
     found = code_object.read(binary, name, target.chip)

@@ -6,11 +6,15 @@ import random
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tilefw_amd.code_object import elf, line_table
+from tilefw_amd.code_object import elf, line_program, line_table
+from tilefw_amd.code_object.writer import OutputSection, Writer
 
 TOOLS = [shutil.which(name) for name in ("llvm-mc-22", "ld.lld-22", "llvm-dwarfdump-22")]
 _SOURCE = """
@@ -66,3 +70,20 @@ def test_damage_never_breaks_the_reading(linked: Path) -> None:
         for _ in range(draw.randrange(1, 6)):
             changed[start + draw.randrange(len(section.data))] = draw.randrange(256)
         line_table.read(elf.Elf(bytes(changed), "a"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.builds(
+    line_table.Row, st.integers(0, 1 << 20).map(lambda n: 4 * n), st.sampled_from(["a.py", "/k/b.py"]), st.integers(1, 1 << 30),
+    st.integers(0, 500),
+), unique_by=lambda row: row.address), max_size=3))
+def test_lines_that_are_written_are_read(sequences: list[list[line_table.Row]]) -> None:
+    placed = [
+        [replace(row, address=row.address + (n << 32)) for row in sorted(rows, key=lambda row: row.address)]
+        for n, rows in enumerate(sequences)
+    ]
+    program = line_program.encode((n + 1 << 32, rows) for n, rows in enumerate(placed))
+    section = OutputSection(".debug_line", data=bytearray(program))
+    written = Writer([section], [], {"amdhsa.version": [1, 2], "amdhsa.kernels": []}).write()
+    table = line_table.read(elf.Elf(written, "a"))
+    assert [row for row in table.rows if row.line] == [row for rows in placed for row in rows]

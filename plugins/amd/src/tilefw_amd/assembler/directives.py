@@ -316,6 +316,8 @@ def _loc(file: File, text: str, start: int) -> None:
     words = text.split()
     if len(words) < 2 or not all(w.isdecimal() and len(w) < 10 for w in words[:2]):
         raise Fault("expected a file's number and a line", 0, len(text))
+    if int(words[0]) not in file.files:
+        raise Fault(f"no .file has the number {words[0]}", 0, len(words[0]), code=SYMBOLS)
     column = int(words[2]) if len(words) > 2 and words[2].isdecimal() and len(words[2]) < 10 else 0
     statement = "is_stmt 0" not in text
     entry = LineEntry(

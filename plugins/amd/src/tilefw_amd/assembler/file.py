@@ -69,7 +69,8 @@ class LineEntry:
 
 
 class File:
-    """`statement_start` is the offset of the statement at hand; `block` the kernel block that is open."""
+    """`statement_start` is the offset of the statement at hand; `block` the kernel block that is open; `positions` are
+    (section, offset in it, offset in the text) of every instruction."""
 
     def __init__(self, text: str, filename: str, directives: dict[str, Callable[[File, str, int], None]]) -> None:
         self.source = Source(text, filename)
@@ -83,6 +84,7 @@ class File:
         self.metadata: tuple[str, int] | None = None
         self.files: dict[int, tuple[str, str]] = {}
         self.lines: list[LineEntry] = []
+        self.positions: list[tuple[Section, int, int]] = []
         self.statement_start = 0
         self._directives = directives
         self._absolute: dict[str, int] = {}
@@ -140,6 +142,7 @@ class File:
         if not section.executable:
             raise Fault(f"an instruction in section {section.name}, which is not executable", 0, len(line), code=SYMBOLS)
         offset = len(section.data)
+        self.positions.append((section, offset, self.statement_start))
         section.data += encode(inst)
         if expression is not None:
             self.fixup(Fixup(offset + inst.size - 4, 4, "literal", self.here(expression), *self._span(line, code)))
