@@ -1,6 +1,7 @@
 """Where gfx942 code can be broken on purpose: one count of a wait made weaker, one barrier or one s_nop removed, a site at a time.
 
-Works on text alone, so that a mutant is exactly what a buggy compiler would have written.
+Pauses that nothing asks for are no sites: `pauses` says which. Works on text alone, so that a mutant is exactly what a buggy
+compiler would have written.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hsaco_oracles import pauses
 from oracles.site import Site, changed
 
 KINDS = ("weaken", "barrier", "nop")
@@ -21,7 +23,8 @@ def sites(text: str) -> Iterator[Site]:
     lines = text.splitlines()
     for number, line in enumerate(lines):
         for kind, after in _changes(line.split(";")[0].strip()):
-            yield changed(lines, number, kind, after)
+            if kind != "nop" or pauses.needed(lines, number):
+                yield changed(lines, number, kind, after)
 
 
 def _changes(line: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,56 @@
+"""What the proofs of equivalence prove, and what they must not, on made-up code."""
+
+from __future__ import annotations
+
+import pytest
+
+from hsaco_oracles.equivalence import proof
+from hsaco_oracles.sites import sites
+
+_IDLE = {
+    "at the start": "s_barrier ; here\n ds_write_b32 v0, v1\n s_endpgm",
+    "at the end": "global_store_dword v0, v1, s[0:1]\n s_barrier ; here\n s_endpgm",
+    "two in a row": "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n s_barrier\n ds_read_b32 v2, v3\n s_endpgm",
+    "reads on both sides": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
+    "lanes exchanged": "ds_write_b32 v4, v5\n s_barrier ; here\n ds_bpermute_b32 v0, v1, v2\n s_endpgm",
+    "another space": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n global_atomic_add v3, v0, s[4:5]\n s_endpgm",
+    "an older access that a barrier has ordered":
+        "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier\n global_load_dword v2, v3, s[0:1]\n s_barrier ; here\n"
+        " ds_read_b32 v4, v5\n s_endpgm",
+}
+_BUSY = {
+    "a write, then a read": "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
+    "a read, then a write": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n ds_write_b32 v2, v3\n s_endpgm",
+    "a write that no barrier has ordered yet":
+        "ds_write_b32 v0, v1\n s_barrier\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n ds_read_b32 v4, v5\n s_endpgm",
+    "global memory": "global_store_dword v0, v1, s[0:1]\n s_barrier ; here\n global_load_dword v2, v3, s[0:1]\n s_endpgm",
+    "an atomic behind a load": "global_load_dword v0, v1, s[0:1]\n s_barrier ; here\n global_atomic_add v2, v3, s[0:1]\n s_endpgm",
+    "a load to shared memory": "global_load_lds_dword v[0:1], off\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
+    "a flat store": "flat_store_dword v[0:1], v2\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
+    "around a loop":
+        ".LBB0_1:\n ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n s_cbranch_scc1 .LBB0_2\n ds_write_b32 v2, v3\n"
+        " s_branch .LBB0_1\n.LBB0_2:\n s_endpgm",
+    "on one of two paths": "s_cbranch_scc0 .LBB0_1\n ds_write_b32 v0, v1\n.LBB0_1:\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n"
+                           " ds_read_b32 v2, v3\n s_endpgm",
+    "where the code goes is computed": "s_barrier ; here\n s_setpc_b64 s[0:1]\n s_endpgm",
+}
+
+
+def _proof(text: str) -> str:
+    line = next(i for i, found in enumerate(text.splitlines(), 1) if "; here" in found)
+    return proof(text, next(site for site in sites(text) if site.line == line))
+
+
+@pytest.mark.parametrize("name", _IDLE)
+def test_idle_barriers(name: str) -> None:
+    assert _proof(_IDLE[name]).startswith("proved")
+
+
+@pytest.mark.parametrize("name", _BUSY)
+def test_barriers_that_may_order_something(name: str) -> None:
+    assert _proof(_BUSY[name]) == ""
+
+
+def test_only_barriers_are_proved() -> None:
+    text = "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_endpgm"
+    assert [proof(text, site) for site in sites(text)] == [""]
