@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from cdna3.memory_machine import LDS_BYTES, Outcome, inst, run, s, v
+from tilefw_amd.isa.row import Mode, Modifiers
+from tilefw_amd.isa.table import load_rows
 
 RNG = np.random.default_rng(3)
 LANES = np.arange(64)
@@ -109,6 +111,25 @@ def test_two_stores_or_exchanges(bits: int, infix: str, scale: int, exchange: bo
         places = [offset // 4 + word for offset in (0, second * scale * bits // 8) for word in range(n)]
         for register, place in zip(out.registers, places, strict=True):
             assert register.tolist() == [int(lds[at[lane] // 4 + place]) for lane in range(64)]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_store_to_one_place_twice_takes_the_first_data(bits: int) -> None:
+    lds, n = filled(), bits // 32
+    a, b = (RNG.integers(0, 1 << 32, (n, 64), np.uint64).astype(np.uint32) for _ in range(2))
+    held = {v(1): LANES * bits // 8, v(2, n): a if n > 1 else a[0], v(4, n): b if n > 1 else b[0]}
+    out = clean(run(inst(f"ds_write2_b{bits}", {"addr": v(1), "a": v(2, n), "b": v(4, n)}, offset0=1, offset1=1), held, lds=lds))
+    want = lds.copy()
+    want[n : n + 64 * n] = a.T.reshape(-1)
+    assert out.lds.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("name", ["ds_read2_b32", "ds_read2st64_b64", "ds_wrxchg2_rtn_b32"])
+def test_two_results_of_one_place_are_refused(name: str) -> None:
+    modifiers = Modifiers(offset0=3, offset1=3)
+    modifiers.mode = Mode()
+    with pytest.raises(ValueError, match="both offsets are 3"):
+        load_rows()[name].build(modifiers)
 
 
 def test_addresses_by_lane_begin_at_m0() -> None:

@@ -9,7 +9,8 @@ from cdna3.lanes import WAVE
 from cdna3.matrices import NUMPY, multiply
 from tilefw.api.errors import UnsupportedError
 from tilefw_amd.isa.fragments import SHAPES, Shape
-from tilefw_amd.isa.rows import matrix  # noqa: F401  (fills the table)
+from tilefw_amd.isa.row import Mode, Modifiers
+from tilefw_amd.isa.table import load_rows
 
 DENSE = [s for s in SHAPES if not s.sparse]
 SPARSE = [s for s in SHAPES if s.sparse]
@@ -161,3 +162,17 @@ def test_sums_that_nobody_has_modelled_are_refused_under_hw_numerics() -> None:
     shape = named("v_smfmac_f32_16x16x32_bf16")
     with pytest.raises(UnsupportedError, match=shape.name):
         multiply(shape, *operands(shape), index=np.zeros((1, 2, WAVE), np.uint32), hardware=True)
+
+
+MODES = [("f32", "f32", Mode(flush32=True), "flushes subnormals"), ("f16", "f32", Mode(fp16_overflow=True), "FP16_OVFL")]
+
+
+@pytest.mark.parametrize(("a", "d", "mode", "message"), MODES)
+def test_modes_that_no_model_of_the_sums_has_are_refused(a: str, d: str, mode: Mode, message: str) -> None:
+    modifiers = Modifiers()
+    modifiers.mode = mode
+    concerned = [shape for shape in SHAPES if (shape.a, shape.d) == (a, d)]
+    assert concerned
+    for shape in concerned:
+        with pytest.raises(ValueError, match=message):
+            load_rows()[shape.name].build(modifiers)

@@ -71,8 +71,16 @@ for _name, _opcode, _operand, _meaning, _variant in _STORES:
 # --- two elements, each at its own offset ---------------------------------------------------------------------------------
 
 
+def need_two(m: Modifiers) -> None:
+    """ValueError where both offsets are the same: the chip makes one access of them (CDNA3 ISA 11.3.1), and what becomes of the second
+    result is not said. LLVM never pairs such accesses (SILoadStoreOptimizer.cpp, offsetsCanBeCombined)."""
+    if m.offset0 == m.offset1:
+        raise ValueError(f"both offsets are {m.offset0}, which makes one access of the two: its second result is not documented")
+
+
 def _read_two(bits: int, m: Modifiers) -> Any:
     """d = the elements at the two addresses, the first one lowest."""
+    need_two(m)
     how = visibility(m)
 
     def run(lanes: Algebra, at: Any) -> Any:
@@ -83,12 +91,13 @@ def _read_two(bits: int, m: Modifiers) -> Any:
 
 
 def _write_two(bits: int, m: Modifiers) -> Any:
-    """The element at the first address = a, then that at the second = b."""
-    how = visibility(m)
+    """The element at the first address = a, that at the second = b; a alone where both offsets are the same (CDNA3 ISA 11.3.1)."""
+    how, same = visibility(m), m.offset0 == m.offset1
 
     def run(lanes: Algebra, at: Any, a: Value, b: Value) -> None:
         SHARED.write(lanes, at[0], (a,), bits, how)
-        SHARED.write(lanes, at[1], (b,), bits, how)
+        if not same:
+            SHARED.write(lanes, at[1], (b,), bits, how)
 
     return run
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw_amd.isa.row import Modifiers, row
 from tilefw_amd.isa.rows.accesses import SHARED
+from tilefw_amd.isa.rows.local import need_two
 
 if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value
@@ -102,6 +103,7 @@ for (_name, _kind), _facts in _TWO.items():
 
 def _exchange_two(bits: int, m: Modifiers) -> Any:
     """The elements at the two addresses = a and b; d = what they were before, the first one lowest."""
+    need_two(m)
 
     def run(lanes: Algebra, at: Any, a: Value, b: Value) -> Any:
         first, second = (SHARED.atomic(lanes, one, "exchange", (data,), "", "") for one, data in zip(at, (a, b), strict=True))

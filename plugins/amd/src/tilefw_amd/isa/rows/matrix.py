@@ -70,8 +70,18 @@ def _moved(lanes: Any, registers: Any, move: Move | None) -> tuple[Any, ...]:
     return registers if move is None else tuple(move(lanes, register) for register in registers)
 
 
+def _need_modelled(m: Modifiers, shape: Shape) -> None:
+    """ValueError in a mode that the models of the sums leave out: CDNA3 ISA 7.3 lets products of f32 follow MODE's subnormals, its
+    table of dense products lets FP16_OVFL limit sums in f32. All other products round to nearest and keep subnormals."""
+    if shape.a == "f32" and m.mode.flush32:
+        raise ValueError(f"{shape.name} in a mode that flushes subnormals of f32 is not simulated")
+    if shape.d == "f32" and m.mode.fp16_overflow:
+        raise ValueError(f"{shape.name} while MODE.FP16_OVFL is set is not simulated")
+
+
 def _multiply(m: Modifiers, shape: Shape):
     """D = A x B + C, in each block; see `fragments` for where elements lie and how sums are rounded."""
+    _need_modelled(m, shape)
     a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
     broadcast, swizzle = _broadcast(m, shape), _swizzle(m, shape)
 
@@ -104,6 +114,7 @@ def _negated(lanes: Any, registers: Sequence[Any]) -> tuple[Any, ...]:
 def _multiply_sparse(m: Modifiers, shape: Shape):
     """D = A x B + D, where A has two of every four k. The index has two bits for each element of A; abid chooses one of several
     sets of them in the register, unless cbsz is set."""
+    _need_modelled(m, shape)
     a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
     index_map = sparse_index(shape)
     bits = index_map.register_bits
