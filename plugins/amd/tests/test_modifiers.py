@@ -115,3 +115,22 @@ def test_dpp_takes_nothing_from_lanes_that_are_off() -> None:
 """ + store("v1")
     odd = LANES % 2 == 1
     assert np.array_equal(clean(body), np.where(odd, 0 << 8 | 7, 5 << 8 | 7))
+
+
+# Scalar operands that are no registers: high halves of apertures (0x01000000 of LDS, 0x02000000 of scratch), conditions as 0 or 1.
+NO_REGISTERS = {
+    "v_mov_b32 v3, src_private_base": 0x02000000, "v_mov_b32 v3, src_scc": 1, "v_mov_b32 v3, src_vccz": 1,
+    "v_mov_b32 v3, src_execz": 0,
+    "v_add_f16 v3, src_shared_base, v1": 0x4000, "v_add_f16_sdwa v3, src_private_base, v1 dst_sel:DWORD src0_sel:BYTE_3": 0x4000,
+    "v_add_f32 v3, -v2, src_scc": 0xC0400000, "v_pk_add_u16 v3, src_scc, v5 op_sel_hi:[1,1]": 0x00030003,
+    "v_pk_add_u16 v3, src_vccz, v5 op_sel_hi:[0,1]": 0x00040003, "v_pk_mul_lo_u16 v3, v5, src_shared_base": 0x03000000,
+    "v_cmp_eq_i16_e64 s[6:7], src_vccz, v6\n  s_nop 1\n  v_mov_b32 v3, s6": 0xFFFFFFFF,
+    "s_mov_b64 s[6:7], src_private_base\n  v_mov_b32 v3, s7": 0x02000000, "s_mov_b32 s6, src_scc\n  v_mov_b32 v3, s6": 1,
+}
+
+
+@pytest.mark.parametrize("code", NO_REGISTERS)
+def test_operands_that_are_no_registers(code: str) -> None:
+    """In every type of operand: halves, packed halves and parts are taken of them as of registers."""
+    values = "  v_mov_b32 v1, 0x4000\n  v_mov_b32 v2, 0x40400000\n  v_mov_b32 v5, 0x00030002\n  v_mov_b32 v6, 1\n"
+    assert after(values + "  s_mov_b64 vcc, 0\n  s_cmp_eq_u32 s0, s0\n  " + code) == NO_REGISTERS[code]

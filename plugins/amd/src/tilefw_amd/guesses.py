@@ -39,15 +39,20 @@ def with_guesses(words: Sequence[Word]) -> list[Inst | None]:
 
 def _guesses(words: Sequence[Word], swap: Inst) -> Iterator[int]:
     """Which of the words load what the swap compares with, from where it swaps."""
-    data = swap.operands[swap.form.by_name["a"]]
+    data = _operand(swap, "a") or _operand(swap, "d")  # buffers have the data where the result goes
     assert isinstance(data, Register)
     count = data.count // 2  # CDNA3 ISA, "Flat memory instructions": the value to store, then the one to compare with
     compared = Register(data.file, data.index + count, count)
     for index, word in enumerate(words):
         if word.inst is None or _VERIFIED_BY.get(word.inst.form.row.name) != (swap.form.row.name, count):
             continue
-        if word.inst.operands[word.inst.form.by_name["d"]] == compared and _address(word.inst) == _address(swap):
+        if _operand(word.inst, "d") == compared and _address(word.inst) == _address(swap):
             yield index
+
+
+def _operand(inst: Inst, name: str) -> Operand:
+    place = inst.form.by_name.get(name)
+    return None if place is None else inst.operands[place]
 
 
 def _address(inst: Inst) -> tuple[list[Operand], object]:

@@ -41,25 +41,25 @@ def argument(reader: Reader, form_operand: FormOperand | None, operand: Operand,
     """The argument for one operand of the row; `form_operand` None: it is not written. Raises ValueError for what is not served."""
     kind = operand.type
     assert kind is not None
+    words: Callable[..., Any] | None = None
     number = -1 if form_operand is None or operand.role == "destination" else form_operand.source
     if isinstance(given, Constant | Literal32):
         if kind.registers == 2 and kind.kind not in ("fragment", "mask") and not kind.packed:
             stages = [s for s in _parts(reader, kind, number) if s is not None]
             return Argument(reader.read(Immediate(pattern(given, kind), 64)), _chain(stages))
         places = _constant(reader, given, _mixed(reader, number) if "mixed" in reader.row.facts else kind)
+    elif isinstance(given, Register) and _is_special(given):
+        places, words = _special(reader, given, kind.registers)
     elif isinstance(given, Register):
-        special = _special(reader, given, kind)
-        if special is not None:
-            return special
         # The register that DPP fetches from other lanes is a source by itself, though another operand may name it too.
         apart = number == 0 and "dpp_ctrl" in reader.modifiers
         places = reader.read_apart(*slots(given)) if apart else reader.read(*slots(given))
     else:
         raise ValueError(f"{reader.form.mnemonic}: the operand {operand.name} is missing")
     if reader.elementwise:
-        return Argument(places, _elements(reader, kind, number))
-    stages = [s for s in (_whole(kind, len(places)), *_parts(reader, kind, number)) if s is not None]
-    return Argument(places, _chain(stages))
+        return Argument(places, _of_words(words, _elements(reader, kind, number)))
+    stages = [s for s in (_whole(kind, kind.registers if words else len(places)), *_parts(reader, kind, number)) if s is not None]
+    return Argument(places, _of_words(words, _chain(stages)))
 
 
 def _constant(reader: Reader, given: Constant | Literal32, kind: Type) -> tuple[int, ...]:
@@ -78,23 +78,41 @@ def _mixed(reader: Reader, number: int) -> Type:
     return TYPES["f16" if _bit(reader.modifiers.get("op_sel_hi"), number) else "f32"]
 
 
-def _special(reader: Reader, given: Register, kind: Type) -> Argument | None:
-    """Scalar operands that are no registers (CDNA3 ISA, table "Scalar operands"): apertures, and conditions as numbers."""
-    if given.file != "s" or given.index < 128:
-        return None
-    value = read_only(given.index, 32 * kind.registers)
+def _is_special(given: Register) -> bool:
+    return given.file == "s" and given.index >= 128
+
+
+def _special(reader: Reader, given: Register, registers: int) -> tuple[tuple[int, ...], Callable[..., Any] | None]:
+    """Scalar operands that are no registers (CDNA3 ISA, table "Scalar operands"): apertures, and conditions as numbers.
+
+    Places, and a function that makes the words of so many registers of what is read there (None: these words are read)."""
+    value = read_only(given.index, 32 * registers)
     if value is not None:
-        return Argument(reader.read(value))
-    width = 32 * kind.registers
+        return reader.read(*(Immediate(value.value >> 32 * i & 0xFFFFFFFF, 32) for i in range(registers))), None
     if given.index == SCC_VALUE:
-        return Argument(reader.read(SCC_SLOT), lambda lanes, scc: lanes.zero_extend(scc, width))
+        return reader.read(SCC_SLOT), lambda lanes, scc: _number(lanes, scc, registers)
     tested = {VCCZ: "vcc", EXECZ: "exec"}.get(given.index)
     if tested is None:
         raise ValueError(f"{reader.form.mnemonic} reads a scalar operand that the simulator does not have (code {given.index})")
-    return Argument(
-        reader.read(*slots(IMPLICIT[tested])),
-        lambda lanes, low, high: lanes.zero_extend(lanes.compare(lanes.or_(low, high), lanes.const(0, 32), "eq", False), width),
-    )
+
+    def is_zero(lanes: Any, low: Any, high: Any) -> tuple[Any, ...]:
+        return _number(lanes, lanes.compare(lanes.or_(low, high), lanes.const(0, 32), "eq", False), registers)
+
+    return reader.read(*slots(IMPLICIT[tested])), is_zero
+
+
+def _number(lanes: Any, condition: Any, registers: int) -> tuple[Any, ...]:
+    """0 or 1 in so many registers."""
+    return lanes.zero_extend(condition, 32), *(lanes.const(0, 32) for _ in range(1, registers))
+
+
+def _of_words(words: Callable[..., Any] | None, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """`function` of the words that `words` makes; without a function there is one word."""
+    if words is None:
+        return function
+    if function is None:
+        return lambda lanes, *values: words(lanes, *values)[0]
+    return lambda lanes, *values: function(lanes, *words(lanes, *values))
 
 
 def _whole(kind: Type, registers: int) -> Callable[..., Any] | None:
