@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("startup", "compiling", "simulating", "memory", "quality")
+PARTS = ("startup", "compiling", "simulating", "machine_code", "memory", "quality")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from oracles import corpus, execute
 from tilefw.api import ALL_CHECKS, DEFAULT_CHECKS
 
 Launch = Callable[[Set[str]], int]
+FORMS = {"ptx": "PTX", "hsaco": "gfx942"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Side:
 
 def measure(rounds: int = 2) -> str:
     ratios, strict = [], []
-    for side in (*_triton_ptx(), *_our_ptx()):
+    for side in (*_triton_code(), *_our_ptx()):
         instructions = side.launch(DEFAULT_CHECKS)  # everything warm
         ours, theirs = [], []
         for _ in range(rounds):
@@ -47,7 +48,8 @@ def measure(rounds: int = 2) -> str:
     said = (
         f"Machine code of a kernel on our simulator, medians of {rounds} alternating rounds of processor time: copying arrays in, "
         "the launch, copying out. The interpreter runs the same source with CPU tensors in one thread, in a process of its own, "
-        "second round. First PTX that Triton made of kernels of the test corpus, then ours of kernels of the library."
+        "second round. First Triton's PTX (sm_80) and code objects (gfx942) of kernels of the test corpus, then our PTX of "
+        "kernels of the library."
     )
     return "\n\n".join([
         table("Simulation with the default checks", "Triton's interpreter", ratios, said),
@@ -55,15 +57,15 @@ def measure(rounds: int = 2) -> str:
     ])
 
 
-def _triton_ptx() -> list[Side]:
-    sides = []
-    for name, goal in workloads.GOALS.items():
-        item = workloads.TRITON.item(workloads.case(name))
-        artifact = execute.parse(item.code, name, item.chip)
-        if found := item.check(execute.run(item, artifact, checks=DEFAULT_CHECKS).outputs):
-            raise SystemExit(f"{name} is wrong on the simulator: {found[0]}")
-        sides.append(Side(name, f"{name}, Triton's PTX", goal, partial(_foreign, item, artifact)))
-    return sides
+def _triton_code() -> Iterator[Side]:
+    for triton, goals in workloads.TRITON:
+        for name, goal in goals.items():
+            item = triton.item(workloads.case(name))
+            artifact = execute.parse(item.code, name, item.chip)
+            outcome = execute.run(item, artifact, checks=DEFAULT_CHECKS)
+            if outcome.report.findings or item.check(outcome.outputs):
+                raise SystemExit(f"{name} is wrong on the simulator of {item.chip.target}")
+            yield Side(name, f"{name}, Triton's {FORMS[item.chip.form]}", goal, partial(_foreign, item, artifact))
 
 
 def _foreign(item: corpus.Item, artifact: object, checks: Set[str]) -> int:
