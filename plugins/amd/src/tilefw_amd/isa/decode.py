@@ -174,9 +174,10 @@ def _formats() -> tuple[Format | None, ...]:
     return tuple(found)
 
 
-@functools.lru_cache(maxsize=1)
-def _by_opcode() -> dict[tuple[str, int], tuple[_Reader, ...]]:
-    return {key: tuple(_Reader(form) for form in forms) for key, forms in forms_by_opcode().items()}
+@functools.cache
+def _readers_at(format: str, opcode: int) -> tuple[_Reader, ...]:
+    """Made when the opcode is first met: a program has some dozens of the two thousand forms."""
+    return tuple(_Reader(form) for form in forms_by_opcode().get((format, opcode), ()))
 
 
 def _readers(first: int) -> tuple[_Reader, ...]:
@@ -185,6 +186,6 @@ def _readers(first: int) -> tuple[_Reader, ...]:
     if format is None:
         return ()
     low, width = format.opcode
-    return _by_opcode().get((format.name, first >> low & (1 << width) - 1), ())
+    return _readers_at(format.name, first >> low & (1 << width) - 1)
 
 

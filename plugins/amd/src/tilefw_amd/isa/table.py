@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
 
+from tilefw.api.collector import paused
 from tilefw_amd.isa import rows
 from tilefw_amd.isa.assembly import assembled
 from tilefw_amd.isa.form import Form
@@ -28,7 +29,8 @@ def load_rows() -> dict[str, Row]:
 @functools.lru_cache(maxsize=1)
 def forms() -> tuple[Form, ...]:
     """Every form of every row, those that decode first before those of which they are a special case."""
-    return tuple(form for row in load_rows().values() for form in assembled(row))
+    with paused():  # all of it stays
+        return tuple(form for row in load_rows().values() for form in assembled(row))
 
 
 @functools.lru_cache(maxsize=1)
