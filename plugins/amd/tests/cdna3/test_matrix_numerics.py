@@ -1,7 +1,8 @@
 """How matrix instructions round under `numerics="hw"`: MMA-Sim's CDNA3 models (arXiv 2511.10909), bit for bit.
 
 The differential test needs mmasim (which needs torch) and is skipped without; golden/matrix_sums.json has dot products that the
-same models gave, and runs everywhere. To write it anew: `python -m cdna3.test_matrix_numerics` in this folder's parent, with mmasim.
+same models gave, and runs everywhere. To write it anew: `python -m cdna3.test_matrix_numerics` in this folder's parent, with
+mmasim.
 """
 
 from __future__ import annotations

@@ -18,12 +18,17 @@ def test_every_mnemonic_has_traits_and_nothing_else_has() -> None:
     assert nearest("v_add_f31") is not None
 
 
-@pytest.mark.parametrize("opcode", ["global_store_dword", "ds_write_b32", "s_barrier", "s_waitcnt", "global_atomic_add", "s_trap"])
+ACTING = ["global_store_dword", "ds_write_b32", "ds_append", "s_barrier", "s_waitcnt", "global_atomic_add", "s_trap"]
+
+
+@pytest.mark.parametrize("opcode", ACTING)
 def test_what_acts_beyond_its_results_is_kept(opcode: str) -> None:
     assert TRAITS(opcode).effects
 
 
-COMPUTING = ["v_add_f32_e32", "global_load_dwordx4", "ds_read_b128", "s_load_dwordx2", "v_mfma_f32_32x32x8_f16"]
+COMPUTING = [
+    "v_add_f32_e32", "global_load_dwordx4", "ds_read_b128", "ds_bpermute_b32", "s_load_dwordx2", "v_mfma_f32_32x32x8_f16",
+]
 
 
 @pytest.mark.parametrize("opcode", COMPUTING)

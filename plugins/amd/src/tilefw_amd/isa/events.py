@@ -39,7 +39,7 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     if row.unit == "vmem":
         return (Issue(VMCNT, "vmem", pending, merged, settles="lds dma" in facts),)
     if row.unit == "lds":
-        return (Issue(LGKMCNT, "gds" if "gds" in facts else "lds", pending, merged, settles=True),)
+        return (Issue(LGKMCNT, "lds", pending, merged, settles=True),)
     if row.unit == "smem":
         return (Issue(LGKMCNT, "", pending, merged),)
     if "message" in facts:

@@ -20,7 +20,8 @@ MOVES = {"v": "v_mov_b32", "a": "v_accvgpr_mov_b32", "s": "s_mov_b32"}
 _TERMINATORS = frozenset({"s_branch", "s_setpc_b64", "s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"})
 # Units whose instructions act beyond their results: on memory, on other waves, on control.
 _ACTING = frozenset({"smem", "lds", "vmem", "control", "export"})
-_PLAIN_LOADS = ("load", "read")
+# Facts of such instructions that do nothing but bring a result.
+_ONLY_READING = frozenset({"load", "crossbar"})
 
 
 def instructions(name: str = "amd-cdna3") -> InstructionTable:
@@ -51,4 +52,4 @@ def _acts(row: Row) -> bool:
         return True
     if row.unit not in _ACTING:
         return not row.destinations and not written
-    return not (row.destinations and any(word in row.name for word in _PLAIN_LOADS))
+    return not row.destinations or row.facts.isdisjoint(_ONLY_READING) or "store" in row.facts

@@ -17,13 +17,11 @@ SECTION = "Buffer memory instructions"
 
 for _name, _opcode, _registers, _meaning, _variant in LOADS:
     _kept = "+" if _meaning is load_half else ""
-    _halves = ", d16 high" if _name.endswith("_hi") else ", d16" if _kept else ""
     row(f"buffer_load_{_name} {_kept}d:b{32 * _registers}, [addr]",
-        mubuf=_opcode, unit="vmem", section=SECTION, facts=f"buffer, load{_halves}")(bound(_meaning, BUFFER, _variant))
+        mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, load")(bound(_meaning, BUFFER, _variant))
 for _name, _opcode, _registers, _meaning, _variant in STORES:
-    _halves = ", d16 high" if _name.endswith("_hi") else ""
     row(f"buffer_store_{_name} a:b{32 * _registers}, [addr]",
-        mubuf=_opcode, unit="vmem", section=SECTION, facts=f"buffer, store{_halves}")(store_data_first(_meaning, BUFFER, *_variant))
+        mubuf=_opcode, unit="vmem", section=SECTION, facts="buffer, store")(store_data_first(_meaning, BUFFER, *_variant))
 
 # --- to LDS: the bit `lds` makes another instruction of a load, without a register for its data --------------------------------
 
@@ -55,16 +53,16 @@ for _count, _components in enumerate(_COMPONENTS, start=1):
         _kept = "+" if _infix and _count % 2 else ""
         _name = f"format_{_infix}{_components}"
         row(f"buffer_load_{_name} {_kept}d:b{32 * _registers}, [addr]",
-            mubuf=_base + _count - 1, unit="vmem", section=SECTION, facts="buffer, load, typed")(
+            mubuf=_base + _count - 1, unit="vmem", section=SECTION, facts="buffer, load")(
             partial(_refused, f"buffer_load_{_name}", _registers)
         )
         row(f"buffer_store_{_name} a:b{32 * _registers}, [addr]",
-            mubuf=_base + _count + 3, unit="vmem", section=SECTION, facts="buffer, store, typed")(
+            mubuf=_base + _count + 3, unit="vmem", section=SECTION, facts="buffer, store")(
             partial(_refused, f"buffer_store_{_name}", 0)
         )
-row("buffer_load_format_d16_hi_x +d:b32, [addr]", mubuf=0x26, unit="vmem", section=SECTION, facts="buffer, load, typed, d16 high")(
+row("buffer_load_format_d16_hi_x +d:b32, [addr]", mubuf=0x26, unit="vmem", section=SECTION, facts="buffer, load")(
     partial(_refused, "buffer_load_format_d16_hi_x", 1)
 )
-row("buffer_store_format_d16_hi_x a:b32, [addr]", mubuf=0x27, unit="vmem", section=SECTION, facts="buffer, store, typed, d16 high")(
+row("buffer_store_format_d16_hi_x a:b32, [addr]", mubuf=0x27, unit="vmem", section=SECTION, facts="buffer, store")(
     partial(_refused, "buffer_store_format_d16_hi_x", 0)
 )

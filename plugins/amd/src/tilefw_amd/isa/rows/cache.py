@@ -15,14 +15,14 @@ SECTION = "Memory scopes and cache control"
 _SCOPES = {(0, 0): "wave", (1, 0): "workgroup", (0, 1): "device", (1, 1): "system"}
 
 
-@row("buffer_wbl2", mubuf=0x28, unit="vmem", section=SECTION, facts="cache", modifiers="sc0 sc1 nt")
+@row("buffer_wbl2", mubuf=0x28, unit="vmem", section=SECTION, modifiers="sc0 sc1 nt")
 def buffer_wbl2(m: Modifiers) -> Any:
     """Write dirty lines of the L2 cache back: whoever sees an atomic or store after it sees the stores before it."""
     scope = _SCOPES[m.sc0, m.sc1]
     return lambda lanes: lanes.fence("release", scope)
 
 
-@row("buffer_inv", mubuf=0x29, unit="vmem", section=SECTION, facts="cache, no event", modifiers="sc0 sc1 nt")
+@row("buffer_inv", mubuf=0x29, unit="vmem", section=SECTION, facts="no event", modifiers="sc0 sc1 nt")
 def buffer_inv(m: Modifiers) -> Any:
     """Invalidate caches: loads after it see what other waves of the scope released before."""
     scope = _SCOPES[m.sc0, m.sc1]

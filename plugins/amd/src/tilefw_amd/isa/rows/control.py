@@ -216,7 +216,7 @@ def _known(number: int, low: int, bits: int) -> bool:
     return number == MODE and not ((1 << bits) - 1) << low & ~_KNOWN_MODE_BITS
 
 
-@row("s_getreg_b32 d:b32, =hwreg", sopk=17, unit="salu", section="SOPK", wave=True, facts="getreg")
+@row("s_getreg_b32 d:b32, =hwreg", sopk=17, unit="salu", section="SOPK", wave=True)
 def s_getreg_b32(m):
     """d = some bits of a hardware register: of MODE those of floating point, nothing of others."""
     number, low, bits = hardware_register(m.hwreg)
@@ -268,6 +268,6 @@ def s_set_gpr_idx_off(m):
     return lambda lanes: None
 
 
-row("s_setvskip a:b32, b:b32", sopc=16, unit="salu", section="SOPC", wave=True, facts="setvskip")(
+row("s_setvskip a:b32, b:b32", sopc=16, unit="salu", section="SOPC", wave=True)(
     refused("Skip vector instructions while bit b of a is set.", "s_setvskip: the simulator does not skip vector instructions")
 )

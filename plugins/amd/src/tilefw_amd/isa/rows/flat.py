@@ -26,12 +26,10 @@ def _add_rows(prefix: str, space: Space, facts: str) -> None:
     for name, opcode, registers, meaning, variant in LOADS:
         kept = "+" if meaning is load_half else ""
         pattern = f"{prefix}_load_{name} {kept}d:b{32 * registers}, [addr]"
-        halves = ", d16 high" if name.endswith("_hi") else ", d16" if kept else ""
-        row(pattern, flat=opcode, unit="vmem", section=SECTION, facts=f"{facts}, load{halves}")(bound(meaning, space, variant))
+        row(pattern, flat=opcode, unit="vmem", section=SECTION, facts=f"{facts}, load")(bound(meaning, space, variant))
     for name, opcode, registers, meaning, variant in STORES:
         pattern = f"{prefix}_store_{name} [addr], a:b{32 * registers}"
-        halves = ", d16 high" if name.endswith("_hi") else ""
-        row(pattern, flat=opcode, unit="vmem", section=SECTION, facts=f"{facts}, store{halves}")(bound(meaning, space, variant))
+        row(pattern, flat=opcode, unit="vmem", section=SECTION, facts=f"{facts}, store")(bound(meaning, space, variant))
 
 
 for _prefix, (_space, _facts) in SPACES.items():

@@ -54,16 +54,12 @@ _STORES: tuple[tuple[str, int, str, Any, tuple[Any, ...]], ...] = (
 )
 
 
-def _halves(name: str) -> str:
-    return ", d16 high" if name.endswith("_hi") else ", d16" if name.endswith("_d16") else ""
-
-
 for _name, _opcode, _operand, _meaning, _variant in _LOADS:
-    row(f"ds_read_{_name} {_operand}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts=f"load{_halves(_name)}")(
+    row(f"ds_read_{_name} {_operand}, [addr]", ds=_opcode, unit="lds", section=SECTION, facts="load")(
         bound(_meaning, SHARED, _variant)
     )
 for _name, _opcode, _operand, _meaning, _variant in _STORES:
-    row(f"ds_write_{_name} [addr], {_operand}", ds=_opcode, unit="lds", section=SECTION, facts=f"store{_halves(_name)}")(
+    row(f"ds_write_{_name} [addr], {_operand}", ds=_opcode, unit="lds", section=SECTION, facts="store")(
         bound(_meaning, SHARED, _variant)
     )
 
@@ -72,8 +68,8 @@ for _name, _opcode, _operand, _meaning, _variant in _STORES:
 
 
 def need_two(m: Modifiers) -> None:
-    """ValueError where both offsets are the same: the chip makes one access of them (CDNA3 ISA 11.3.1), and what becomes of the second
-    result is not said. LLVM never pairs such accesses (SILoadStoreOptimizer.cpp, offsetsCanBeCombined)."""
+    """ValueError where both offsets are the same: the chip makes one access of them (CDNA3 ISA 11.3.1), and what becomes of the
+    second result is not said. LLVM never pairs such accesses (SILoadStoreOptimizer.cpp, offsetsCanBeCombined)."""
     if m.offset0 == m.offset1:
         raise ValueError(f"both offsets are {m.offset0}, which makes one access of the two: its second result is not documented")
 
@@ -116,14 +112,14 @@ for _infix, _stride, _opcodes in (
 # --- addresses by lane ------------------------------------------------------------------------------------------------------
 
 
-@row("ds_read_addtid_b32 d:b32, <m0", ds=0xB6, unit="lds", section=SECTION, facts="load, addtid")
+@row("ds_read_addtid_b32 d:b32, <m0", ds=0xB6, unit="lds", section=SECTION, facts="load")
 def ds_read_addtid_b32(m: Modifiers) -> Any:
     """d = the dword at M0[15:0] + offset + 4 * lane."""
     read = load_words(SHARED, 1, m)
     return lambda lanes, m0: read(lanes, lane_place(lanes, m0, m.offset))
 
 
-@row("ds_write_addtid_b32 a:b32, <m0", ds=0x1D, unit="lds", section=SECTION, facts="store, addtid")
+@row("ds_write_addtid_b32 a:b32, <m0", ds=0x1D, unit="lds", section=SECTION, facts="store")
 def ds_write_addtid_b32(m: Modifiers) -> Any:
     """The dword at M0[15:0] + offset + 4 * lane = a."""
     write = store_words(SHARED, 1, m)

@@ -53,13 +53,13 @@ def _store(space: Space, count: int) -> Meaning:
 for _prefix, (_space, _fact, _shift, _) in _SPACES.items():
     for _index, (_name, _count) in enumerate(_DWORDS.items()):
         row(f"s_{_prefix}load_{_name} d:b{32 * _count}, [addr]",
-            smem=_shift + _index, unit="smem", section=SECTION, wave=True, facts=_fact)(
+            smem=_shift + _index, unit="smem", section=SECTION, wave=True, facts=_facts("load", _fact))(
             said(f"d = {_count} dwords from the address on.", _load(_space, _count))
         )
     for _index, _name in enumerate(("dword", "dwordx2", "dwordx4")):
         _count = _DWORDS[_name]
         row(f"s_{_prefix}store_{_name} a:b{32 * _count}, [addr]",
-            smem=16 + _shift + _index, unit="smem", section=SECTION, wave=True, facts=_facts("smem store", _fact))(
+            smem=16 + _shift + _index, unit="smem", section=SECTION, wave=True, facts=_facts("store", _fact))(
             said(f"{_count} dwords from the address on = a.", _store(_space, _count))
         )
 
@@ -153,7 +153,7 @@ for _name, _opcode, _words in (
     ("s_dcache_inv_vol", 34, "Invalidate the volatile lines of the scalar cache"),
     ("s_dcache_wb_vol", 35, "Write the volatile lines of the scalar cache back"),
 ):
-    row(_name, smem=_opcode, unit="smem", section=SECTION, wave=True, facts="cache")(
+    row(_name, smem=_opcode, unit="smem", section=SECTION, wave=True)(
         said(f"{_words}: {_INVISIBLE}.", lambda lanes: None)
     )
 
@@ -170,6 +170,6 @@ for _name, _opcode, _fact in (("s_atc_probe", 38, ""), ("s_atc_probe_buffer", 39
         said("Translate the address ahead of time; nothing to see of it.", lambda lanes, at: None)
     )
 for _suffix, _opcode in (("", 40), ("_x2", 41)):
-    row(f"s_dcache_discard{_suffix} [addr]", smem=_opcode, unit="smem", section=SECTION, wave=True, facts="cache")(
+    row(f"s_dcache_discard{_suffix} [addr]", smem=_opcode, unit="smem", section=SECTION, wave=True)(
         refused("Drop a line of the scalar cache, unwritten.", f"s_dcache_discard{_suffix}: {_INVISIBLE}")
     )

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from tilefw_amd.isa.row import row
 from tilefw_amd.isa.rows.precision import refuse
+from tilefw_amd.isa.rows.scalar import said
 
 VOP1 = {"unit": "valu", "section": "VOP1"}
 VOP2 = {"unit": "valu", "section": "VOP2"}
 VOP3 = {"unit": "valu", "section": "VOP3A"}
 WIDE = {"unit": "valu64", "section": "VOP3A"}
-
-
-def _said(doc: str, meaning: Callable[..., Any]) -> Callable[..., Any]:
-    """A row's function for a meaning that no modifier changes."""
-
-    def build(m):
-        return meaning
-
-    build.__doc__ = doc
-    return build
 
 
 def _low(lanes, a, bits):
@@ -49,7 +38,7 @@ _LOGIC = (
 )
 for _pattern, _opcodes, _formula, _meaning in _LOGIC:
     row(_pattern, **_opcodes, **(VOP1 if "vop1" in _opcodes else VOP2 if "vop2" in _opcodes else VOP3))(
-        _said(f"d = {_formula}.", _meaning)
+        said(f"d = {_formula}.", _meaning)
     )
 
 
@@ -97,7 +86,7 @@ _COMBINED = (
      lambda lanes, a, b, c: lanes.or_(lanes.shl(a, _low(lanes, b, 5)), c)),
 )
 for _pattern, _opcode, _formula, _meaning in _COMBINED:
-    row(_pattern, vop3=_opcode, **VOP3)(_said(f"d = {_formula}.", _meaning))
+    row(_pattern, vop3=_opcode, **VOP3)(said(f"d = {_formula}.", _meaning))
 
 
 @row("v_lshl_add_u64 d:u64, a:u64, b:u32, c:u64", vop3=0x208, **WIDE)

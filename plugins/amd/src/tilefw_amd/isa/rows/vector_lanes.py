@@ -56,13 +56,13 @@ def v_readfirstlane_b32(m):
     return meaning
 
 
-@row("v_readlane_b32 d:b32=s, a:b32=v, b:u32=sc", vop3=0x289, facts="ignores exec, lane select", **VOP3)
+@row("v_readlane_b32 d:b32=s, a:b32=v, b:u32=sc", vop3=0x289, facts="ignores exec", **VOP3)
 def v_readlane_b32(m):
     """What lane b & 63 holds, on or off."""
     return lambda lanes, a, b: lanes.read_lane(a, b, "value")
 
 
-@row("v_writelane_b32 +d:b32, a:b32=sc, b:u32=sc", vop3=0x28A, facts="ignores exec, lane select", **VOP3)
+@row("v_writelane_b32 +d:b32, a:b32=sc, b:u32=sc", vop3=0x28A, facts="ignores exec", **VOP3)
 def v_writelane_b32(m):
     """Writes a into lane b & 63, on or off."""
 
