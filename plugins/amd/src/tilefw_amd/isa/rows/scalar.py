@@ -15,12 +15,12 @@ Meaning = Callable[..., Any]
 
 
 def said(doc: str, meaning: Meaning) -> Callable[..., Meaning]:
-    """A row's function for a meaning that no modifier changes."""
+    """A row's function for a meaning that no modifier changes; it belongs to the meaning's chapter."""
 
     def build(m):
         return meaning
 
-    build.__doc__ = doc
+    build.__doc__, build.__module__ = doc, meaning.__module__
     return build
 
 
