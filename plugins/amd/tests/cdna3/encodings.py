@@ -19,6 +19,7 @@ from .random_inst import random_inst
 
 LITERAL = (0x12345678).to_bytes(4, "little")
 _NOP = (0xBF800000).to_bytes(4, "little")
+CRASHED = "LLVM crashed"
 _SLOT = 16  # bytes: an instruction, its literal, and words that get LLVM back into step
 _LINE = re.compile(r"\s+(?P<text>.*?)\s*// (?P<at>[0-9A-F]{12}): ")
 
@@ -56,7 +57,18 @@ def _crashes(word: int) -> bool:
 
 
 def dumped(codes: Sequence[bytes], folder: Path) -> list[str | None]:
-    """LLVM's text of each code's first instruction, None where it is none."""
+    """LLVM's text of each code's first instruction, None where it is none, CRASHED where LLVM does not live to say."""
+    found = _dumped(codes, folder)
+    if found is not None:
+        return found
+    if len(codes) == 1:
+        return [CRASHED]
+    half = len(codes) // 2
+    return [*dumped(codes[:half], folder), *dumped(codes[half:], folder)]
+
+
+def _dumped(codes: Sequence[bytes], folder: Path) -> list[str | None] | None:
+    """As `dumped`; None where LLVM crashes somewhere in it."""
     blob = b"".join((code + 4 * _NOP)[:_SLOT] for code in codes)
     words = (f".long {int.from_bytes(blob[at : at + 4], 'little')}\n" for at in range(0, len(blob), 4))
     source, made = folder / "words.s", folder / "words.o"
@@ -64,7 +76,10 @@ def dumped(codes: Sequence[bytes], folder: Path) -> list[str | None]:
     program = llvm_mc()
     assert program is not None
     subprocess.run([program, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", source, "-o", made], check=True)
-    done = subprocess.run(["llvm-objdump-22", "-d", "--mcpu=gfx942", made], capture_output=True, text=True, check=True)
+    done = subprocess.run(["llvm-objdump-22", "-d", "--mcpu=gfx942", made], capture_output=True, text=True)
+    if done.returncode < 0:
+        return None
+    done.check_returncode()
     found: list[str | None] = [None] * len(codes)
     for match in filter(None, map(_LINE.match, done.stdout.splitlines())):
         slot, within = divmod(int(match["at"], 16), _SLOT)

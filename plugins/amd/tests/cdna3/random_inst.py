@@ -88,7 +88,8 @@ def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
 
 
 def _half_integer(operand: FormOperand) -> bool:
-    return operand.type is not None and operand.type.bits == 16 and operand.type.kind != "float"
+    kind = operand.constants or operand.type
+    return kind is not None and kind.bits == 16 and kind.kind != "float"
 
 
 def _literal(operand: FormOperand, rng: random.Random) -> Literal32:
@@ -126,9 +127,9 @@ def _modifiers(form: Form, rng: random.Random) -> dict[str, Modifier]:
 
 
 def _misread(form: Form, modifier: FormModifier, value: Modifier) -> bool:
-    """Where LLVM does not read what it writes: its assembler drops sc1 of atomics of doubles, refuses sext of bytes that are
-    floats, and of swizzle(FFT) it knows 32."""
-    if modifier.name == "sext" and form.row.name.endswith(("_fp8", "_bf8")):
+    """Where LLVM does not read what it writes: its assembler drops sc1 of atomics of doubles, refuses sext of bytes and halves
+    whose constants are floats, and of swizzle(FFT) it knows 32."""
+    if modifier.name == "sext" and form.row.name.endswith(("_fp8", "_bf8", "ldexp_f16")):
         return True
     doubles = form.format.name == "flat" and form.row.name.endswith("_f64") and modifier.name == "sc1"
     return doubles or (form.encoding == "ds_swizzle" and isinstance(value, int) and not _has_pattern(value))

@@ -120,7 +120,10 @@ class _Fields:
         space = f"accumulator of {field.space}" if kinds == "a" and "a" not in field.kinds else field.space
         table = codes(space, kinds, operand.type.registers)
         width = operand.type.registers
-        return FormOperand(operand.name, operand.role, name, field.pieces, kinds, operand.type, width, source, operand.read, table)
+        return FormOperand(
+            operand.name, operand.role, name, field.pieces, kinds, operand.type, width, source, operand.read, table,
+            constants=operand.constants,
+        )
 
     def _kinds(self, operand: Operand, field: Field) -> str:
         if operand.type is TYPES["mask"]:

@@ -248,7 +248,7 @@ def _immediate(written: Written, operand: FormOperand) -> Operand | str:
 
 
 def _constant(written: Written, operand: FormOperand) -> Operand | str:
-    kind = operand.type or TYPES["b32"]
+    kind = operand.constants or operand.type or TYPES["b32"]
     literal = "l" in operand.kinds
     if literal and "c" not in operand.kinds:  # the constant of fmamk and the like is always written out
         found: Operand = literals.forced(written.value, kind)

@@ -47,6 +47,7 @@ class FormOperand:
     codes: Codes | None = None
     immediate: str = ""  # how a number is written: a name in `immediates.IMMEDIATES`
     signed: bool = False  # whether the number is
+    constants: Type | None = None  # the type whose constants are written, where it is not `type`
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one object of its form: caches hash it

@@ -79,7 +79,7 @@ def _operand_writer(of: FormOperand) -> Callable[[Operand], str]:
         return IMMEDIATES[of.immediate]  # type: ignore[return-value]
     if of.kinds == "l":
         return _number if of.immediate == "literal" else _bare_literal
-    kind = of.type
+    kind = of.constants or of.type
     return lambda operand: _text(operand, kind)
 
 

@@ -30,6 +30,7 @@ result; `compares`: half of its data is compared; `lds dma`: to LDS without a re
 | `d:f32` | a destination, as its name begins with d: the encoding's next destination field |
 | `a:f32` | a source: the encoding's next source field |
 | `a:b32=vc` | only these kinds: v VGPR, a AGPR, s SGPR, c inline constant, l literal; else all that the field allows |
+| `a:i16~f16` | constants are written as those of the other type |
 | `+d:f32` | a destination that is read too: its old value is one more source, behind the others |
 | `d:mask`, `c:mask` | a bit for each lane: VCC, written as such, in encodings that have no field for it |
 | `[addr]` | the address of a memory encoding, as `addresses` computes it from its fields; the meaning gets its value(s) |
@@ -95,13 +96,15 @@ class Modifiers(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand of the pattern; see the table above. `kinds` is "" where the encoding decides."""
+    """One operand of the pattern; see the table above. `kinds` is "" where the encoding decides, `constants` None where they are
+    those of `type`."""
 
     name: str
     role: Role
     type: Type | None = None
     kinds: str = ""
     read: bool = False
+    constants: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ _OPERAND = re.compile(
     | =(?P<immediate>\w+)
     | @(?P<target>\w+)
     | (?P<way>[<>])(?P<implicit>scc|vcc|exec|m0|pc)
-    | (?P<read>\+)?(?P<name>[a-z]\w*):(?P<type>\w+)(?:=(?P<kinds>[vascl]+))?
+    | (?P<read>\+)?(?P<name>[a-z]\w*):(?P<type>\w+)(?:~(?P<written>\w+))?(?:=(?P<kinds>[vascl]+))?
     )$""",
     re.VERBOSE,
 )
@@ -222,4 +225,5 @@ def _operand(text: str) -> Operand:
         role: Role = "implicit source" if match["way"] == "<" else "implicit destination"
         return Operand(match["implicit"], role, TYPES[width] if width else None)
     role = "destination" if match["name"].startswith("d") else "source"
-    return Operand(match["name"], role, TYPES[match["type"]], match["kinds"] or "", bool(match["read"]))
+    constants = TYPES[match["written"]] if match["written"] else None
+    return Operand(match["name"], role, TYPES[match["type"]], match["kinds"] or "", bool(match["read"]), constants)

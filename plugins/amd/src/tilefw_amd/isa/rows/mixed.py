@@ -63,14 +63,17 @@ def _fused_half(m: Modifiers) -> Meaning:
     return meaning
 
 
-@row("v_fma_mix_f32 d:f32, a:b32, b:b32, c:b32", vop3p=0x20, unit="valu", section=SECTION, modifiers=MIXED, facts="mixed")
+@row(
+    "v_fma_mix_f32 d:f32, a:b32~f16x2, b:b32~f16x2, c:b32~f16x2", vop3p=0x20, unit="valu", section=SECTION, modifiers=MIXED,
+    facts="mixed",
+)
 def v_fma_mix_f32(m):
     """d = a * b + c, rounded once; a source is f32, or a half of f16."""
     return _fused(m)
 
 
 @row(
-    "v_fma_mixlo_f16 d:f16, a:b32, b:b32, c:b32", vop3p=0x21, unit="valu", section=SECTION, modifiers=MIXED,
+    "v_fma_mixlo_f16 d:f16, a:b32~f16x2, b:b32~f16x2, c:b32~f16x2", vop3p=0x21, unit="valu", section=SECTION, modifiers=MIXED,
     facts="keeps half, mixed",
 )
 def v_fma_mixlo_f16(m):
@@ -78,7 +81,10 @@ def v_fma_mixlo_f16(m):
     return _fused_half(m)
 
 
-@row("v_fma_mixhi_f16 +d:b32, a:b32, b:b32, c:b32", vop3p=0x22, unit="valu", section=SECTION, modifiers=MIXED, facts="mixed")
+@row(
+    "v_fma_mixhi_f16 +d:b32, a:b32~f16x2, b:b32~f16x2, c:b32~f16x2", vop3p=0x22, unit="valu", section=SECTION, modifiers=MIXED,
+    facts="mixed",
+)
 def v_fma_mixhi_f16(m):
     """High half of d = a * b + c in f32, converted to f16."""
     fused = _fused_half(m)
@@ -178,7 +184,10 @@ def _named(build: Callable[[Modifiers], Meaning], doc: str) -> Callable[[Modifie
     return described
 
 
-row("v_dot2_f32_f16 d:f32, a:b32, b:b32, c:b32", vop3p=0x23, unit="valu", section=SECTION, modifiers=_HALF_MODIFIERS, facts="dot")(
+row(
+    "v_dot2_f32_f16 d:f32, a:b32~f16x2, b:b32~f16x2, c:b32", vop3p=0x23, unit="valu", section=SECTION, modifiers=_HALF_MODIFIERS,
+    facts="dot",
+)(
     _named(_dot_halves, "d = c + a[0] * b[0] + a[1] * b[1], in this order; a and b have two f16.")
 )
 for _name, _opcode, _bits, _signed in (

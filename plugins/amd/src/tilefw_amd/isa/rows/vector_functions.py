@@ -202,6 +202,6 @@ def _scale(fmt, m):
     return lambda lanes, a, b: scaled(lanes, a, b, fmt, rounding, flush)
 
 
-row("v_ldexp_f16 d:f16, a:f16, b:i16", vop2=51, unit="valu", section="VOP2")(partial(_scale, "f16"))
+row("v_ldexp_f16 d:f16, a:f16, b:i16~f16", vop2=51, unit="valu", section="VOP2")(partial(_scale, "f16"))
 row("v_ldexp_f32 d:f32, a:f32, b:i32", vop3=0x288, unit="valu", section="VOP3A")(partial(_scale, "f32"))
 row("v_ldexp_f64 d:f64, a:f64, b:i32", vop3=0x284, unit="valu64", section="VOP3A")(partial(_scale, "f64"))
