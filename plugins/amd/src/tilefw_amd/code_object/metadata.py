@@ -19,6 +19,8 @@ from tilefw_amd.code_object.elf import DAMAGED
 NOTE_NAME = b"AMDGPU\0"
 NT_AMDGPU_METADATA = 32
 VERSION = (1, 2)  # of code object version 5
+# The largest block of arguments that is taken: a damaged size must not fill the host's memory.
+MAX_ARGUMENT_BYTES = 1 << 20
 
 Document = Mapping[str, Any]
 
@@ -120,8 +122,14 @@ def _argument(entry: Any, place: int, name: str) -> Argument:
     if not isinstance(entry, Mapping):
         raise _error(name, f"the metadata of argument {place} is no map")
     said = entry.get(".name")
+    offset, size = _count(entry, ".offset", name), _count(entry, ".size", name)
+    if not size or offset + size > MAX_ARGUMENT_BYTES:
+        raise _error(
+            name, f"the metadata has {size} bytes at offset {offset} for argument {place}",
+            f"it has at least one, and all together have at most {MAX_ARGUMENT_BYTES}",
+        )
     return Argument(
-        str(said) if said else f"arg{place}", _count(entry, ".offset", name), _count(entry, ".size", name),
+        str(said) if said else f"arg{place}", offset, size,
         _text(entry, ".value_kind", name), str(entry.get(".type_name", "")),
     )
 

@@ -1,0 +1,236 @@
+"""The campaign: so many damaged files, what became of each kind, the slowest attempt and the largest memory.
+
+    python -m fuzz.campaign --count 100000 --seed 1 --report bench/amd-damaged-files.md
+
+with plugins/amd/tests and the root of the repository on PYTHONPATH. `--only KIND:NUMBER` repeats one attempt and shows its trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import random
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import assembled
+
+from cdna3.random_inst import random_inst
+from fuzz import attempts, damage
+from fuzz.attempts import BACKEND, Outcome, outcome
+from oracles import corpus
+from oracles.chips import GFX942
+from tilefw_amd.isa.encode import encode
+from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.table import forms
+
+# Triton's that are small: what is damaged in them is seen sooner.
+TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose", "softmax", "matmul_f16_stages1")
+FAILURES = ("traceback", "hang", "memory")
+CODE_BYTES = 64
+# A file of some kilobytes may take so much more memory than the process has before: its image (at most 256 MB), and copies of it.
+MEMORY_KILOBYTES = 2 << 20
+_OURS = """
+  s_getpc_b64 s[4:5]
+  s_add_u32 s4, s4, twice@rel32@lo+4
+  s_addc_u32 s5, s5, twice@rel32@hi+12
+  s_swappc_b64 s[30:31], s[4:5]
+  v_and_b32 v0, 63, v0
+  s_mov_b32 s6, 4
+.Lloop:
+  ds_write_b32 v40, v0
+  s_waitcnt lgkmcnt(0)
+  s_barrier
+  ds_read_b32 v1, v40
+  s_waitcnt lgkmcnt(0)
+  s_sub_u32 s6, s6, 1
+  s_cmp_lg_u32 s6, 0
+  s_cbranch_scc1 .Lloop
+  v_mfma_f32_32x32x8_f16 v[16:31], v[2:3], v[4:5], 0
+"""
+_FUNCTION = """
+  .p2align 2
+  .type twice,@function
+twice:
+  v_lshlrev_b32 v0, 1, v0
+  s_setpc_b64 s[30:31]
+.Ltwice_end:
+  .size twice, .Ltwice_end-twice
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Whole files, as bytes and as text."""
+
+    binaries: tuple[bytes, ...]
+    texts: tuple[str, ...]
+
+
+@functools.cache
+def subjects() -> Subjects:
+    """Ours, and Triton's where they can be had."""
+    example = Path(__file__).resolve().parents[4] / "examples" / "machine-code" / "scale.s"
+    written = assembled.text(
+        assembled.PROLOGUE + _OURS + assembled.store("v1"), functions=_FUNCTION, values=1,
+        directives="group_segment_fixed_size 1024; private_segment_fixed_size 16",
+    )
+    texts = [example.read_text(encoding="utf-8"), written]
+    binaries = [BACKEND.to_binary(text, "ours.s") for text in texts]
+    triton = corpus.Corpus(GFX942)
+    for name in TRITON:
+        try:
+            item = triton.item(triton.case(name))
+        except corpus.TritonAbsentError:
+            continue
+        assert isinstance(item.code, bytes)
+        binaries.append(item.code)
+        texts.append(item.text)
+    return Subjects(tuple(binaries), tuple(texts))
+
+
+@functools.cache
+def _forms() -> tuple[Form, ...]:
+    return tuple(forms())
+
+
+def _instruction(rng: random.Random) -> bytes:
+    return encode(random_inst(rng.choice(_forms()), rng))
+
+
+def _file(kind: str, rng: random.Random) -> Callable[[], str]:
+    files = subjects().binaries
+    data = damage.DAMAGES[kind](rng, rng.choice(files), files)
+    return lambda: attempts.whole(data)
+
+
+def _code(rng: random.Random) -> Callable[[], str]:
+    data = attempts.with_code(attempts.random_code(rng, CODE_BYTES, _instruction))
+    return lambda: attempts.whole(data)
+
+
+def _text(rng: random.Random) -> Callable[[], str]:
+    texts = subjects().texts
+    changed = damage.text(rng, rng.choice(texts), texts)
+    return lambda: attempts.read_text(changed)
+
+
+# Kinds, with their part of all attempts.
+KINDS: Mapping[str, tuple[float, Callable[[random.Random], Callable[[], str]]]] = {
+    **{f"file {kind}": (0.1, functools.partial(_file, kind)) for kind in damage.DAMAGES},
+    "random code": (0.15, _code),
+    "text changed": (0.45, _text),
+}
+
+
+@dataclass
+class Kind:
+    """What was seen of one kind; seconds, kilobytes."""
+
+    words: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    slowest: float = 0.0
+    grown: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def attempt(kind: str, seed: int, number: int) -> Outcome:
+    """Attempt `number` of a kind: made of (seed, kind, number) alone."""
+    return outcome(KINDS[kind][1](random.Random(f"{seed} {kind} {number}")))
+
+
+def run(count: int, seed: int) -> dict[str, Kind]:
+    """About `count` attempts, each kind its part of them."""
+    subjects()
+    return {kind: _of_kind(kind, round(count * part), seed) for kind, (part, _) in KINDS.items()}
+
+
+def _of_kind(kind: str, count: int, seed: int) -> Kind:
+    seen = Kind()
+    for number in range(count):
+        before, start = _peak(), time.perf_counter()
+        found = attempt(kind, seed, number)
+        seconds = time.perf_counter() - start
+        grown = _peak() - before
+        word = "memory" if grown > MEMORY_KILOBYTES else found.word
+        seen.words[word] += 1
+        seen.seconds += seconds
+        seen.slowest = max(seen.slowest, seconds)
+        seen.grown = max(seen.grown, grown)
+        if word in FAILURES:
+            seen.failures.append(f"{kind}:{number} {word} {seconds:.1f} s {grown >> 10} MB\n{found.trace}")
+    return seen
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def failures(found: Mapping[str, Kind]) -> list[str]:
+    return [failure for kind in found.values() for failure in kind.failures]
+
+
+def report(found: Mapping[str, Kind], seed: int) -> str:
+    """The result as Markdown."""
+    total = sum(sum(kind.words.values()) for kind in found.values())
+    seconds, whole = sum(kind.seconds for kind in found.values()), len(subjects().binaries)
+    lines = [
+        "# Damaged code objects and assembly text for amd-cdna3, and what comes of them", "",
+        f"{total:,} attempts (seed {seed}) in {seconds:.0f} s, made of {whole} whole files, {whole - 2} of them Triton's. "
+        f"Peak memory of the process: {_peak() >> 10} MB.",
+        f"Tracebacks, hangs (over {attempts.HANG_SECONDS} s) and attempts that took more than {MEMORY_KILOBYTES >> 20} GB: "
+        f"{len(failures(found))}.", "",
+        "A file is read, disassembled and launched (one workgroup, "
+        f"{attempts.BUDGET:,} instructions at most); text is assembled and what comes out read.", "",
+        "| | attempts | ran or assembled | findings | refused | failed | ms each | slowest, s | memory of one, MB |",
+        "|---|---|---|---|---|---|---|---|---|", *map(_row, found, found.values()), "", "## Refused, by code", "",
+        "| | " + " | ".join(codes := sorted({w for k in found.values() for w in k.words if w.startswith("TFW")})) + " |",
+        "|---|" + "---|" * len(codes),
+        *(f"| {name} | " + " | ".join(f"{kind.words[code]:,}" for code in codes) + " |" for name, kind in found.items()),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _row(name: str, kind: Kind) -> str:
+    words, count = kind.words, sum(kind.words.values())
+    refused = sum(n for word, n in words.items() if word.startswith("TFW"))
+    return (
+        f"| {name} | {count:,} | {words['ran'] + words['assembled']:,} | {words['findings']:,} | {refused:,} "
+        f"| {len(kind.failures)} | {1000 * kind.seconds / max(1, count):.1f} | {kind.slowest:.1f} | {kind.grown >> 10} |"
+    )
+
+
+def _chosen(only: str, seed: int) -> Iterator[str]:
+    kind, _, number = only.rpartition(":")
+    found = attempt(kind, seed, int(number))
+    yield found.word
+    yield found.trace
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="KIND:NUMBER")
+    parser.add_argument("--report", type=Path, help="where the result goes (default: shown)")
+    options = parser.parse_args()
+    if options.only:
+        print(*_chosen(options.only, options.seed), sep="\n")
+        return 0
+    found = run(options.count, options.seed)
+    page = report(found, options.seed)
+    if options.report:
+        options.report.write_text(page, encoding="utf-8")
+    else:
+        print(page)
+    print(*failures(found), sep="\n", file=sys.stderr)
+    return 1 if failures(found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
