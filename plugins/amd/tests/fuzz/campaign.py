@@ -30,7 +30,7 @@ from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.table import forms
 
 # Triton's that are small: what is damaged in them is seen sooner.
-TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose", "softmax", "matmul_f16_stages1")
+TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose")
 FAILURES = ("traceback", "hang", "memory")
 CODE_BYTES = 64
 # A file of some kilobytes may take so much more memory than the process has before: its image (at most 256 MB), and copies of it.

@@ -150,7 +150,8 @@ def _kernel(elf: Elf, image: bytes, symbols: dict[str, Symbol], entry: KernelMet
     fields = descriptor.decode(image[symbol.value : symbol.value + descriptor.SIZE], f"{elf.name}, {entry.symbol}")
     wanted = max(fields.kernarg_size, entry.kernarg_size)
     if wanted > metadata.MAX_ARGUMENT_BYTES:
-        raise elf.error(f"wants {wanted} bytes for the arguments of {entry.name}", f"at most {metadata.MAX_ARGUMENT_BYTES} are given")
+        limit = f"at most {metadata.MAX_ARGUMENT_BYTES} are given"
+        raise elf.error(f"wants {wanted} bytes for the arguments of {entry.name}", limit)
     address = symbol.value + fields.entry_offset
     if not 0 <= address < len(image) or address % 4:
         raise elf.error(f"has the code of {entry.name} at address {address}", f"the image has {len(image)} bytes")
