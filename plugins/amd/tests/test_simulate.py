@@ -217,3 +217,21 @@ def test_a_wild_access_names_wave_lane_and_address() -> None:
         "bounds", 1, 62, "global_store_dword v40, v0, s[40:41]",
     )
     assert finding.address is not None
+
+
+@pytest.mark.parametrize(("pair", "checks"), [("  s_branch beyond\n", []), ("", ["hazards"])])
+def test_a_conditional_branch_before_a_plain_one_gives_two_wait_states(pair: str, checks: list[str]) -> None:
+    """The select of a lane needs four behind what wrote it: the comparison, the branch, its partner and s_nop 0."""
+    body = PROLOGUE + f"""
+  v_readfirstlane_b32 s4, v0
+  s_cmp_eq_u32 s4, s4
+  s_cbranch_scc1 taken
+{pair}beyond:
+  s_endpgm
+taken:
+  s_nop 0
+  v_readlane_b32 s5, v0, s4
+  s_nop 1
+  v_mov_b32 v2, s5
+""" + store("v2")
+    assert [f.check for f in run(body).findings] == checks

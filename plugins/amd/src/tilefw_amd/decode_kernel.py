@@ -17,8 +17,8 @@ from tilefw_amd.isa import mode, parts, registers
 from tilefw_amd.isa.binding import IMAGE, Site, bind, stopping
 from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.printer import text
-from tilefw_amd.kernel_code import WORD, Word, by_offset, words
-from tilefw_amd.legal import HAZARDS
+from tilefw_amd.kernel_code import WORD, Word, branch_pairs, by_offset, words
+from tilefw_amd.legal import hazards
 
 IMAGE_ALIGNMENT = 4096  # AMDGPUUsage, "ELF Code Object": segments are aligned to pages
 _SEGMENT_ALIGNMENT = 16
@@ -52,7 +52,7 @@ def program(code_object: CodeObject, kernel: Kernel) -> KernelProgram:
         initial=initial(kernel.descriptor),
         arguments_in_memory=True,
         code=(IMAGE, decoding.at),
-        hazards=HAZARDS,
+        hazards=hazards(branch_pairs(decoding.words)),
         kernel=kernel,
     )
 

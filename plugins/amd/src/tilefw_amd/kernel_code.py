@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tilefw.api.errors import CodeError
 from tilefw_amd.code_object import CodeObject, Kernel
@@ -71,6 +72,13 @@ def words(code_object: CodeObject, kernel: Kernel) -> tuple[Word, ...]:
     for function in code_object.functions:
         found += _sweep(image, function.name, function.address, 0, function.size)
     return tuple(found)
+
+
+def branch_pairs(found: Sequence[Word]) -> frozenset[int]:
+    """Numbers of the conditional branches that an unconditional one follows."""
+    names = [word.inst.form.row.name if word.inst is not None else "" for word in found]
+    pairs = enumerate(pairwise(names))
+    return frozenset(i for i, (first, second) in pairs if first.startswith("s_cbranch_") and second == "s_branch")
 
 
 def by_offset(found: Sequence[Word]) -> dict[int, int]:

@@ -208,3 +208,15 @@ def wait_states(instruction: Instruction) -> int:
 
 
 HAZARDS = Hazards(tuple(rule.for_kit() for rule in (*MATRIX_RULES, *RULES)), wait_states)
+
+
+def hazards(pairs: frozenset[int]) -> Hazards:
+    """The hazards of a program in which the conditional branches numbered `pairs` stand before an unconditional one.
+
+    LLVM counts both of them on either way out of the block (`getWaitStatesSince` goes back over whole blocks), and so one
+    wait state more than is executed where the first is taken. What a branch costs covers that: eight issues (`SISchedule.td`,
+    WriteBranch).
+    """
+    if not pairs:
+        return HAZARDS
+    return Hazards(HAZARDS.rules, lambda instruction: 2 if instruction.index in pairs else wait_states(instruction))
