@@ -99,11 +99,13 @@ def _arguments() -> list[dict[str, Any]]:
 
 
 def _argument(subject: Subject, site: Site) -> str:
-    """The written argument for an equivalent: matched by kernel, kind and a pattern on the instruction before the change."""
+    """The written argument for an equivalent: matched by kernel, kind and patterns on the instruction before the change, on the
+    changed one, and on the one that follows."""
     for entry in _arguments():
         if entry["corpus"] != subject.corpus or subject.name not in entry["kernels"] or entry["kind"] != site.kind:
             continue
-        if re.fullmatch(entry["pattern"], site.before) and re.fullmatch(entry.get("after", ".*"), site.after):
+        texts = {"pattern": site.before, "after": site.after, "following": site.following}
+        if all(re.fullmatch(entry.get(key, ".*"), text) for key, text in texts.items()):
             return entry["argument"]
     return ""
 

@@ -308,6 +308,7 @@ CASES = [
         _matmul(200, 256, 128, F16, F16, pad=16),
         num_stages=2,
         chips=GFX942,
+        variants=_edges(((250, 240, 192),), F16, F16),
     ),
     Case(
         "matmul_transposed",

@@ -182,6 +182,7 @@ CASES = [
         {"BLOCK": 256},
         (2,),
         _scatter_counts,
+        variants=(Variant((1,), partial(_scatter_counts, n=200, bins=2**22)),),  # hardly two elements on one address
     ),
     Case(
         "atomic_mix",

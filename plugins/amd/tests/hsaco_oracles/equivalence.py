@@ -1,9 +1,10 @@
 """Proofs that a change of gfx942 code changes nothing that can be seen, from the code alone.
 
-A barrier is idle when what it alone orders cannot conflict. That is, on its one side, everything since the barriers before it (one
-counts only where a wait for lgkmcnt(0) stands right before it, as LDS accesses that are still under way pass a barrier),
-and on the other everything up to the barriers behind it: at most reads of a space on both sides together, or accesses on one
-side alone. Atomics on memory count as writes, and so does anything that this file does not know.
+A barrier is idle when what it alone orders cannot conflict. That is, on its one side, everything since the barriers before it, and
+on the other everything up to the barriers behind it: at most reads of a space on both sides together, or accesses on one side
+alone. For LDS a barrier before it counts only where a wait for lgkmcnt(0) stands right before that, as accesses that are still
+under way pass a barrier; those of global memory are made in the order of their issue within a workgroup (AMDGPUUsage, "Memory
+Model gfx942"). Atomics on memory count as writes, and so does anything that this file does not know.
 """
 
 from __future__ import annotations
@@ -81,8 +82,10 @@ class Flow:
     def at(self, line: int) -> int:
         return next(i for i, node in enumerate(self.nodes) if node.line == line)
 
-    def drained(self, index: int) -> bool:
-        """Whether a barrier has a wait for all LDS accesses right before it."""
+    def orders(self, index: int, space: str) -> bool:
+        """Whether it is a barrier that orders all earlier accesses to the space: of LDS, with a wait for them right before it."""
+        if not self.nodes[index].barrier or space == "global":
+            return self.nodes[index].barrier
         return index > 0 and self.before[index] == [index - 1] and self.nodes[index - 1].drains
 
     def walk(self, start: int, edges: list[list[int]], stop: Callable[[int], bool]) -> Iterator[int]:
@@ -108,18 +111,25 @@ def proof(text: str, site: Site) -> str:
 
 
 def _idle(flow: Flow, index: int) -> str:
-    earlier = _effects(flow, flow.walk(index, flow.before, lambda i: flow.nodes[i].barrier and flow.drained(i)))
-    later = _effects(flow, flow.walk(index, flow.after, lambda i: flow.nodes[i].barrier))
+    earlier, later = set[Effect](), set[Effect]()
     for space in ("shared", "global"):
-        sides = [{kind for where, kind in side if where == space} for side in (earlier, later)]
-        if sides[0] and sides[1] and "write" in sides[0] | sides[1]:
+        sides = _sides(flow, index, space)
+        if all(sides) and (space, "write") in sides[0] | sides[1]:
             return ""
+        earlier |= sides[0]
+        later |= sides[1]
     return ("proved: between the barriers around it no space is touched on both sides of it with a write among the accesses "
             f"(before: {_words(earlier)}; behind: {_words(later)})")
 
 
-def _effects(flow: Flow, met: Iterator[int]) -> set[Effect]:
-    return {effect for index in met for effect in flow.nodes[index].effects}
+def _sides(flow: Flow, index: int, space: str) -> tuple[set[Effect], set[Effect]]:
+    """What is done to the space before and behind a barrier, with no other barrier between that would order it."""
+    before = flow.walk(index, flow.before, lambda i: flow.orders(i, space))
+    return _effects(flow, space, before), _effects(flow, space, flow.walk(index, flow.after, lambda i: flow.nodes[i].barrier))
+
+
+def _effects(flow: Flow, space: str, met: Iterator[int]) -> set[Effect]:
+    return {effect for index in met for effect in flow.nodes[index].effects if effect[0] == space}
 
 
 def _words(effects: set[Effect]) -> str:

@@ -14,6 +14,9 @@ _IDLE = {
     "reads on both sides": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n ds_read_b32 v2, v3\n s_endpgm",
     "lanes exchanged": "ds_write_b32 v4, v5\n s_barrier ; here\n ds_bpermute_b32 v0, v1, v2\n s_endpgm",
     "another space": "ds_read_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier ; here\n global_atomic_add v3, v0, s[4:5]\n s_endpgm",
+    "two in a row behind a store":
+        "global_store_dword v0, v1, s[0:1]\n s_or_b64 exec, exec, s[2:3]\n s_barrier\n s_barrier ; here\n"
+        " global_atomic_add v2, v3, s[0:1]\n s_endpgm",
     "an older access that a barrier has ordered":
         "ds_write_b32 v0, v1\n s_waitcnt lgkmcnt(0)\n s_barrier\n global_load_dword v2, v3, s[0:1]\n s_barrier ; here\n"
         " ds_read_b32 v4, v5\n s_endpgm",
