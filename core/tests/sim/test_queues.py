@@ -185,6 +185,21 @@ def test_an_effect_that_no_register_shows_is_needed_like_a_result():
     assert found[0].message == "the write-back is needed while it is still to come" and "no event in the queue q" in found[0].note
 
 
+def test_an_event_with_nothing_to_do_is_not_waited_for():
+    """What `behind` asks for must be pending when it begins; it counts in the queue all the same."""
+    effect, done = 7, 8
+    common = {"mnemonic": "i", "unit": "u"}
+    write = Instruction(0, "write", issues=(Issue("q", "a", pending=(effect,)),), **common)
+    flush = Instruction(1, "flush", issues=(Issue("q", "a", pending=(done,), behind=(effect,)),), **common)
+    wait = Instruction(2, "wait", waits=Wait((("q", 0),)), **common)
+    publish = Instruction(3, "publish", needs=(done,), **common)
+    program = [write, flush, wait, publish]
+    queues = Queues(program, [])
+    assert len(queues.through([write, flush, publish], ())[1]) == 1
+    for order in ([flush, publish], [write, wait, flush, publish], [write, flush, wait, publish]):
+        assert queues.through(order, ())[1] == []
+
+
 def test_results_for_the_wave_come_in_any_order():
     text = "wload w3, w0:w1, 0\nwload w4, w0:w1, 4\nwait near {left}\nwadd w5, w3, 1\nend"
     assert run(text.format(left=0), 8).report.findings == ()

@@ -55,6 +55,13 @@ def test_an_invalidation_needs_the_access_that_acquires_done(access: str, told: 
     assert found == ([("TFW0820", "buffer_inv", _MISSING)] if told else [])
 
 
+@pytest.mark.parametrize("before", ["", "global_load_dword v3, v40, s[40:41]"])
+def test_a_write_back_behind_finished_stores_needs_no_wait(before: str) -> None:
+    """LLVM writes none there: nothing of this wave is on its way."""
+    body = _EXCHANGE.format(**{**_EVERYTHING, "released": ""})
+    assert run(body.replace("buffer_wbl2 sc1", f"s_waitcnt vmcnt(0)\n  {before}\n  buffer_wbl2 sc1"), words=128).findings == ()
+
+
 def test_without_a_scope_nothing_is_acquired() -> None:
     body = _EXCHANGE.format(**{**_EVERYTHING, "acquired": ""}).replace("buffer_inv sc1", "buffer_inv")
     assert run(body, words=128).findings == ()

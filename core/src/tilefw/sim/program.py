@@ -187,7 +187,8 @@ class Issue:
     later event of the same queue and order, is a finding of the check "pending". `merged` are those of them that the
     event changes only in part: the instruction's last sources are their old values, which the event combines with its own when it
     finishes, so that an earlier event of the same queue and order may be pending on them. Numbers behind those of registers may
-    stand for effects that no register shows, for `Instruction.needs` to ask for.
+    stand for effects that no register shows, for `Instruction.needs` to ask for. `behind`: the event has something to do, so
+    that its `pending` counts, only when it begins while one of these is pending.
 
     `settles`: what the instruction does in shared memory is finished only with the event. Before that a barrier does not order it
     with other waves (check "races"), and the asynchronous copies that it starts have not landed. Other memory is ordered
@@ -199,6 +200,7 @@ class Issue:
     pending: tuple[int, ...] = ()
     merged: tuple[int, ...] = ()
     settles: bool = False
+    behind: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,8 +97,9 @@ class Queues:
             if pending and not pending.keys().isdisjoint((*reads(instruction), *writes(instruction), *instruction.needs)):
                 faults += self._faults(instruction, work, pending)
             for number, issue in enumerate(instruction.issues):
-                self._begin(work, Event(instruction.index, number), issue)
-                for register in issue.pending:
+                idle = not issue.pending or (issue.behind and pending.keys().isdisjoint(issue.behind))
+                self._begin(work, None if idle else Event(instruction.index, number), issue)
+                for register in () if idle else issue.pending:
                     pending.setdefault(register, []).append((issue.queue, issue.order))
         return self._closed(work), faults
 
@@ -119,10 +120,10 @@ class Queues:
             if queue in limits:
                 unfinished.leave(limits[queue], bool(order))
 
-    def _begin(self, work: dict[Kind, _Open], event: Event, issue: Issue) -> None:
+    def _begin(self, work: dict[Kind, _Open], event: Event | None, issue: Issue) -> None:
         # Of no order, only which events there are matters.
         kept = self._most.get(issue.queue, 0) if issue.order else 0
-        work.setdefault((issue.queue, issue.order), _Open()).begin(event if issue.pending else None, kept)
+        work.setdefault((issue.queue, issue.order), _Open()).begin(event, kept)
 
     def _closed(self, work: dict[Kind, _Open]) -> Past:
         """The past as one value for all ways that lead to it: events that write nothing count only behind others."""

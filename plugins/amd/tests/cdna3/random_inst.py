@@ -9,7 +9,7 @@ import random
 from collections.abc import Hashable, Iterator
 
 from tilefw_amd.isa import immediates
-from tilefw_amd.isa.constants import INLINE
+from tilefw_amd.isa.constants import INLINE, INVERSE_2PI
 from tilefw_amd.isa.form import Form, FormModifier, FormOperand
 from tilefw_amd.isa.inst import Constant, Inst, Literal32, Modifier, Operand, Register, Target
 from tilefw_amd.isa.modifiers import ROW_NEWBCAST
@@ -77,6 +77,8 @@ def _groups(operand: FormOperand) -> dict[str, list[Operand]]:
             continue
         if isinstance(choice, Constant) and choice.code >= 240 and _half_integer(operand):
             continue  # LLVM writes them as numbers that it reads as literals
+        if isinstance(choice, Constant) and choice.code == INVERSE_2PI and operand.constants is not None:
+            continue  # LLVM's SDWA writes it and does not read it
         if isinstance(choice, Register):
             if choice.index in READ_ONLY and choice.file == "s" and operand.kinds == "s":
                 continue

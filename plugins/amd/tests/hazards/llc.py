@@ -7,8 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isa.llc import tools
-
+from cdna3.llc import tools
 from hazards.pairs import Pair
 
 LLC, _ = tools()

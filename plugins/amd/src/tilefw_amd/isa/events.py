@@ -11,7 +11,7 @@
 
 Two waits are about no register, but make an order of memory (LLVM's AMDGPUUsage, "Memory Model gfx942", table of code sequences):
 the write-back of a release is done before the atomic or store that publishes, and the access that acquires is done
-before the invalidation.
+before the invalidation. LLVM leaves the first wait out where no store is unfinished when the write-back begins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from tilefw.api.sim import Issue
 from tilefw_amd.isa.inst import Inst
-from tilefw_amd.isa.parts import EXCHANGE, WRITE_BACK
+from tilefw_amd.isa.parts import EXCHANGE, STORED, WRITE_BACK
 
 VMCNT, LGKMCNT = "vmcnt", "lgkmcnt"
 
@@ -37,7 +37,8 @@ def issues(inst: Inst, pending: tuple[int, ...], merged: tuple[int, ...]) -> tup
     if "flat" in facts:
         return tuple(Issue(queue, "", pending, merged, settles=True) for queue in (VMCNT, LGKMCNT))
     if row.unit == "vmem":
-        return (Issue(VMCNT, "vmem", pending, merged, settles="lds dma" in facts),)
+        behind = (STORED,) if row.name == "buffer_wbl2" else ()
+        return (Issue(VMCNT, "vmem", pending, merged, settles="lds dma" in facts, behind=behind),)
     if row.unit == "lds":
         return (Issue(LGKMCNT, "lds", pending, merged, settles=True),)
     if row.unit == "smem":
@@ -55,9 +56,14 @@ def needs(inst: Inst) -> tuple[int, ...]:
 
 
 def _effects(inst: Inst) -> tuple[int, ...]:
-    if _shared(inst, "load"):
-        return (EXCHANGE,)
-    return (WRITE_BACK,) if inst.form.row.name == "buffer_wbl2" else ()
+    """What the instruction does that no register shows."""
+    row = inst.form.row
+    if row.unit != "vmem":
+        return ()
+    if row.name == "buffer_wbl2":
+        return (WRITE_BACK,)
+    stored = (STORED,) if row.facts & {"store", "atomic"} else ()
+    return (*stored, EXCHANGE) if _shared(inst, "load") else stored
 
 
 def _shared(inst: Inst, kind: str) -> bool:

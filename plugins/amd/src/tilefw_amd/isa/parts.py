@@ -2,8 +2,8 @@
 
 A part is a choice among the operands of a form, so that it is made once a form; of one instruction only the numbers are read
 off. Numbers are those of `registers.number`. What is no register but has hazards too has a number behind them: `HARDWARE` + n is
-hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does and `EXCHANGE` what
-an atomic or a load past the caches does.
+hardware register n of s_setreg, `DOUBLES` the double-precision matrix unit, `WRITE_BACK` what buffer_wbl2 does, `EXCHANGE` what
+an atomic or a load past the caches does, `STORED` what a store or an atomic leaves in memory.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from tilefw_amd.isa.registers import COUNT, EXEC, M0, VCC, number
 
 HARDWARE = COUNT
 DOUBLES = HARDWARE + 64
-WRITE_BACK, EXCHANGE = DOUBLES + 1, DOUBLES + 2
+WRITE_BACK, EXCHANGE, STORED = DOUBLES + 1, DOUBLES + 2, DOUBLES + 3
 NAMES_BEHIND = (
     *(HARDWARE_REGISTERS.get(n, f"hardware register {n}") for n in range(64)),
     "the f64 matrix unit", "the write-back of the cache", "an access that may have acquired something",
+    "a store",
 )
 """Names of these, in the order of their numbers."""
 
