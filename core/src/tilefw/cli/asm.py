@@ -28,6 +28,8 @@ def main(summary: str, argv: list[str]) -> int:
 
 def _assemble(backend: Backend, data: bytes, path: str) -> tuple[str, bytes]:
     try:
+        if (at := data.find(0)) >= 0:
+            raise UnicodeDecodeError("utf-8", data, at, at + 1, "a zero byte")
         text = data.decode()
     except UnicodeDecodeError as error:
         raise CodeError(

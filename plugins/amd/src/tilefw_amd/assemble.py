@@ -13,7 +13,7 @@ from tilefw_amd.assembler.sections import Fixup, patch
 from tilefw_amd.code_object import descriptor, elf, line_program
 from tilefw_amd.code_object.directives import DirectiveError, fields
 from tilefw_amd.code_object.line_table import Row
-from tilefw_amd.code_object.metadata import VERSION, Document, read_text
+from tilefw_amd.code_object.metadata import VERSION, Document, kernels, read_text
 from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
 from tilefw_amd.isa import expression as ex
 from tilefw_amd.isa.expression import Expression
@@ -57,6 +57,18 @@ def _said_rows(file: File) -> dict[str, list[Row]]:
         path = name if not folder or name.startswith("/") else f"{folder}/{name}"
         rows[entry.section.name].append(Row(entry.offset, path, entry.line, entry.column))
     return rows
+
+
+_VARIANTS = frozenset({"", "rel32@lo", "rel32@hi"})
+
+
+def _absolute(fixup: Fixup, variant: str) -> Fault:
+    """What only a loader can fill in: this assembler writes no relocations."""
+    what = f"@{variant} asks for an address" if variant else "an address in data is one"
+    return Fault(
+        f"{what} that is known when the file is loaded, and relocations are not written", fixup.start, fixup.end, code=SYMBOLS,
+        help="use a distance (`label - .`, `label@rel32@lo+4`), or let llvm-mc and ld.lld make the file: it runs as it is",
+    )
 
 
 class _Linker:
@@ -111,9 +123,11 @@ class _Linker:
         place = base + fixup.offset
         if fixup.use == "branch":
             return value - place - 4
+        variant = next((s.variant for s in ex.symbols(fixup.expression) if s.variant), "")
+        if variant not in _VARIANTS or (fixup.use != "literal" and self._is_address(fixup.expression)):
+            raise _absolute(fixup, variant)
         if fixup.use != "literal":
             return value
-        variant = next((s.variant for s in ex.symbols(fixup.expression) if s.variant), "")
         # Without a variant LLVM takes the distance, unless symbols are subtracted (AMDGPUMCCodeEmitter.cpp, needsPCRel).
         relative = variant.startswith("rel32") or (not variant and self._is_address(fixup.expression))
         value -= place if relative else 0
@@ -187,7 +201,9 @@ class _Linker:
             return {"amdhsa.version": list(VERSION), "amdhsa.kernels": []}
         text, start = file.metadata
         try:
-            return read_text(text, file.source.filename)
+            document = read_text(text, file.source.filename)
+            list(kernels(document, file.source.filename))  # what no loader takes is told here, where its text is
+            return document
         except CodeError as error:
             place: Place = file.source.place(start, start + len(".amdgpu_metadata"))
             raise CodeError(error.message, error.code, place, error.note, error.help) from None

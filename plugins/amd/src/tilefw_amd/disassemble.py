@@ -157,7 +157,7 @@ def _sizes(symbols: list[Symbol]) -> Iterator[str]:
 
 
 def _data(section: Section, symbols: list[Symbol], kernels: dict[int, str], found: CodeObject) -> Iterator[str]:
-    described = {at - section.address: kernel for at, kernel in kernels.items()}
+    described = {at - section.address: kernel for at, kernel in kernels.items() if 0 <= at - section.address < section.size}
     labelled = [s for s in symbols if s.value not in kernels]
     stops = sorted({0, section.size, *(s.value - section.address for s in labelled), *described, *(at + 64 for at in described)})
     for start, end in pairwise(stops):
@@ -166,8 +166,6 @@ def _data(section: Section, symbols: list[Symbol], kernels: dict[int, str], foun
                 yield from _label(symbol)
         if start in described:
             yield from _descriptor(described[start], found)
-        elif not 0 <= start < section.size:
-            continue
         elif section.type == elf.SHT_NOBITS:
             yield f"\t.zero {end - start}"
         else:

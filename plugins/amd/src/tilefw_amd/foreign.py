@@ -30,8 +30,12 @@ def artifact(data: str | bytes, name: str, target: TargetInfo) -> Artifact:
 
 
 def _text(data: str | bytes, name: str) -> str:
+    if isinstance(data, str):
+        return data
     try:
-        return data if isinstance(data, str) else data.decode()
+        if (at := data.find(0)) >= 0:
+            raise UnicodeDecodeError("utf-8", data, at, at + 1, "a zero byte")
+        return data.decode()
     except UnicodeDecodeError as error:
         message = f"{name} is neither a code object nor text: {error.reason} at byte {error.start}"
         raise CodeError(message, code="TFW0617", help="give a file that a compiler wrote, whole") from None

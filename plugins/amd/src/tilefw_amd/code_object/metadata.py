@@ -21,6 +21,7 @@ NT_AMDGPU_METADATA = 32
 VERSION = (1, 2)  # of code object version 5
 # The largest block of arguments that is taken: a damaged size must not fill the host's memory.
 MAX_ARGUMENT_BYTES = 1 << 20
+MAX_DEPTH = 32  # of lists and maps in each other
 
 Document = Mapping[str, Any]
 
@@ -82,10 +83,25 @@ def pack(document: Document) -> bytes:
 def read_text(text: str, name: str) -> Document:
     """The document of a `.amdgpu_metadata` block; raises CodeError."""
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _error(name, "the .amdgpu_metadata block is no YAML", str(error).replace("\n", " ")) from None
     return _checked(document, name)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as LLVM reads it into MessagePack: a value that looks like a date is a string, and nothing stands in two places (a few
+    lines of aliases of aliases would be gigabytes)."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        return super().compose_node(parent, index)
 
 
 def write_text(document: Document) -> str:
@@ -137,10 +153,27 @@ def _argument(entry: Any, place: int, name: str) -> Argument:
 def _checked(document: Any, name: str) -> Document:
     if not isinstance(document, Mapping):
         raise _error(name, "the metadata is no map")
+    _check_values(document, name, 0)
     version = document.get("amdhsa.version")
     if not isinstance(version, list) or not version or version[0] != VERSION[0]:
         raise _error(name, f"metadata of version {version!r}", "code objects of version 3 to 6 say 1.0 to 1.2")
     return document
+
+
+def _check_values(value: Any, name: str, depth: int) -> None:
+    """Only what MessagePack and YAML both have: maps by strings, lists, strings, booleans, floats, integers of 64 bits, nothing."""
+    if depth > MAX_DEPTH:
+        raise _error(name, f"the metadata has lists and maps more than {MAX_DEPTH} deep")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_values(inner, name, depth + 1)
+            if not isinstance(key, str):
+                raise _error(name, f"the metadata has the key {key!r}", "a string is wanted")
+    elif isinstance(value, list):
+        for inner in value:
+            _check_values(inner, name, depth + 1)
+    elif not isinstance(value, str | float | int | None) or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 64):
+        raise _error(name, f"the metadata has the value {value!r}", "strings, truths, floats and integers of 64 bits are known")
 
 
 def _list(entry: Document, key: str, name: str) -> list[Any]:
