@@ -131,3 +131,16 @@ def test_damaged_text_is_an_error_of_ours_or_a_file() -> None:
         except CodeError as error:
             assert error.code.startswith("TFW07")
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("\ts_add_u32 s0, s0, counter@gotpcrel32@lo+4", "@gotpcrel32@lo asks for an address"),
+    ("\ts_add_u32 s0, s0, .Ltable@abs32@lo", "@abs32@lo asks for an address"),
+    ("\t.data\n\t.quad .Ltable+16", "an address in data is one"),
+])
+def test_what_needs_a_relocation_is_refused_at_its_line(line: str, said: str) -> None:
+    text = KERNEL + "\t.text\ncounter:\n" + line + "\n"
+    with pytest.raises(CodeError) as caught:
+        assemble(text, "kernel.s")
+    assert said in caught.value.message and caught.value.code == "TFW0726"
+    assert caught.value.place is not None and caught.value.place.line == text.count("\n")
