@@ -2,8 +2,8 @@
 
 LLVM pauses in two places without the manual's asking (GCNHazardRecognizer.cpp, LLVM 22):
 
-- between loads of a clause, for XNACK (`checkSoftClauseHazards`): one that a page fault replays must not find its address
-  overwritten. Nothing replays here, and the results that arrive are the simulator's to watch;
+- between memory instructions of a clause, for XNACK (`checkSoftClauseHazards`): a load that a page fault replays must not find its
+  address overwritten. Nothing replays here, and the results that arrive are the simulator's to watch;
 - between a packed or mixed instruction and whoever touches its result (`checkVALUHazardsHelper`,
   `getDstSelForwardingOperand`): LLVM takes op_sel_hi of the first source for op_sel of the destination, as the two share a bit
   (SISrcMods::DST_OP_SEL).
@@ -14,32 +14,46 @@ The rule looks at text alone, and is narrow: where anything else around the paus
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _LABEL = re.compile(r"^(?!\.Ltmp|\.Lfunc)[.\w$]+:")  # those two are for debuggers alone
 _INSTRUCTION = re.compile(r"^\s*(?P<opcode>[a-z]\w*)(?:\s+(?P<operands>.*))?$")
-_VECTOR_LOAD = re.compile(r"^(global|buffer|flat|scratch)_load_")
+_VECTOR_MEMORY = re.compile(r"^(global|buffer|flat|scratch)_(load|store)_")
 _SCALAR_LOAD = re.compile(r"^s_(buffer_)?load_")
 _PRODUCTS = ("v_mfma", "v_smfmac")
 _PACKED = re.compile(r"^v_(pk_|fma_mix|mad_mix)")
 _SPAN = re.compile(r"\b(?P<file>[vas])(?:\[(?P<low>\d+):(?P<high>\d+)\]|(?P<only>\d+))|\b(?P<named>vcc|exec|m0)")
 # Who waits longer than one state for a vector result, or for other things than vector results (CDNA3 ISA 4.5, 7.5).
 _PATIENT = re.compile(r"^v_(mfma|smfmac|readlane|readfirstlane|writelane|div_fmas|cmpx)|_dpp\b|_sdwa\b")
-_LONGEST = 20  # instructions back: more than any hazard reaches (a product of 16 passes, CDNA3 ISA 7.5)
+_LONGEST = 19  # wait states: no hazard reaches further (a product of 16 passes, CDNA3 ISA 7.5)
 _SCALAR_REACH = 5  # of a scalar register that vector arithmetic writes (CDNA3 ISA 4.5, cases 5, 6, 7, 10)
 
 
 def needed(lines: Sequence[str], index: int) -> bool:
     """Whether the pause at lines[index] is one that the hardware asks for, as far as the code around it shows."""
-    before = [found for line in reversed(lines[max(0, index - 8 * _LONGEST) : index]) if (found := _parsed(line))][:_LONGEST]
+    before = list(_recent(lines[:index]))
     after = next((found for line in lines[index + 1 :] if (found := _parsed(line))), None)
     if not before or after is None:
         return True
     if _spans_a_scalar(before, after):
         return True
-    if any(opcode.startswith(_PRODUCTS) for opcode, _ in before) or (("label", "") in before and _has_products(lines)):
+    if ("label", "") in before and _has_products(lines):
         return True
-    return not _breaks_a_clause(before[0], after) and not _follows_packed(before[0], after)
+    products = [operands for opcode, operands in before if opcode.startswith(_PRODUCTS)]
+    if _breaks_a_clause(before[0], after):
+        return not all(_waited_for(product, before[0], after) for product in products)
+    return bool(products) or not _follows_packed(before[0], after)
+
+
+def _recent(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The instructions before, the nearest first, as far back as a hazard reaches."""
+    states = 0
+    for found in filter(None, map(_parsed, reversed(lines))):
+        yield found
+        opcode, operands = found
+        states += int(operands, 0) + 1 if opcode == "s_nop" else opcode != "label"
+        if states >= _LONGEST:
+            return
 
 
 def _parsed(line: str) -> tuple[str, str] | None:
@@ -52,7 +66,14 @@ def _parsed(line: str) -> tuple[str, str] | None:
 
 
 def _breaks_a_clause(first: tuple[str, str], after: tuple[str, str]) -> bool:
-    return any(kind.match(first[0]) and kind.match(after[0]) for kind in (_VECTOR_LOAD, _SCALAR_LOAD))
+    return any(kind.match(first[0]) and kind.match(after[0]) for kind in (_VECTOR_MEMORY, _SCALAR_LOAD))
+
+
+def _waited_for(product: str, first: tuple[str, str], after: tuple[str, str]) -> bool:
+    """Whether the pause is not there for the product's sake: `after` touches none of its registers, or `first`, which stands right
+    before the pause, touches its result, for which any memory instruction waits equally long (CDNA3 ISA 7.5)."""
+    concerned = not _registers(product).isdisjoint(_registers(after[1]))
+    return not concerned or not _registers(_result(product)).isdisjoint(_registers(first[1]))
 
 
 def _has_products(lines: Sequence[str]) -> bool:

@@ -14,9 +14,13 @@ _UNNEEDED = {
     "a mixed product": "v_fma_mix_f32 v3, v2, s0, v1 op_sel_hi:[1,0,0]\n ; implicit-def\n s_nop 0\n v_fma_mix_f32 v4, v3, v2, v2",
     "a comparison of a packed product": "v_pk_mul_f32 v[0:1], v[2:3], s[0:1]\n s_nop 0\n v_cmp_gt_f32_e32 vcc, s1, v1",
 }
+_STORED = "v_mfma_f32_4x4x1_16b_f32 v[0:3], v8, v9, v[0:3]\n s_nop 5\n scratch_store_dwordx2 off, {first}, off\n s_nop 0\n" \
+          " scratch_store_dwordx2 off, v[2:3], off offset:8"
+_UNNEEDED["the rest of a product's result"] = _STORED.format(first="v[0:1]").replace("s_nop 5", "s_mov_b32 s0, 0\n" * 6)
 _UNNEEDED["a debugger's label"] = _UNNEEDED["a packed sum"].replace(" s_nop", ".Ltmp1:\n s_nop")
 _UNNEEDED["a block's label before"] = ".LBB0_1:\n" + _UNNEEDED["a packed sum"]
 _NEEDED = {
+    "a product's result behind another store": _STORED.format(first="v[6:7]").replace("s_nop 5", "s_mov_b32 s0, 0\n" * 6),
     "a scalar that a comparison wrote": "v_cmp_lt_i32_e64 s[0:1], v0, v1\n s_nop 1\n v_cndmask_b32_e64 v2, v3, v4, s[0:1]",
     "the same across a packed sum":
         "v_cmp_lt_i32_e64 s[0:1], v0, v1\n v_pk_add_f32 v[4:5], v[2:3], v[2:3]\n s_nop 0\n v_cndmask_b32_e64 v2, v3, v4, s[0:1]",
