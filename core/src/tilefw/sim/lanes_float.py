@@ -157,8 +157,10 @@ class FloatLanes(Algebra):
             return np.isfinite(x) if kind == "finite" else np.isinf(x)
         if kind in ("number", "notanumber"):
             return np.isnan(x) == (kind == "notanumber")
-        normal = np.abs(x.astype(np.float64)) >= 2.0 ** (1 - FORMATS[fmt].bias)
-        return normal & np.isfinite(x) if kind == "normal" else ~normal & (x != 0) & ~np.isnan(x)
+        magnitude, least = np.abs(x), x.dtype.type(2.0 ** (1 - FORMATS[fmt].bias))
+        if kind == "normal":
+            return (magnitude >= least) & (magnitude < np.inf)
+        return (magnitude < least) & (magnitude > 0)
 
     def fapprox(self, a: Array, function: str, fmt: str, ftz: bool = False) -> Array:
         if ftz:

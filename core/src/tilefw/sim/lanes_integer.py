@@ -202,6 +202,11 @@ class IntegerLanes(Algebra):
         bits = width(a)
         types = SIGNED if signed else UNSIGNED
         value = a.view(types[bits])
+        if amount.size == 1:
+            count = int(amount.flat[0])
+            if count >= bits and not signed:
+                return a ^ a
+            return (value >> types[bits](min(count, bits - 1))).view(a.dtype)
         limited = np.minimum(amount, np.uint32(bits - 1)).astype(types[bits])
         shifted = (value >> limited).view(a.dtype)
         return shifted if signed else np.where(amount < bits, shifted, a.dtype.type(0))
