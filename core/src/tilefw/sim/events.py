@@ -151,9 +151,12 @@ class Events:
         kinds, plain = stamps >> KIND_SHIFT, stamps & ((1 << KIND_SHIFT) - 1)
         result = np.zeros(stamps.shape, dtype=np.bool_)
         for number, kind in enumerate(self._kinds, 1):
-            if (kinds == number).any():
-                known = np.where(several, kind.settled.min(axis=2)[slots, waves], kind.settled[slots, waves, others])
-                result |= (kinds == number) & (known >= plain)
+            of_kind = kinds == number
+            if of_kind.any():
+                known = kind.settled[slots, waves, others]
+                if several.any():
+                    known = np.where(several, kind.settled.min(axis=2)[slots, waves], known)
+                result |= of_kind & (known >= plain)
         return result
 
     def barrier(self, slot: int, waves: Array, clock: int) -> None:

@@ -197,13 +197,15 @@ class Races:
         mine = (group == batch.linear[slot]) & (actor != _SEVERAL_GROUPS)
         several = other == _SEVERAL_WAVES
         one = np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))
-        known = np.where(several, batch.clocks.min(axis=2)[slot, wave], batch.clocks[slot, wave, one])
+        known = batch.clocks[slot, wave, one]
+        if several.any():
+            known = np.where(several, batch.clocks.min(axis=2)[slot, wave], known)
         result = known >= clock
-        if self._settled:
+        if self._settled and not (result | ~asked | ~mine).all():
             result |= batch.events.settled(clock, slot, wave, one, several)
         result &= mine
-        foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
-        if foreign.any() and self._known:
+        if self._known:
+            foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
                 result[place] = self._knows(int(batch.linear[slot[place]]), int(group[place]), int(other[place]), int(clock[place]))
         return result
@@ -238,6 +240,9 @@ class Races:
             foreign = (reader != 0) & (reader != actor)
             if foreign.any():
                 foreign &= ~self._ordered(lanes, reader, places.read[granules], me, foreign)
+            if not foreign.any():
+                places.reader[granules], places.read[granules] = actor, clock
+                continue
             one_group = (reader >> np.uint32(6)) == (actor >> np.uint32(6))
             several = np.where(one_group & (reader != _SEVERAL_GROUPS), actor | np.uint32(_SEVERAL_WAVES), _SEVERAL_GROUPS)
             combined = np.where(foreign, several, actor)
