@@ -110,7 +110,9 @@ class _Linker:
     def patch_all(self) -> None:
         for section in self.file.sections.values():
             base = self.addresses.get(section.name)
-            for fixup in section.fixups if base is not None else ():
+            if base is None:
+                continue
+            for fixup in section.fixups:
                 try:
                     patch(section, fixup, lambda f, base=base: self._fixed(f, base))
                 except Fault as fault:

@@ -172,7 +172,8 @@ class Elf:
         for section in self.sections:
             if section.type != SHT_RELA or not section.flags & SHF_ALLOC:
                 continue
-            symbols = self._symbols_of(self.sections[section.link]) if 0 < section.link < len(self.sections) else ()
+            linked = 0 < section.link < len(self.sections)
+            symbols: list[Symbol] = [*self._symbols_of(self.sections[section.link])] if linked else []
             for offset, info, addend in RELA.iter_unpack(section.data[: len(section.data) // RELA.size * RELA.size]):
                 number = info >> 32
                 if number and number >= len(symbols):

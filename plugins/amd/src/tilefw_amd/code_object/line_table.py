@@ -157,7 +157,8 @@ def _files_of_4(reader: _Reader) -> tuple[str, ...]:
         directories.append(name)
     while name := reader.string():
         directory = reader.uleb()
-        reader.uleb(), reader.uleb()  # time and length
+        for _ in ("time", "length"):
+            reader.uleb()
         files.append(_joined(directories, directory, name))
     return tuple(files)
 

@@ -77,7 +77,9 @@ def unpack(data: bytes, name: str) -> Document:
 
 
 def pack(document: Document) -> bytes:
-    return msgpack.packb(document)
+    packed = msgpack.packb(document)
+    assert isinstance(packed, bytes)
+    return packed
 
 
 def read_text(text: str, name: str) -> Document:
