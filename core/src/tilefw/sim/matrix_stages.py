@@ -1,6 +1,6 @@
 """Matrix sums in stages (`numerics="hw"`): the products of a block first, then their sum with the running sum.
 
-After MMA-Sim's TR-FDPA and GTR-FDPA (arXiv 2511.10909), the models of AMD's CDNA3 units. Everything here is exact in f64 until a
+After MMA-Sim's TR-FDPA and GTR-FDPA (arXiv 2511.10909), its models of units that add so. Everything here is exact in f64 until a
 cut says otherwise: sums of 16 products of 8 + 8 bits reach at most 5 + 25 bits, and the joined sum spans 33 bits below the larger
 exponent.
 """

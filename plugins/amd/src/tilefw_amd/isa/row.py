@@ -18,11 +18,11 @@ Opcodes: a keyword for each encoding, named as in the manual. `vop1`, `vop2` and
 Modifiers follow from the types: neg and abs come with each float source, clamp and omod with a float destination (of VOP3, and
 what SDWA and DPP have of them). `modifiers` names what does not follow: `clamp` and `omod` of other destinations, `op_sel`.
 
-Facts of vector rows: `trans`; `lane select` (source b is one); `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits
-leaves the other half of its register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32)
-and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them. Of memory rows: where they access (`flat`, `global`, `scratch`,
+Facts of vector rows: `trans`; `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits leaves the other half of its
+register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32)
+and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them. Of memory rows: `load`, `store`, `atomic`; where they access (`flat`, `global`, `scratch`,
 `buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has a
-result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `d16`, `d16 high`: a half of a register;
+result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `crossbar`: between lanes, without memory;
 `swizzle`: the offset is a pattern; `no event`: no counter counts it.
 
 | pattern | means |
@@ -113,7 +113,7 @@ class Row:
 
     `opcodes` maps an encoding to the opcode; `wave` says that it executes once for the wave, whatever EXEC holds; `flow` that
     `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
-    hazard rules and the simulator ask besides ("trans", "lane select", …). `aliases` are further names that LLVM takes.
+    hazard rules and the simulator ask besides ("trans", "load", …). `aliases` are further names that LLVM takes.
     `mnemonic` is what text calls it: rows that differ in a modifier share one (`buffer_load_dword`, without and with `lds`).
     """
 
