@@ -88,6 +88,14 @@ def test_it_runs_and_so_does_its_disassembly(tilefw) -> None:
     ran(tilefw, "again.hsaco")
 
 
+def test_the_text_of_llc_runs(tilefw) -> None:
+    made()
+    assert LLC is not None
+    subprocess.run([LLC, "-mcpu=gfx942", "k.ll", "-o", "k.s"], check=True)
+    assert ".comm" in Path("k.s").read_text(encoding="utf-8")
+    ran(tilefw, "k.s")
+
+
 @pytest.mark.parametrize("version", [400, 600])
 def test_other_versions_of_code_objects_run(tilefw, version) -> None:
     made(version=version)

@@ -72,6 +72,13 @@ def test_nested_metadata_ends(tilefw) -> None:
     assert "more than 32 deep" in tilefw("asm", "scale.s", *TARGET)[2]
 
 
+def test_text_that_wants_gigabytes_is_refused(tilefw) -> None:
+    many = "".join(f".section .data.{i}\n.zero 1 << 27\n" for i in range(100))
+    Path("scale.s").write_text(many)
+    status, _, err = tilefw("asm", "scale.s", *TARGET)
+    assert status == 1 and "TFW0722" in err and "bytes together" in err
+
+
 LAUNCHES = {
     "grid: [3]": ("grid: [3]\nkernel: skale", "TFW0327", "scale"),
     "block: [64]": ("block: [65]", "TFW0342", "at most 64 threads"),

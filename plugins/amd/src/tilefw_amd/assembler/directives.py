@@ -189,6 +189,26 @@ def _zero(file: File, text: str, start: int) -> None:
     file.section.data += _bytes(value, 1, text) * count
 
 
+def _common(file: File, text: str, start: int) -> None:
+    """`.comm name,size,alignment`: zeros in `.bss`, where linkers put what no file gives a value. There is no other file here."""
+    cursor = Cursor(text, 0, file.absolute)
+    name = cursor.name("a symbol")
+    cursor.expect(",", "',' and the size")
+    size = cursor.absolute()
+    alignment = cursor.absolute() if cursor.accept(",") else 1
+    cursor.end()
+    if not 0 <= size <= MAX_BYTES or not 0 < alignment <= 1 << 16 or alignment & (alignment - 1):
+        raise Fault(f"{size} bytes at a multiple of {alignment} cannot be", 0, len(text), code=RANGE)
+    current = file.section
+    file.switch(".bss")
+    file.section.align(alignment, None, None)
+    file.label(name, 0, len(name))
+    file.fact(name).size = size
+    file.section.grow(size)
+    file.section.data += bytes(size)
+    file.section = current
+
+
 def _leb(signed: bool) -> Directive:
     def leb(file: File, text: str, start: int) -> None:
         for value in _numbers(file, text):
@@ -334,8 +354,8 @@ DIRECTIVES: dict[str, Directive] = {
     ".balign": _align(False, 1), ".balignw": _align(False, 2), ".balignl": _align(False, 4),
     ".byte": _data(1), ".short": _data(2), ".2byte": _data(2), ".hword": _data(2), ".long": _data(4), ".4byte": _data(4),
     ".int": _data(4), ".word": _data(4), ".quad": _data(8), ".8byte": _data(8), ".ascii": _string(b""), ".asciz": _string(b"\0"),
-    ".string": _string(b"\0"), ".fill": _fill, ".zero": _zero, ".skip": _zero, ".space": _zero, ".uleb128": _leb(False),
-    ".sleb128": _leb(True),
+    ".string": _string(b"\0"), ".fill": _fill, ".zero": _zero, ".skip": _zero, ".space": _zero, ".comm": _common,
+    ".uleb128": _leb(False), ".sleb128": _leb(True),
     ".globl": _binding("binding", elf.STB_GLOBAL), ".global": _binding("binding", elf.STB_GLOBAL),
     ".weak": _binding("binding", elf.STB_WEAK), ".local": _binding("binding", elf.STB_LOCAL),
     ".hidden": _binding("visibility", elf.STV_HIDDEN), ".protected": _binding("visibility", elf.STV_PROTECTED),

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tilefw_amd.assembler.sections import Fixup, Section, new_section
+from tilefw_amd.assembler.sections import MAX_BYTES, Fixup, Section, new_section
 from tilefw_amd.code_object import elf
 from tilefw_amd.isa import expression as ex
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.expression import Expression
 from tilefw_amd.isa.inst import Target
 from tilefw_amd.isa.parser import statement
-from tilefw_amd.isa.source import SYMBOLS, Fault, Source
+from tilefw_amd.isa.source import RANGE, SYMBOLS, Fault, Source
 
 _LABEL = re.compile(r'\s*(?P<name>[A-Za-z_.$][\w.$]*|"[^"\n]+")\s*:(?!:)')
 _BLOCK_COMMENT = re.compile(r'"[^"\n]*"|;[^\n]*|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
@@ -122,10 +122,7 @@ class File:
     def _labels(self, line: str) -> str:
         """The line with its labels taken off, as spaces, so that offsets stay true."""
         while match := _LABEL.match(line):
-            name = match["name"].strip('"')
-            if name in self.labels or name in self.assigned:
-                raise Fault(f"{name} stands twice", match.start("name"), match.end("name"), code=SYMBOLS)
-            self.labels[name] = Label(self.section, len(self.section.data))
+            self.label(match["name"].strip('"'), match.start("name"), match.end("name"))
             line = " " * match.end() + line[match.end() :]
         return line
 
@@ -194,11 +191,19 @@ class File:
     def fact(self, name: str) -> Facts:
         return self.facts.setdefault(name, Facts(self.statement_start))
 
+    def label(self, name: str, start: int, end: int) -> None:
+        """The name stands for the end of the current section; it is written from `start` to `end` of the line."""
+        if name in self.labels or name in self.assigned:
+            raise Fault(f"{name} stands twice", start, end, code=SYMBOLS)
+        self.labels[name] = Label(self.section, len(self.section.data))
+
     def switch(self, name: str, flags: str | None = None, kind: str | None = None, entry_size: int = 0) -> None:
         """Make a section the current one."""
         if name not in self.sections:
             self.sections[name] = new_section(name, flags, kind, entry_size)
         self.section = self.sections[name]
+        if sum(len(section.data) for section in self.sections.values()) > MAX_BYTES:
+            raise Fault(f"the sections have more than {MAX_BYTES} bytes together", code=RANGE)
 
     def assign(self, name: str, value: Expression) -> None:
         if name in self.labels:
