@@ -19,11 +19,11 @@ Modifiers follow from the types: neg and abs come with each float source, clamp 
 what SDWA and DPP have of them). `modifiers` names what does not follow: `clamp` and `omod` of other destinations, `op_sel`.
 
 Facts of vector rows: `trans`; `ignores exec` acts in all lanes; `keeps half`: a result of 16 bits leaves the other half of its
-register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32)
-and `dgemm` (f64), as LLVM's GCNHazardRecognizer.cpp sorts them. Of memory rows: `load`, `store`, `atomic`; where they access (`flat`, `global`, `scratch`,
-`buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has a
-result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `crossbar`: between lanes, without memory;
-`swizzle`: the offset is a pattern; `no event`: no counter counts it.
+register as it was, where those of all other rows clear it. Of matrix rows: `xdl`, `sgemm` (f32) and `dgemm` (f64), as LLVM's
+GCNHazardRecognizer.cpp sorts them. Of memory rows: `load`, `store`, `atomic`; where they access (`flat`, `global`, `scratch`,
+`buffer`); `two offsets`, counted in elements or, with `dword64 stride`, in 64 of them; `returns`: with sc0 (glc) an atomic has
+a result; `compares`: half of its data is compared; `lds dma`: to LDS without a register; `crossbar`: between lanes, without
+memory; `swizzle`: the offset is a pattern; `no event`: no counter counts it.
 
 | pattern | means |
 |---|---|
