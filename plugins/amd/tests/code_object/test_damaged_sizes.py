@@ -7,6 +7,7 @@ import pytest
 
 from tilefw.api import CodeError
 from tilefw_amd import code_object
+from tilefw_amd.code_object import descriptor
 
 TEXT = assembled.text("s_endpgm", values=1)
 ARGUMENT = "{.offset: 8, .size: 4, .value_kind: by_value}"
@@ -38,3 +39,14 @@ def _with_memory(data: bytes, size: int) -> bytes:
     headers = [at + i * PHDR.size for i in range(count)]
     last = [header for header in headers if PHDR.unpack_from(data, header)[0] == PT_LOAD][-1]
     return data[: last + 40] + size.to_bytes(8, "little") + data[last + 48 :]
+
+
+def test_more_preloaded_registers_than_there_are() -> None:
+    fields = {"user_sgpr_kernarg_preload_length": 17}
+    with pytest.raises(CodeError, match="17 registers of arguments"):
+        descriptor.decode(descriptor.encode(fields), "damaged")
+
+
+def test_a_field_outside_of_its_block() -> None:
+    with pytest.raises(CodeError, match="block is open"):
+        assembled.BACKEND.to_binary(".amdhsa_ 4", "damaged.s")

@@ -294,7 +294,8 @@ def _kernel(file: File, text: str, start: int) -> None:
 def _kernel_field(file: File, text: str, start: int) -> None:
     """Any `.amdhsa_` directive of an open block: its value may need symbols that come later."""
     block = file.block
-    assert block is not None, "asked for inside of blocks alone"
+    if block is None:
+        raise Fault("no .amdhsa_kernel block is open", 0, len(text), code=SYMBOLS)
     cursor = Cursor(text, 0, file.absolute)
     name = cursor.name("a directive").removeprefix(".amdhsa_")
     if name in block.given:

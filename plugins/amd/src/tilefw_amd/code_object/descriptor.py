@@ -71,6 +71,7 @@ USER_SGPRS: tuple[tuple[str, int], ...] = (
     ("user_sgpr_kernarg_segment_ptr", 2), ("user_sgpr_dispatch_id", 2), ("user_sgpr_flat_scratch_init", 2),
     ("user_sgpr_private_segment_size", 1),
 )
+MAX_USER_SGPRS = 16  # AMDGPUUsage, "Initial Kernel Execution State"
 # The kernel proper stands so many bytes behind an entry whose arguments are preloaded; what is before it serves firmware that
 # does not preload (AMDGPUUsage, "Preloaded Kernel Arguments").
 PRELOAD_PROLOGUE_BYTES = 256
@@ -119,6 +120,9 @@ def decode(data: bytes, name: str) -> Descriptor:
             found[field.name] = value
     if found.entry_offset >= 1 << 63:
         found["entry_offset"] -= 1 << 64
+    if found.user_sgpr_kernarg_preload_length > MAX_USER_SGPRS:
+        preloaded = found.user_sgpr_kernarg_preload_length
+        raise _error(name, f"{preloaded} registers of arguments are preloaded", f"a wave has {MAX_USER_SGPRS} user SGPRs")
     if found.wavefront_size32:
         raise _error(name, "the kernel is for waves of 32 lanes", "this chip has waves of 64")
     return found
