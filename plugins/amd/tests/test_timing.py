@@ -8,8 +8,8 @@ import shutil
 import subprocess
 
 import pytest
-from isa.random_inst import random_inst
 
+from cdna3.random_inst import random_inst
 from tilefw_amd.isa.fragments import SHAPES
 from tilefw_amd.isa.printer import text
 from tilefw_amd.isa.row import ROWS
