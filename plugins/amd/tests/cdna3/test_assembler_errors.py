@@ -91,6 +91,8 @@ MISTAKES = {
     "s_getreg_b32 s0, hwreg(HW_REG_FOO)": ("TFW0722", "hwreg(HW_REG_FOO)", "no hardware register"),
     "v_add_f32 v0, v1, v2 lds": ("TFW0721", "lds", "no modifier"),
     "v_mov_b32 v0, 0x": ("TFW0725", "0x", "no integer"),
+    "v_mov_b32 v0, 0xp3": ("TFW0725", "0xp3", "no number"),
+    "v_mov_b32 v0, 0x1p99999": ("TFW0725", "0x1p99999", "no number"),
     "s_mov_b64 s[0:1, exec": ("TFW0725", ",", "']'"),
     "s_branch nowhere": ("TFW0726", "s_branch nowhere", "not defined"),
     ".macro x": ("TFW0726", ".macro", "not served"),
@@ -144,3 +146,12 @@ def test_what_needs_a_relocation_is_refused_at_its_line(line: str, said: str) ->
         assemble(text, "kernel.s")
     assert said in caught.value.message and caught.value.code == "TFW0726"
     assert caught.value.place is not None and caught.value.place.line == text.count("\n")
+
+
+@pytest.mark.parametrize("line", [
+    "v_mov_b32 v{}, 1", "v_mov_b32 v[{0}:{0}], 1", "v_mov_b32 v0, {}", "v_mov_b32 v0, 0x{}", "s_waitcnt vmcnt({})", ".p2align {}",
+])
+def test_numbers_beyond_all_limits_are_mistakes_too(line: str) -> None:
+    """Python itself refuses to read a decimal number of more than 4,300 digits."""
+    with pytest.raises(CodeError, match="TFW072"):
+        assemble_code(line.format("9" * 7000))

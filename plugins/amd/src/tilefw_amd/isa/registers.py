@@ -135,7 +135,7 @@ def _end_of_run(index: int) -> int:
     return index + 1 if index == M0.index else (index & ~1) + 2
 
 
-_NAME = re.compile(r"(?P<file>v|acc|a|s|ttmp)(?:(?P<single>\d+)|\[(?P<first>\d+)(?::(?P<last>\d+))?\])$")
+_NAME = re.compile(r"(?P<file>v|acc|a|s|ttmp)(?:(?P<single>\d{1,5})|\[(?P<first>\d{1,5})(?::(?P<last>\d{1,5}))?\])$")
 
 
 def _special() -> dict[str, Register]:

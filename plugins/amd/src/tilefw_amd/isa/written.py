@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tilefw_amd.isa import expression as ex
-from tilefw_amd.isa.cursor import Cursor
+from tilefw_amd.isa.cursor import Cursor, Token
 from tilefw_amd.isa.expression import Expression
 from tilefw_amd.isa.inst import Register
 from tilefw_amd.isa.modifiers import MODIFIERS
@@ -201,10 +201,8 @@ class Reader(Cursor):
         elif self.next.text == "-" and self.peek(1) == "-":
             raise self.fault("expected one sign")
         if self.next.kind == "real":
-            text = self.take().text
-            value = float.fromhex(text) if text[:2].lower() == "0x" else float(text)
-            value = -value if negative else value
-            return Written("float", value, sign, ("float", sign))
+            value = _real(self.take())
+            return Written("float", -value if negative else value, sign, ("float", sign))
         start = self.next.start
         found = self.evaluated(expression())
         if isinstance(found, int):
@@ -282,6 +280,14 @@ class Reader(Cursor):
             parts.append(self.take().text)
         self.take()
         return "".join([*parts, closing])
+
+
+def _real(token: Token) -> float:
+    """The value of a number with a point or an exponent."""
+    try:
+        return float.fromhex(token.text) if token.text[:2].lower() == "0x" else float(token.text)
+    except (ValueError, OverflowError):  # without a digit, or beyond all floats
+        raise Fault(f"{token.text} is no number that a float has", token.start, token.end) from None
 
 
 _WITH_VALUE = WORDS - FLAGS - {"row_mirror", "row_half_mirror"}
