@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -306,19 +304,3 @@ def test_a_reader_that_goes_away_is_no_error():
 def test_doctor_tells_line_by_line(tilefw):
     lines = json.loads(tilefw("doctor", "--json")[1])["lines"]
     assert {"python", "numpy", "xdsl", "cache", "target reference"} <= {line["subject"] for line in lines}
-
-
-def median_ms(*words):
-    def once():
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *words], check=True, capture_output=True)
-        return 1000 * (time.perf_counter() - start)
-
-    return statistics.median(once() for _ in range(9))
-
-
-def test_start_up_is_quick():
-    """The bounds of architecture §8 over bare Python, with a factor of 2 for a busy machine; `bench/` keeps the true figures."""
-    bare = median_ms("-c", "pass")
-    assert median_ms("-c", "import tilefw") - bare < 60
-    assert median_ms("-m", "tilefw", "--help") - bare < 200

