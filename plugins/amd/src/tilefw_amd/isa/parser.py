@@ -43,12 +43,17 @@ def statement(text: str, resolve: Resolve = _no_symbols) -> tuple[Inst, Expressi
     """The instruction, and the value of its literal where symbols have to be known for it. Raises Fault."""
     mnemonic, _, rest = text.partition(" ")
     items = _fast_items(rest)
-    if items is not None:
-        for form in _candidates(mnemonic, tuple([w.key for w in items])):
-            inst = form.fill(items)
-            if inst is not None:
-                return inst, None
-    return _slow(text, resolve)
+    inst = None if items is None else chosen(mnemonic, items)
+    return _slow(text, resolve) if inst is None else (inst, None)
+
+
+def chosen(mnemonic: str, items: Sequence[Written]) -> Inst | None:
+    """The instruction of the first form that takes what is written; None where none does."""
+    for form in _candidates(mnemonic, tuple([w.key for w in items])):
+        inst = form.fill(items)
+        if inst is not None:
+            return inst
+    return None
 
 
 def _fast_items(rest: str) -> list[Written] | None:
@@ -77,10 +82,9 @@ def _slow(text: str, resolve: Resolve) -> tuple[Inst, Expression | None]:
         raise _unknown(mnemonic, start, end)
     spans = Reader(text, end, resolve).all()
     items = [s.written for s in spans]
-    for form in _candidates(mnemonic, tuple(w.key for w in items)):
-        inst = form.fill(items)
-        if inst is not None:
-            return inst, _deferred(items)
+    inst = chosen(mnemonic, items)
+    if inst is not None:
+        return inst, _deferred(items)
     raise complaint(mnemonic, (start, end), spans)
 
 

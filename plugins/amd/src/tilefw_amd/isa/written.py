@@ -55,6 +55,11 @@ class Written:
     key: Hashable
 
 
+def register_written(register: Register, sign: int) -> Written:
+    """A register or tuple as an operand, with the bits of `sign`."""
+    return Written("register", register, sign, (register.file, register.count, sign, _name_key(register)))
+
+
 class Spanned(NamedTuple):
     """Something written, and its offsets into the statement."""
 
@@ -145,7 +150,7 @@ class Reader(Cursor):
             raise Fault(
                 wrong, first.start, last.end, code=OPERANDS, note=f"{note} registers at an even one (gfx90a and later)"
             )
-        return Written("register", register, sign, (register.file, register.count, sign, _name_key(register)))
+        return register_written(register, sign)
 
     def _single(self) -> Register:
         token = self.take()
