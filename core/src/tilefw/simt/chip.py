@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Operand, Slice
 from tilefw.machine.table import InstructionTable
 from tilefw.simt.description import ChipDescription, MatrixAtom
+from tilefw.simt.lane.registers import form_of
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.combine import Combiner
 
@@ -26,8 +28,14 @@ Registers = Sequence[Element]
 class Access:
     """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
 
-    A load's registers are slices, a store's may be literals. Registers of 8 or 16 bits come alone. `space` is empty for global
-    memory, else `shared`; `buffer` is then the allocation.
+    A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
+    stand anywhere (`Code.tuple`). Registers of 8 or 16 bits come alone. `space` is empty for global memory, else `shared`; `buffer`
+    is then the allocation. Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
+
+    With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
+    uniform too. `limit`, a uniform i32, bounds that: where address + immediate + the access's bytes are more, a load reads zeros
+    and a store writes nothing. `zero`: a load whose `predicate` is false has to give zeros, which are not in the registers yet
+    (`LaneChip.zero_fills`).
     """
 
     registers: tuple[Element, ...]
@@ -40,6 +48,9 @@ class Access:
     eviction: str
     volatile: bool
     space: str = ""
+    base: Element | None = None
+    limit: Element | None = None
+    zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,12 @@ class LaneChip(ABC):
     `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. `combiner` holds the chip's rewrites over
     selected code, if it has any. What only some chips have (shared memory, shuffles, …) raises PluginError (TFW0511) until a
     chip whose description promises it brings it.
+
+    A chip that computes what is equal in all lanes of a wave once for all of them, in registers of its own, names their classes in
+    `uniform_classes`, and in `uniform_rules` the rows that it serves on them; `form` says which scalars stand there. Rules for
+    lanes take such registers as operands as well. With `consecutive` the registers of one memory access or matrix operand are
+    parts of one register, aligned by `alignment`. With `zero_fills` a load that its predicate keeps from memory gives zeros by
+    itself where the program asks for zeros.
     """
 
     name: str
@@ -89,6 +106,10 @@ class LaneChip(ABC):
     rules: Mapping[str, Rule]
     table: InstructionTable
     combiner: Combiner | None = None
+    uniform_classes: frozenset[str] = frozenset()
+    uniform_rules: Mapping[str, Rule] = MappingProxyType({})
+    consecutive: bool = False
+    zero_fills: bool = False
 
     @property
     def description(self) -> ChipDescription:
@@ -103,6 +124,18 @@ class LaneChip(ABC):
 
             found = expansion(key)
         return found
+
+    def form(self, type: str, uniform: bool) -> str:
+        """The form of one element that several places write, as loops and branches do; `uniform` for a scalar of lane IR, which is
+        equal in all lanes."""
+        return form_of(type)
+
+    def alignment(self, cls: str, width: int) -> int:
+        """The number whose multiples `width` registers of a class begin at, where an instruction takes them together."""
+        return 1
+
+    def prologue(self, code: Code) -> None:  # noqa: B027 - most chips have none
+        """What the program does before anything else, such as to copy what the launch left in physical registers."""
 
     def operand(self, code: Code, element: Element) -> Operand:
         """An element as a source operand."""

@@ -64,6 +64,9 @@ class ChipDescription:
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
     bits are what a lane can have, 0 where nobody minds.
+
+    `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
+    `bounded`: those take a limit as well, beyond which they read zeros and write nothing.
     """
 
     name: str
@@ -80,6 +83,8 @@ class ChipDescription:
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
     registers: int = 0
+    offsets: bool = False
+    bounded: bool = False
 
 
 @dataclass(frozen=True)

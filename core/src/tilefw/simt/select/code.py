@@ -7,6 +7,7 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilefw.api.errors import Place, UnsupportedError
@@ -38,12 +39,29 @@ _FOLDS = {
 _NEUTRAL = {"addi.i32": 0, "subi.i32": 0, "ori.i32": 0, "xori.i32": 0, "shl.i32": 0, "shru.i32": 0, "shrs.i32": 0, "muli.i32": 1}
 
 
+_TWO_WORDS = ("i64", "f64")  # types whose literals take two registers of a tuple
+
+
+def _in_order(elements: Sequence[Element]) -> bool:
+    """Whether elements are consecutive slices of one register."""
+    for e, f in pairwise(elements):
+        if not isinstance(e, Slice) or not isinstance(f, Slice) or e.reg is not f.reg or f.first != e.first + e.count:
+            return False
+    return True
+
+
+def _aligned(first: Slice, align: int) -> bool:
+    """Whether a slice surely begins at a multiple of `align`."""
+    return first.first % align == 0 and (first.reg.physical or first.reg.align % align == 0)
+
+
 class Code:
     """The machine function under construction and the place in it where instructions go."""
 
     def __init__(self, function: Function, chip: LaneChip) -> None:
         self.function = function
         self.chip = chip
+        self._uniform_classes, self._uniform_rules = chip.uniform_classes, chip.uniform_rules
         self.block = function.block("entry")
         self.place: Place | None = None
         self._location: object = None
@@ -76,7 +94,7 @@ class Code:
         for scope in reversed(self.scopes):
             if memo in scope:
                 return scope[memo]
-        rule = self.chip.rule(key)
+        rule = (self._uniform_rules.get(key) if self._uniform_rules and self.uniform(*operands) else None) or self.chip.rule(key)
         if rule is None:
             raise UnsupportedError(f"{self.chip.name} does not serve {key}", code="TFW0610", place=self.place)
         result = rule(self, *operands)
@@ -101,10 +119,45 @@ class Code:
             return self.displaced(base, offset + (y.bits ^ 1 << 31) - (1 << 31))
         return self.displaced(self._numbered("addi.i32", (y, base)), offset)
 
+    def uniform(self, *elements: Element) -> bool:
+        """Whether all of these are literals or stand in registers that are equal in all lanes, and not all are literals."""
+        slices = [e for e in elements if isinstance(e, Slice)]
+        return bool(slices) and all(s.reg.cls in self._uniform_classes for s in slices)
+
     def new_register(self, form: str) -> Slice:
         """A fresh virtual register of a form (`i1`, `e8`, `e16`, `w32`, `w64`)."""
         cls, width, align = self.chip.forms[form]
         return self.function.register(cls, width, align).whole
+
+    def new_registers(self, form: str, count: int) -> list[Slice]:
+        """Fresh registers for one access or operand of an instruction: parts of one register on a chip of `consecutive` ones."""
+        if count == 1 or not self.chip.consecutive:
+            return [self.new_register(form) for _ in range(count)]
+        cls, width, align = self.chip.forms[form]
+        together = self.function.register(cls, width * count, max(align, self.chip.alignment(cls, width * count)))
+        return [together.slice(k * width, width) for k in range(count)]
+
+    def tuple(self, elements: Sequence[Element], cls: str) -> Slice:
+        """These elements in order as one slice of class `cls`: where they stand, or else copied into a register of their own.
+
+        The copies are value-numbered, as if they were one pure instruction.
+        """
+        widths = [e.count if isinstance(e, Slice) else 2 if e.type in _TWO_WORDS else 1 for e in elements]
+        first, width = elements[0], sum(widths)
+        align = self.chip.alignment(cls, width)
+        if isinstance(first, Slice) and first.reg.cls == cls and _in_order(elements) and _aligned(first, align):
+            return first.reg.slice(first.first, width)
+        key = ("tuple", cls, *elements)
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        together = self.function.register(cls, width, align)
+        at = 0
+        for element, count in zip(elements, widths, strict=True):
+            self.chip.move(self, together.slice(at, count), element)
+            at += count
+        self.scopes[-1][key] = together.whole
+        return together.whole
 
     def inst(self, opcode: str, form: str, *uses: Operand) -> Slice:
         """A pure instruction with one result; the same one again gives the same register."""

@@ -11,9 +11,10 @@ from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
-from tilefw.simt.lane.registers import carried_packed, form_of, per_register, size_of, type_name, whole
+from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
 from tilefw.simt.select.code import Element
 from tilefw.simt.select.values import Values
+from tilefw.tile import types
 
 Select = Callable[[Operation], None]
 
@@ -47,7 +48,8 @@ class ControlSelection:
         """Registers for a value that several places write; the value is defined as them."""
         name, n = type_name(value.type), size_of(value.type)
         packed = carried_packed(name, n)
-        form, count = ("w32", n // per_register(name)) if packed else (form_of(name), n)
+        scalar = not types.shape_of(value.type)
+        form, count = ("w32", n // per_register(name)) if packed else (self.chip.form(name, scalar), n)
         registers = [self.code.new_register(form) for _ in range(count)]
         self.values.vectors[value] = whole(name, n, registers, packed)
         return registers
@@ -93,7 +95,7 @@ class ControlSelection:
         element = self.values.element(value)
         if isinstance(element, Slice):
             return element
-        register = self.code.new_register("i1")
+        register = self.code.new_register(self.chip.form("i1", True))
         self.chip.move(self.code, register, element)
         return register
 

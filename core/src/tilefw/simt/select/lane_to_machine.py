@@ -86,6 +86,7 @@ class Selector:
         self._reads: list[Operation] = []  # of shared memory, not made yet
 
     def function(self, function: FuncOp) -> None:
+        self.chip.prologue(self.code)
         for i, argument in enumerate(function.body.block.args):
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
             element = self.chip.parameter(self.code, i, name)

@@ -32,7 +32,7 @@ class MatrixSelection:
         registers: list[Element] = []
         name, count, transposed, buffer, addresses = op.load, op.count, op.transposed, op.buffer, address_of(op)
         for place in places_of(op):
-            loaded = tuple(self.code.new_register("w32") for _ in range(count))
+            loaded = tuple(self.code.new_registers("w32", count))
             address, immediate = self.memory.address(addresses, place)
             self.chip.fragment_load(self.code, FragmentAccess(name, loaded, address, immediate, transposed, buffer))
             registers += loaded

@@ -14,8 +14,7 @@ from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name, whole
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values
-
-_ZEROS = {"e8": "i8", "e16": "i16", "w64": "i64"}
+from tilefw.tile import types
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,9 @@ class MemorySelection:
             if narrow:
                 for i in range(width):
                     fill = None if other is None else self._stored(other, name, k * width + i)
-                    registers += self._load(accesses, k, form_of(stored), [fill], bits, i * bits // 8)
+                    registers += self._load(accesses, k, self._form(op, bits), [fill], bits, i * bits // 8)
                 continue
-            form = "w64" if bits == 64 else "w32"
+            form = self._form(op, 64 if bits == 64 else 32)
             count = bits * width // (64 if bits == 64 else 32)
             fills = [None if other is None else self._stored_register(other, name, k * count + i) for i in range(count)]
             registers += self._load(accesses, k, form, fills, max(bits, 32), 0)
@@ -82,15 +81,19 @@ class MemorySelection:
 
     def _load(self, accesses: _Accesses, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Slice]:
         code = self.code
-        registers = [code.new_register(form) for _ in fills]
+        registers = code.new_registers(form, len(fills))
         predicate = self.guard(accesses.mask, k)
-        if predicate is not None:
+        zero = self.chip.zero_fills and isinstance(predicate, Slice) and all(_is_zero(fill) for fill in fills)
+        if predicate is not None and not zero:
             for register, fill in zip(registers, fills, strict=True):
-                zero = Const(_ZEROS.get(form, "i32"), 0)
-                self.chip.move(code, register, zero if fill is None else fill)
+                self.chip.move(code, register, Const(f"i{bits}", 0) if fill is None else fill)
         if not isinstance(predicate, Const):
-            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate))
+            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate, zero))
         return registers
+
+    def _form(self, op: lane.LoadOp, bits: int) -> str:
+        """The form of one loaded register; of a scalar, which is read once for all lanes, as an integer is."""
+        return self.chip.form(f"i{bits}", not types.shape_of(op.accessed))
 
     def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> Vector:
         vector = whole(stored, n, registers, not narrow)
@@ -181,9 +184,16 @@ class MemorySelection:
         return register
 
     def _access(
-        self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
+        self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None,
+        zero: bool = False,
     ) -> Access:
         address, immediate = self.address(of.address, of.places[k])
         return Access(
-            registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space
+            registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space,
+            zero=zero,
         )
+
+
+def _is_zero(fill: Element | None) -> bool:
+    """Whether a fill is of no interest or zero in all bits."""
+    return fill is None or (isinstance(fill, Const) and fill.bits == 0)

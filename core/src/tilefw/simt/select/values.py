@@ -16,7 +16,7 @@ from tilefw.api.errors import InternalError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
-from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name
+from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, size_of, type_name
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
@@ -196,7 +196,7 @@ class Values:
     def _uniform(self, op: lane.UniformOp, vector: Vector, chunk: int) -> Piece:
         element = self.elements(op.operands[0], 0)[0]
         if not isinstance(element, Const):
-            element = self.chip.uniform(self.code, form_of(vector.type), element)
+            element = self.chip.uniform(self.code, self.chip.form(vector.type, True), element)
         return Piece(elements=[element])
 
     def _alloc(self, op: lane.AllocOp, vector: Vector, chunk: int) -> Piece:
