@@ -1,0 +1,278 @@
+"""Waits for results that arrive later: the fewest and weakest that make every register arrive before it is touched.
+
+A chip answers memory instructions through queues, which the hardware counts: an instruction begins an event in a queue, and a
+wait stops the wave until at most n events of that queue are unfinished. Events of one order finish as they began, so that a
+wait for one need not wait for the n that were begun behind it; of those without an order nothing is known but at n = 0.
+
+A bracket is what may be unfinished at a place: per queue and order, the registers that are still to come, by how many later
+events there are of the same queue and order. Brackets meet by taking each register at its youngest, loops are gone through until
+nothing changes, and an instruction that touches a register of the bracket gets the wait in front of it. Nothing is waited for at
+the end of a block, so what one iteration loads may arrive in the next. (The scheme is that of LLVM's
+`SIInsertWaitcnts.cpp`, on sets of registers in place of scores.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilefw.machine.flow import successors
+from tilefw.machine.function_op import FuncOp
+from tilefw.machine.inst import Function, Inst
+from tilefw.machine.register_sets import RegisterSets
+from tilefw.machine.table import InstructionTable
+
+Kind = tuple[str, str]
+"""(queue, order)."""
+Bracket = dict[Kind, tuple[int, ...]]
+"""By kind, the registers still to come: entry n of those whose event has n later ones of its kind. Of no order, one entry."""
+Limits = dict[str, int]
+"""Counts to wait for, by queue."""
+
+_NOTHING: Mapping[Kind, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What an instruction begins in `queue`; `order` "" finishes in any order, events of one order as they began.
+
+    `arriving` is the set of registers (see `RegisterSets`), and of effects behind them, that are there only when the event has
+    finished. Who reads one waits for it; so does who writes one, unless by an event of the same queue and order.
+    `merged`: of them, those that the event changes only in part: their old values are combined with its own when it finishes,
+    so that earlier events of the same queue and order may be still to come for them though the instruction reads them.
+    """
+
+    queue: str
+    order: str = ""
+    arriving: int = 0
+    merged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """What waits must know of an opcode besides the registers that are written down.
+
+    `touched` are registers that it reads or writes unwritten. `special`: it begins events, is itself a wait, or needs effects:
+    then the model is asked about each such instruction.
+    """
+
+    touched: int = 0
+    special: bool = False
+
+
+@dataclass(frozen=True)
+class WaitModel:
+    """The queues of a chip.
+
+    `most`: by queue, the most unfinished events that a wait can leave (a longer distance takes that count, too). `first` and
+    `names`: see `RegisterSets`. `concern` classifies an opcode. Of a special instruction, `events` are what it begins, `needs` the
+    effects that must have happened when it is issued, and `limits` the counts that it waits for itself, by queue, empty if it is
+    no wait. `wait` makes the instruction that waits until at most so many events of each queue named are unfinished.
+    """
+
+    most: Mapping[str, int]
+    first: Mapping[str, int]
+    names: Mapping[str, int]
+    concern: Callable[[str], Concern]
+    events: Callable[[Inst, RegisterSets], tuple[Event, ...]]
+    needs: Callable[[Inst], int]
+    limits: Callable[[Inst], Mapping[str, int]]
+    wait: Callable[[Mapping[str, int]], Inst]
+
+
+@dataclass(frozen=True)
+class InsertWaits(ModulePass):
+    """Puts waits into every machine function of a module; registers must be physical and predicates gone."""
+
+    name = "insert-waits"
+    table: InstructionTable
+    model: WaitModel
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for machine in op.body.block.ops:
+            if isinstance(machine, FuncOp):
+                insert_waits(machine.function, self.table, self.model)
+
+
+def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:
+    """Put the waits in; how many instructions that were. Waits that stand there already are kept and counted on."""
+    walk = _Walk(function, model)
+    entries = _settle(function, table, walk)
+    added = 0
+    for block, entry in zip(function.blocks, entries, strict=True):
+        if entry is None:
+            continue  # never reached
+        _, waits = walk.through(block.insts, entry)
+        if waits:
+            block.insts = _with(block.insts, waits, model)
+            added += len(waits)
+    return added
+
+
+def _settle(function: Function, table: InstructionTable, walk: _Walk) -> list[Bracket | None]:
+    """The bracket at the entry of each block; None where control never comes."""
+    following = successors(function, table)
+    entries: list[Bracket | None] = [None] * len(function.blocks)
+    entries[0] = {}
+    work = [0]
+    while work:
+        number = min(work)  # in layout order: what comes before a loop is there when the loop is gone through
+        work.remove(number)
+        start = entries[number]
+        assert start is not None
+        end, _ = walk.through(function.blocks[number].insts, start)
+        for successor in following[number]:
+            known = entries[successor]
+            met = end if known is None else meet(known, end)
+            if met != known:
+                entries[successor] = met
+                if successor not in work:
+                    work.append(successor)
+    return entries
+
+
+def meet(a: Bracket, b: Bracket) -> Bracket:
+    """What may be unfinished when control comes from either side: each register at its youngest event."""
+    met = dict(a)
+    for kind, events in b.items():
+        known = met.get(kind, ())
+        longest = max(len(known), len(events))
+        padded = [known[i] if i < len(known) else 0 for i in range(longest)]
+        met[kind] = _youngest(padded[i] | (events[i] if i < len(events) else 0) for i in range(longest))
+    return met
+
+
+def _youngest(events: Iterable[int]) -> tuple[int, ...]:
+    """Each register at its youngest event only; no empty events at the old end."""
+    found: list[int] = []
+    seen = 0
+    for registers in events:
+        found.append(registers & ~seen)
+        seen |= registers
+    while found and not found[-1]:
+        found.pop()
+    return tuple(found)
+
+
+class _Walk:
+    """Goes through blocks of one function, from a bracket at the entry to one at the exit, with the waits in between."""
+
+    def __init__(self, function: Function, model: WaitModel) -> None:
+        self._model = model
+        self._sets = RegisterSets(model.first, model.names)
+        self._concerns = {opcode: model.concern(opcode) for opcode in {inst.opcode for inst in function.insts()}}
+        self._touched: dict[Inst, int] = {}
+
+    def through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[Bracket, list[tuple[int, Limits]]]:
+        """The bracket behind the instructions, and the waits as (place, counts by queue)."""
+        open_ = _Open(entry, self._model.most)
+        waits: list[tuple[int, Limits]] = []
+        for place, inst in enumerate(insts):
+            concern = self._concerns[inst.opcode]
+            if not (concern.special or open_.arriving):
+                continue
+            limits = self._limits(inst, concern, open_)
+            if limits:
+                waits.append((place, limits))
+                open_.wait(limits)
+            if concern.special:
+                open_.wait(self._model.limits(inst))
+                for event in self._model.events(inst, self._sets):
+                    open_.begin(event)
+        return open_.closed(), waits
+
+    def _limits(self, inst: Inst, concern: Concern, open_: _Open) -> Limits:
+        """What the instruction waits for, by queue."""
+        touched = self._touched.get(inst)
+        if touched is None:
+            touched = self._touched[inst] = concern.touched | self._sets.union(inst.reads()) | self._sets.union(inst.writes())
+        if not concern.special:
+            return open_.limits(touched) if touched & open_.arriving else {}
+        wanted = touched | self._model.needs(inst)
+        if not wanted & open_.arriving:
+            return {}
+        return open_.limits(wanted, self._in_order(inst, concern))
+
+    def _in_order(self, inst: Inst, concern: Concern) -> dict[Kind, int]:
+        """Registers by queue and order that no wait is for: the instruction's own event writes them behind the others'."""
+        events = self._model.events(inst, self._sets)
+        kept = {use for _, use in inst.tied}
+        read = concern.touched | self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
+        result: dict[Kind, int] = {}
+        for event in events:
+            if event.order:
+                tied = self._sets.union(inst.uses[use] for use in kept)
+                plain = read | (tied & ~event.merged)
+                result[event.queue, event.order] = event.arriving & ~plain
+        return result
+
+
+class _Open:
+    """A bracket while a block is gone through: by kind, the registers of each event, the newest last."""
+
+    __slots__ = ("_events", "_most", "arriving")
+
+    def __init__(self, entry: Bracket, most: Mapping[str, int]) -> None:
+        self._most = most
+        self._events: dict[Kind, list[int]] = {kind: list(reversed(events)) for kind, events in entry.items()}
+        self.arriving = 0
+        self._gather()
+
+    def _gather(self) -> None:
+        self.arriving = 0
+        for events in self._events.values():
+            for registers in events:
+                self.arriving |= registers
+
+    def begin(self, event: Event) -> None:
+        events = self._events.setdefault((event.queue, event.order), [])
+        if not event.order and events:
+            events[-1] |= event.arriving
+        else:
+            events.append(event.arriving)
+        if len(events) > self._most[event.queue] + 1:
+            oldest = events.pop(0)
+            events[0] |= oldest
+        self.arriving |= event.arriving
+
+    def limits(self, touched: int, in_order: Mapping[Kind, int] = _NOTHING) -> Limits:
+        """The counts that must be waited for before the registers may be touched; `in_order` are exempt from their own kind."""
+        found: Limits = {}
+        for kind, events in self._events.items():
+            wanted = touched & ~in_order.get(kind, 0)
+            later = next((n for n, registers in enumerate(reversed(events)) if registers & wanted), None)
+            if later is not None:
+                queue = kind[0]
+                found[queue] = min(found.get(queue, later), later)
+        return found
+
+    def wait(self, limits: Limits) -> None:
+        """Events that the counts cover are finished; of no order, all or none."""
+        if not limits:
+            return
+        for (queue, order), events in self._events.items():
+            left = limits.get(queue)
+            if left is not None and (order or left == 0):
+                del events[: max(0, len(events) - left)]
+        self._gather()
+
+    def closed(self) -> Bracket:
+        closed = {kind: _youngest(reversed(events)) for kind, events in self._events.items()}
+        return {kind: events for kind, events in closed.items() if events}
+
+
+def _with(insts: list[Inst], waits: list[tuple[int, Limits]], model: WaitModel) -> list[Inst]:
+    """The instructions with waits in front of those at the places."""
+    result: list[Inst] = []
+    done = 0
+    for place, limits in waits:
+        result += insts[done:place]
+        wait = model.wait(limits)
+        wait.place = insts[place].place
+        result.append(wait)
+        done = place
+    return result + insts[done:]
