@@ -44,12 +44,14 @@ class Event:
     finished. Who reads one waits for it; so does who writes one, unless by an event of the same queue and order.
     `merged`: of them, those that the event changes only in part: their old values are combined with its own when it finishes,
     so that earlier events of the same queue and order may be still to come for them though the instruction reads them.
+    `behind`: the event has something to do only when one of these is still to come as it begins; else nothing waits for it.
     """
 
     queue: str
     order: str = ""
     arriving: int = 0
     merged: int = 0
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,15 +231,16 @@ class _Open:
                 self.arriving |= registers
 
     def begin(self, event: Event) -> None:
+        arriving = 0 if event.behind and not event.behind & self.arriving else event.arriving
         events = self._events.setdefault((event.queue, event.order), [])
         if not event.order and events:
-            events[-1] |= event.arriving
+            events[-1] |= arriving
         else:
-            events.append(event.arriving)
+            events.append(arriving)
         if len(events) > self._most[event.queue] + 1:
             oldest = events.pop(0)
             events[0] |= oldest
-        self.arriving |= event.arriving
+        self.arriving |= arriving
 
     def limits(self, touched: int, in_order: Mapping[Kind, int] = _NOTHING) -> Limits:
         """The counts that must be waited for before the registers may be touched; `in_order` are exempt from their own kind."""
