@@ -1,7 +1,7 @@
 """The table as core's machine layer reads it: what each instruction is to liveness, allocation and scheduling.
 
-An opcode is a mnemonic as LLVM prints it (`v_add_f32_e32`), or `move.v`, `move.a`, `move.s`: copies between registers of a class,
-which coalescing may remove.
+An opcode is a mnemonic as LLVM writes it, without the suffix of an encoding (`v_add_f32`) or with it; a pseudo-instruction
+(`tilefw_amd.pseudo`); or `move.v`, `move.a`, `move.s`, `move.m`: copies into a class of registers, which coalescing may remove.
 """
 
 from __future__ import annotations
@@ -9,13 +9,25 @@ from __future__ import annotations
 import functools
 
 from tilefw.api.machine import EFFECT, JUMP, InstructionTable, InstructionTraits, RegisterClass
-from tilefw_amd.isa.registers import SGPRS, VECTORS
+from tilefw_amd import pseudo
+from tilefw_amd.isa.registers import EXEC, SGPRS, VCC, VECTORS
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.table import forms_by_mnemonic
 
-CLASSES = {"v": RegisterClass("v", 32, VECTORS), "a": RegisterClass("a", 32, VECTORS), "s": RegisterClass("s", 32, SGPRS)}
-MOVES = {"v": "v_mov_b32", "a": "v_accvgpr_mov_b32", "s": "s_mov_b32"}
+# By what a value is: of each lane (`v`, `a`), equal in all lanes (`s`), or a bit for each lane (`m`). The scalar file is counted by
+# the codes of its operands, so that VCC, M0 and EXEC are registers of it.
+SCALARS = EXEC.index + EXEC.count
+CLASSES = {
+    "v": RegisterClass("v", 32, VECTORS),
+    "a": RegisterClass("a", 32, VECTORS),
+    "s": RegisterClass("s", 32, SCALARS),
+    "m": RegisterClass("m", 32, SCALARS, file="s"),
+}
+RESERVED = {"s": frozenset(range(SGPRS, SCALARS)) - {VCC.index, VCC.index + 1}}
+MOVES = {"v": "v_mov_b32", "a": "v_accvgpr_mov_b32", "s": "s_mov_b32", "m": "s_mov_b64"}
 
+# What brings a constant into a register, where it has no register as its source.
+_CONSTANTS = frozenset({"v_mov_b32", "v_mov_b64", "s_mov_b32", "s_mov_b64"})
 # Rows whose control never falls through (CDNA3 ISA, section "SOPP", "SOP1").
 _TERMINATORS = frozenset({"s_branch", "s_setpc_b64", "s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"})
 # Units whose instructions act beyond their results: on memory, on other waves, on control.
@@ -26,7 +38,7 @@ _ONLY_READING = frozenset({"load", "crossbar"})
 
 def instructions(name: str = "amd-cdna3") -> InstructionTable:
     """The instruction table of the machine layer. `traits` raises KeyError for what is no mnemonic."""
-    return InstructionTable(name, traits, dict(CLASSES))
+    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -35,6 +47,10 @@ def traits(opcode: str) -> InstructionTraits:
     kind, _, file = opcode.partition(".")
     if kind == "move":
         return InstructionTraits(move=True, latency=forms_by_mnemonic()[MOVES[file]][0].row.latency)
+    steps = pseudo.steps(opcode)
+    if steps:
+        latency = sum(forms_by_mnemonic()[step.opcode.replace("{bits}", "32")][0].row.latency for step in steps)
+        return InstructionTraits(effects=pseudo.is_branch(opcode), latency=latency)
     return _traits(forms_by_mnemonic()[opcode][0].row)
 
 
@@ -42,7 +58,7 @@ def _traits(row: Row) -> InstructionTraits:
     if row.name in _TERMINATORS:
         return JUMP
     effects = row.flow or _acts(row)
-    return InstructionTraits(effects=effects, latency=row.latency) if row.latency else EFFECT
+    return InstructionTraits(effects=effects, latency=row.latency, cheap=row.name in _CONSTANTS) if row.latency else EFFECT
 
 
 def _acts(row: Row) -> bool:
