@@ -1,11 +1,14 @@
-"""For all tests of the tree: the package `oracles` on the path, and long campaigns left out of a run that does not name them."""
+"""For all tests of the tree: the package `oracles` on the path, machine passes that check their work, and long campaigns left out
+of a run that does not name them."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+os.environ.setdefault("TILEFW_VERIFY", "1")
 
 
 def pytest_configure(config: pytest.Config) -> None:

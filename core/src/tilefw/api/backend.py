@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class CompileOptions:
     """The launch keywords that shape code, resolved against the target's defaults; `extra` holds target options.
 
-    `facts` are what the launch knows of the arguments beyond their types ("disjoint", …).
+    `facts` are what the launch knows of the arguments beyond their types ("disjoint", …). `verify`: machine passes run their
+    independent checkers (TILEFW_VERIFY=1), which costs compile time.
     """
 
     num_warps: int = 4
@@ -31,6 +32,7 @@ class CompileOptions:
     debug: bool = False
     facts: frozenset[str] = frozenset()
     keep_levels: bool = False
+    verify: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

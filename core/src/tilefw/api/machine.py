@@ -6,14 +6,15 @@ from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check import check_allocation
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
+from tilefw.machine.spill_model import MEMORY, Home, Location, SpillModel
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, parse_functions, print_function, print_inst
 from tilefw.machine.wait_states import FillWaitStates, Part, WaitStateModel, fill_wait_states
 from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
-    "EFFECT", "JUMP", "MOVE", "PURE", "Block", "Concern", "Event", "FillWaitStates", "Function", "InsertWaits", "Inst",
-    "InstructionTable", "InstructionTraits", "Operand", "Part", "Reg", "RegisterClass", "RegisterSets", "Slice", "WaitModel",
-    "WaitStateModel", "allocate", "check_allocation", "drop_identities", "fill_wait_states", "from_dict", "insert_waits",
-    "parse_function", "parse_functions", "print_function", "print_inst",
+    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "Block", "Concern", "Event", "FillWaitStates", "Function", "Home",
+    "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Part", "Reg", "RegisterClass",
+    "RegisterSets", "Slice", "SpillModel", "WaitModel", "WaitStateModel", "allocate", "check_allocation", "drop_identities",
+    "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst",
 ]

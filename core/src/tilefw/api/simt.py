@@ -10,13 +10,14 @@ The kit itself is loaded when it is first asked for: a backend is also there to 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.errors import CodeError
 from tilefw.machine.inst import Function
+from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
 from tilefw.machine.text import parse_functions, print_function
 
@@ -70,6 +71,10 @@ class SimtBackend(Backend):
         """The artifact's text."""
         return "\n".join(print_function(function) for function in functions)
 
+    def resources(self, functions: Sequence[Function]) -> Resources:
+        """What the functions take of the chip, as far as they say it themselves."""
+        return _resources(functions)
+
     def parse(self, data: str | bytes, name: str) -> Artifact:
         """A file of `machine.func` text, where that is the chip's format."""
         if self.format != "machine":
@@ -106,7 +111,7 @@ class SimtBackend(Backend):
         text = self.emit_functions(functions, options)
         notes = [note for function in functions for note in cast(list[Any], function.attributes.get("notes", []))]
         return Artifact(
-            self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions),
+            self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, self.resources(functions),
             metadata={"notes": notes} if notes else {},
         )
 
@@ -118,11 +123,14 @@ def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
     return LaneToMachine(chip, target)
 
 
-def assign_registers(table: InstructionTable) -> ModulePass:
-    """The pass that gives every virtual register a physical one of `table`, and checks that it did."""
+def assign_registers(
+    table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None, verify: bool = True
+) -> ModulePass:
+    """The pass that gives every virtual register a physical one of `table`, by file at most `limits` where they are given; what
+    finds none goes where `spills` says. With `verify`, a checker replays the result."""
     from tilefw.machine.assign_registers import AssignRegisters
 
-    return AssignRegisters(table)
+    return AssignRegisters(table, limits, spills, verify)
 
 
 def entry_of(function: Function) -> Entry:

@@ -8,46 +8,59 @@ Allocation", 1998). There is no spilling: a function that does not fit is refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tilefw.api.errors import InternalError, Place, UnsupportedError
 from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
 from tilefw.machine.liveness import Unit, analyse, kills, units
 from tilefw.machine.register_file import RegisterFile, Segment
-from tilefw.machine.table import InstructionTable, RegisterClass
+from tilefw.machine.table import InstructionTable
 
 
-def allocate(function: Function, table: InstructionTable) -> dict[str, int]:
-    """Rewrite `function` onto physical registers; how many of each class it uses (the highest index + 1).
+def allocate(function: Function, table: InstructionTable, limits: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Rewrite `function` onto physical registers, of each file at most `limits`; how many of each it uses (the highest index + 1).
 
     Copies whose two sides met in one register stay as identities (see `drop_identities`), so that a checker can follow
     instruction by instruction. Classes without a `count` stay virtual. Raises UnsupportedError (TFW0650) when a class
     has too few registers.
     """
     ranges, places = _live_ranges(function, table)
-    counts = {name: c.count for name, c in table.classes.items() if c.count is not None}
-    files = {name: RegisterFile(count, table.reserved.get(name, frozenset())) for name, count in counts.items()}
+    files = _files(table, limits or {})
     for (reg, index), segments in ranges.items():
         if reg.physical:
-            files[reg.cls].take(index, segments)
+            files[table.file(reg.cls)].take(index, segments)
     chosen: dict[Reg, int] = {}
     hints = _hints(function, table)
     for reg in _in_order(function, ranges):
-        if reg.cls not in files:
+        file = files.get(table.file(reg.cls))
+        if file is None:
             continue
         parts = [ranges.get((reg, i), []) for i in range(reg.width)]
         preferred = [chosen[h] for h in hints.get(reg, ()) if h in chosen]
-        first = files[reg.cls].place(reg.width, reg.align, parts, preferred)
+        first = file.place(reg.width, reg.align, parts, preferred)
         if first is None:
-            raise _too_few(table.classes[reg.cls], reg, ranges, table, places)
+            raise _too_few(reg, ranges, table, limits or {}, places)
         chosen[reg] = first
         for i, segments in enumerate(parts):
-            files[reg.cls].take(first + i, segments)
-    _rewrite(function, {reg: (function.file(reg.cls, files[reg.cls].count), first) for reg, first in chosen.items()})
+            file.take(first + i, segments)
+    sizes = {table.file(name): c.count for name, c in table.classes.items() if c.count is not None}
+    names = {reg: table.file(reg.cls) for reg in chosen}
+    _rewrite(function, {reg: (function.file(names[reg], sizes[names[reg]]), first) for reg, first in chosen.items()})
     used: dict[str, int] = {}
     for reg, first in chosen.items():
-        used[reg.cls] = max(used.get(reg.cls, 0), first + reg.width)
+        used[names[reg]] = max(used.get(names[reg], 0), first + reg.width)
     return used
+
+
+def _files(table: InstructionTable, limits: Mapping[str, int]) -> dict[str, RegisterFile]:
+    """The register files of the chip, empty; what is beyond a limit is for nobody."""
+    files: dict[str, RegisterFile] = {}
+    for name, cls in table.classes.items():
+        if cls.count is not None:
+            file = table.file(name)
+            beyond = range(min(limits.get(file, cls.count), cls.count), cls.count)
+            files[file] = RegisterFile(cls.count, table.reserved.get(file, frozenset()).union(beyond))
+    return files
 
 
 def drop_identities(function: Function, table: InstructionTable) -> int:
@@ -125,21 +138,23 @@ def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[Reg]]:
 
 
 def _too_few(
-    cls: RegisterClass, reg: Reg, ranges: dict[Unit, list[Segment]], table: InstructionTable, places: list[Place | None]
+    reg: Reg, ranges: dict[Unit, list[Segment]], table: InstructionTable, limits: Mapping[str, int], places: list[Place | None]
 ) -> UnsupportedError:
     # Segments as changes of how many units are alive, sorted: at one point those that end go before those that begin.
-    changes = sorted(
-        change for (r, _), segments in ranges.items() if r.cls == cls.name for a, b in segments for change in ((a, 1), (b, -1))
-    )
+    file = table.file(reg.cls)
+    mine = [segments for (r, _), segments in ranges.items() if table.file(r.cls) == file]
+    changes = sorted(change for segments in mine for a, b in segments for change in ((a, 1), (b, -1)))
     alive, pressure, where = 0, 0, 0
     for point, change in changes:
         alive += change
         if alive > pressure:
             pressure, where = alive, point
-    available = (cls.count or 0) - len(table.reserved.get(cls.name, ()))
+    count = table.classes[reg.cls].count or 0
+    beyond = range(min(limits.get(file, count), count), count)
+    available = count - len(table.reserved.get(file, frozenset()).union(beyond))
     shape = "" if reg.width == 1 else f", and {reg.width} in a row at a multiple of {reg.align}"
     return UnsupportedError(
-        f"the kernel needs {pressure} registers of class '{cls.name}' at once{shape}; the chip has {available}",
+        f"the kernel needs {pressure} registers of class '{file}' at once{shape}; the chip has {available}",
         code="TFW0650",
         place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
         note="registers are not spilled to memory yet",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -12,26 +13,39 @@ from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check import check_allocation
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
+from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
 from tilefw.machine.text import parse_function, print_function
 
 
 @dataclass(frozen=True)
 class AssignRegisters(ModulePass):
-    """Notes the registers used, by class, as the function's attribute `registers`. Raises UnsupportedError (TFW0650)."""
+    """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (smallest
+    registers, by class) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
+
+    `limits`: registers that may be used, by file, where they are fewer than the chip has. `spills`: where values go that find no
+    register; without it they are refused. `verify`: an independent checker replays the result.
+    """
 
     name = "assign-registers"
     table: InstructionTable
+    limits: Mapping[str, int] | None = None
+    spills: SpillModel | None = None
+    verify: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for machine in op.body.block.ops:
             if isinstance(machine, FuncOp):
-                assign(machine.function, self.table)
+                assign(machine.function, self.table, self.limits, self.spills, self.verify)
 
 
-def assign(function: Function, table: InstructionTable) -> None:
+def assign(
+    function: Function, table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None,
+    verify: bool = True,
+) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
-    virtual = parse_function(print_function(function))
-    function.attributes["registers"] = allocate(function, table)
-    check_allocation(virtual, function, table)
+    virtual = parse_function(print_function(function)) if verify else None
+    function.attributes["registers"] = allocate(function, table, limits)
+    if virtual is not None:
+        check_allocation(virtual, function, table)
     drop_identities(function, table)

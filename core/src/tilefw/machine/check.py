@@ -124,7 +124,8 @@ def _well_placed(before: Function, after: Function, table: InstructionTable) -> 
     """Class, size, alignment, reserved registers, ties, and results that do not overlap."""
     for virtual, physical in zip(before.insts(), after.insts(), strict=True):
         for a, b in zip((*virtual.writes(), *virtual.reads()), (*physical.writes(), *physical.reads()), strict=True):
-            fits = a.reg.cls == b.reg.cls and a.count == b.count and b.first + b.count <= b.reg.width
+            file = table.file(a.reg.cls) if b.reg.physical else a.reg.cls
+            fits = b.reg.cls == file and a.count == b.count and b.first + b.count <= b.reg.width
             if b.reg.physical and not a.reg.physical:
                 reserved = table.reserved.get(b.reg.cls, frozenset())
                 aligned = (b.first - a.first) % a.reg.align == 0

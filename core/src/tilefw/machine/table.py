@@ -16,13 +16,17 @@ class InstructionTraits:
 
     `effects`: writes memory, synchronises or ends the program, so that it stays without a reader. `terminator`: control never
     falls through (an unpredicated one ends its block). `move`: a plain register copy, which coalescing may remove.
-    `latency` in issue cycles, for scheduling.
+    `latency` in issue cycles, for scheduling. `cheap`: its operands are constants only, so that it may be made again anywhere
+    instead of keeping its result. `early`: writes results before it has read all operands, so that a result shares no
+    register with an operand that it is not tied to.
     """
 
     effects: bool = False
     terminator: bool = False
     move: bool = False
     latency: int = 1
+    cheap: bool = False
+    early: bool = False
 
 
 PURE = InstructionTraits()
@@ -33,11 +37,16 @@ JUMP = InstructionTraits(effects=True, terminator=True)
 
 @dataclass(frozen=True, slots=True)
 class RegisterClass:
-    """A class of registers: `count` physical ones (None: as many as wanted), each of `bits` bits."""
+    """What a value may be kept in: `count` physical registers (None: as many as wanted), each of `bits` bits.
+
+    Classes of one `file` share its registers, as lane masks and uniform values do on a chip that keeps both in its wave
+    registers; they give the same `count`. A class without a name for its file has one of its own.
+    """
 
     name: str
     bits: int
     count: int | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,13 +54,17 @@ class InstructionTable:
     """The instructions and register classes of one instruction set.
 
     `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode
-    that the set does not have. `reserved` are physical registers per class that allocation must not hand out.
+    that the set does not have. `reserved` are physical registers per file that allocation must not hand out.
     """
 
     name: str
     traits: Callable[[str], InstructionTraits]
     classes: dict[str, RegisterClass]
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    def file(self, cls: str) -> str:
+        """The file that registers of a class stand in; raises KeyError for no class."""
+        return self.classes[cls].file or cls
 
 
 def from_dict(

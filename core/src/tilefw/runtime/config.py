@@ -165,6 +165,11 @@ def strict_plugins() -> bool:
     return os.environ.get("TILEFW_STRICT_PLUGINS", "").lower() in ("1", "on", "yes", "true")
 
 
+def verify_code() -> bool:
+    """Whether machine passes check what they did (TILEFW_VERIFY=1, for tests): allocation, waits, wait states."""
+    return os.environ.get("TILEFW_VERIFY", "").lower() in ("1", "on", "yes", "true")
+
+
 def _over(below: Settings, above: Settings) -> Settings:
     said = {f.name: value for f in fields(Settings) if (value := getattr(above, f.name)) is not None}
     return replace(below, **said)

@@ -8,6 +8,7 @@ from typing import Any
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import LaunchError
 from tilefw.api.target import TargetInfo
+from tilefw.runtime.config import verify_code
 from tilefw.runtime.names import suggest
 
 # Keywords of a launch that choose where and how to execute, not what code is made.
@@ -71,7 +72,7 @@ def resolve(
     _refuse_too_many_warps(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
     extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
-    return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, extra=extra)
+    return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, verify=verify_code(), extra=extra)
 
 
 def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:

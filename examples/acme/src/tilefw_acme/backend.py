@@ -24,7 +24,7 @@ class AcmeBackend(SimtBackend):
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         from tilefw_acme.isa import table
 
-        return (assign_registers(table(self.target)),)
+        return (assign_registers(table(self.target), verify=options.verify),)
 
     def simulator(self) -> Device:
         from tilefw_acme.simulate import Simulator
