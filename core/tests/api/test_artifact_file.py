@@ -24,7 +24,7 @@ entries = st.builds(
 resources = st.builds(
     Resources, registers=st.none() | st.dictionaries(words, small, max_size=2), spills=st.none() | small,
     shared_bytes=st.none() | small, scratch_bytes=st.none() | small, occupancy=st.none() | st.floats(0, 1),
-    unknown=st.none() | words,
+    unknown=st.none() | words, instructions=st.none() | st.dictionaries(words, small, max_size=2),
 )
 plain = st.recursive(
     st.none() | st.booleans() | small | words | st.floats(allow_nan=False),

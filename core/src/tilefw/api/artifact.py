@@ -41,7 +41,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resource use as the tool that knows it reported it; None where nobody knows, with the reason in `unknown`."""
+    """Resource use as the tool that knows it reported it; None where nobody knows, with the reason in `unknown`.
+
+    `instructions` counts those of the code by kind, in the chip's words.
+    """
 
     registers: Mapping[str, int] | None = None
     spills: int | None = None
@@ -49,6 +52,7 @@ class Resources:
     scratch_bytes: int | None = None
     occupancy: float | None = None
     unknown: str | None = None
+    instructions: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

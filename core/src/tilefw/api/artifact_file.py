@@ -121,18 +121,21 @@ def _parameter(raw: Any) -> Parameter:
 
 
 def _resources(raw: dict[str, Any]) -> Resources:
-    registers = _optional(raw["registers"], dict, "registers")
-    if registers is not None:
-        registers = {_want(k, str, "registers"): _want(v, int, "registers") for k, v in registers.items()}
     occupancy = raw["occupancy"]
     if occupancy is not None:
         occupancy = float(_want(occupancy, (int, float), "occupancy"))
     return Resources(
-        registers=registers,
+        registers=_counts(raw["registers"], "registers"),
+        instructions=_counts(raw["instructions"], "instructions"),
         occupancy=occupancy,
         unknown=_optional(raw["unknown"], str, "unknown"),
         **{name: _optional(raw[name], int, name) for name in ("spills", "shared_bytes", "scratch_bytes")},
     )
+
+
+def _counts(raw: Any, what: str) -> dict[str, int] | None:
+    counts = _optional(raw, dict, what)
+    return None if counts is None else {_want(k, str, what): _want(v, int, what) for k, v in counts.items()}
 
 
 def _string(raw: dict[str, Any], name: str) -> str:

@@ -99,7 +99,7 @@ def render(verdict: Verdict) -> str:
         at = f" at {verdict.worst[0]}{list(verdict.worst[1])}" if verdict.worst else ""
         lines.append(f"  error over bound {verdict.error_over_bound:.3g}{at}")
     if verdict.artifact is not None:
-        lines.append("  " + _resources(verdict.artifact))
+        lines += ["  " + line for line in _resources(verdict.artifact)]
     if verdict.counters:
         lines.append("  " + render_counters(verdict.counters))
     return "\n".join(lines + _troubles(verdict))
@@ -117,9 +117,9 @@ def _troubles(verdict: Verdict) -> list[str]:
     return lines
 
 
-def _resources(artifact: Artifact) -> str:
+def _resources(artifact: Artifact) -> list[str]:
     used = artifact.resources
-    registers = "registers " + ", ".join(f"{count} ({what})" for what, count in used.registers.items()) if used.registers else None
+    registers = f"registers {_counts(used.registers)}" if used.registers else None
     facts = [registers] + [
         f"{what} {number}" for what, number in (
             ("spills", used.spills), ("shared bytes", used.shared_bytes), ("scratch bytes", used.scratch_bytes),
@@ -127,7 +127,12 @@ def _resources(artifact: Artifact) -> str:
         ) if number is not None
     ]
     known = ", ".join(fact for fact in facts if fact)
-    return known or f"registers unknown: {used.unknown or 'this target does not report them'}"
+    lines = [known or f"registers unknown: {used.unknown or 'this target does not report them'}"]
+    return [*lines, f"instructions {_counts(used.instructions)}"] if used.instructions else lines
+
+
+def _counts(named: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} ({what})" for what, count in named.items())
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:

@@ -1,33 +1,49 @@
-"""The AMD backend: gfx942 code objects and assembly text, read, written and simulated. Kernels are not compiled for it yet."""
+"""The AMD backend: tile IR through the SIMT kit to gfx942 code objects, which are read, written and simulated as well."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tilefw.api import Artifact, Backend, CompileOptions, Device
-from tilefw.api.errors import UnsupportedError
+from tilefw.api import Artifact, CompileOptions, Device, Resources
+from tilefw.api.simt import LaneChip, SimtBackend
 
 if TYPE_CHECKING:
-    from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw.api.ir import ModulePass
+    from tilefw.api.machine import Function
 
 
-class AmdBackend(Backend):
+class AmdBackend(SimtBackend):
     """One chip."""
 
+    format = "hsaco"
     binary_suffix: ClassVar[str] = ".hsaco"
 
-    def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
-        raise self._no_compiler()
+    def chip(self, options: CompileOptions) -> LaneChip:
+        from tilefw_amd.chip import AmdLanes
 
-    def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
-        raise self._no_compiler()
+        return AmdLanes(options.enable_fp_fusion)
 
-    def _no_compiler(self) -> UnsupportedError:
-        return UnsupportedError(
-            f"{self.target.name} does not compile kernels yet", code="TFW0604",
-            help="its code objects of other compilers load and run: tilefw.load, `tilefw simulate`",
-        )
+    def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
+        from tilefw_amd.pipeline import machine_passes
+
+        return machine_passes(self.target, options)
+
+    def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
+        from tilefw_amd.emit import emit
+
+        return emit(functions, self.target, options)
+
+    def resources(self, functions: Sequence[Function]) -> Resources:
+        from tilefw_amd.resources import resources
+
+        return resources(functions, self.target)
+
+    def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
+        from tilefw_amd.assemble import assemble
+
+        return replace(artifact, binary=assemble(artifact.text, f"{artifact.target}.s"))
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
         from tilefw_amd.foreign import artifact

@@ -1,154 +1,113 @@
-"""Machine code with physical registers to instructions of the table: one `Inst` of the machine layer is one of `isa.inst`.
+"""Machine functions to assembly text that LLVM takes: code with line information, kernel descriptors, metadata.
 
-The operands of an instruction are LLVM's, in its order: definitions first, then uses. Among the uses,
-
-- a `Slice` is a physical register or a tuple; classes that share a file stand in it (`isa.vocabulary`);
-- an `int` holds the bits of a constant, as many as the operand has, or an immediate field;
-- a `str` is a name (`off`, `vcc`, `0.5`, `vmcnt(0)`) or, behind all operands, a modifier (`offset:16`, `offen`, `sc0`);
-  `neg:[1,0]`, `abs:[0,1]` and `sext:[1,0]` are bits by source, also where LLVM writes them as signs of the operands;
-- a use that is tied to a definition is that register, and is not written twice.
-
-The encoding is chosen as LLVM's assembler does: the shortest that takes the operands.
+Source: LLVM's AMDGPUUsage, "Code Object V3 and Above Assembler Directives" and "Code Object V5 Metadata".
 """
 
 from __future__ import annotations
 
-import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from tilefw.api.errors import InternalError
-from tilefw.api.machine import Inst as MachineInst
-from tilefw.api.machine import Operand, Slice
-from tilefw_amd.isa import constants, parser, table
-from tilefw_amd.isa.expression import Symbol
-from tilefw_amd.isa.form import FormOperand
-from tilefw_amd.isa.inst import File, Inst, Literal32, Register
-from tilefw_amd.isa.written import ABS, LIT, NEG, SEXT, Written, register_written, simple, together
+from tilefw.api import CompileOptions, TargetInfo
+from tilefw.api.machine import Function
+from tilefw_amd import abi
+from tilefw_amd.code_object.metadata import VERSION, write_text
+from tilefw_amd.isa import printer
+from tilefw_amd.isa.inst import Inst, Target
+from tilefw_amd.machine_inst import instruction
+from tilefw_amd.resources import KernelResources, kernel_resources
 
-# Where the registers of a class stand: a lane mask is a pair of scalar registers.
-FILES: dict[str, File] = {"v": "v", "a": "a", "s": "s", "m": "s"}
-_SIGNS = {"neg": NEG, "abs": ABS, "sext": SEXT}
-_LARGEST_INLINE = 64
+__all__ = ["emit", "instruction"]
 
-
-def instruction(inst: MachineInst) -> Inst:
-    """The table's instruction; a branch goes to the label `targets[0]`. Raises InternalError where no encoding takes it."""
-    uses = inst.uses
-    if inst.tied and not _writes_addend(inst.opcode):
-        tied = {use for _, use in inst.tied}
-        uses = tuple(use for i, use in enumerate(uses) if i not in tied)
-    signs = _signs(inst.opcode, uses)
-    items = [_written(definition, 0) for definition in inst.defs]
-    for place, use in enumerate(uses):
-        if not (signs and _is_signs(use)):
-            _add(items, _written(use, signs.get(place, 0) if signs else 0))
-    items += [_label(target) for target in inst.targets]
-    found = parser.chosen(inst.opcode, items)
-    wide = any(isinstance(use, int) and not -16 <= use <= _LARGEST_INLINE for use in uses)
-    if wide and (found is None or not _exact(found, uses)):
-        found = parser.chosen(inst.opcode, [_high_half(item) for item in items])
-        found = found if found is not None and _exact(found, uses) else None
-    if found is None or inst.predicate is not None:
-        raise InternalError(f"no encoding of gfx942 takes {inst}")
-    return found
+# Behind the code stand pauses, so that what is fetched ahead of the end is no stale data: LLVM, AMDGPUTargetStreamer.cpp,
+# EmitCodeEnd: of gfx90a and later 16 cache lines of 64 bytes.
+_PAUSE, _LINE_BITS, _PAUSES = 0xBF800000, 6, 16 * 64 // 4
 
 
-def _add(items: list[Written], item: Written) -> None:
-    """Calls that follow one another are one operand: vmcnt(0) lgkmcnt(0)."""
-    if item.kind == "call" and items and items[-1].kind == "call":
-        item = together((items.pop(), item))
-    items.append(item)
+def emit(functions: Sequence[Function], target: TargetInfo, options: CompileOptions) -> str:
+    """The assembly text of these functions; registers are physical, and every opcode is LLVM's."""
+    files: dict[str, int] = {}
+    triple = f"amdgcn-amd-amdhsa--{target.chip}"
+    lines = [f'\t.amdgcn_target "{triple}"', "\t.amdhsa_code_object_version 5"]
+    kernels: list[dict[str, Any]] = []
+    for function in functions:
+        used = kernel_resources(function)
+        lines += ["\t.text", *_code(function, files), *_descriptor(function, used)]
+        kernels.append(_metadata(function, used, target.limits["lanes"]))
+    lines += ["\t.text", f"\t.p2alignl {_LINE_BITS}, {_PAUSE}", f"\t.fill {_PAUSES}, 4, {_PAUSE}"]
+    document = {"amdhsa.kernels": kernels, "amdhsa.target": triple, "amdhsa.version": list(VERSION)}
+    return "\n".join([*lines, "\t.amdgpu_metadata", write_text(document).rstrip("\n"), "\t.end_amdgpu_metadata", ""])
 
 
-@functools.cache
-def _writes_addend(opcode: str) -> bool:
-    """Whether a source that is the destination itself is written all the same: C of a matrix product."""
-    row = table.forms_by_mnemonic()[opcode][0].row
-    return row.passes > 0 and not any(operand.read for operand in row.destinations)
+# --- code --------------------------------------------------------------------------------------------------------------------
 
 
-# --- operands ----------------------------------------------------------------------------------------------------------------
+def _code(function: Function, files: dict[str, int]) -> Iterator[str]:
+    name = function.name
+    yield from (f"\t.globl {name}", "\t.p2align 8", f"\t.type {name},@function", f"{name}:")
+    place = None
+    for block in function.blocks:
+        if block is not function.blocks[0]:
+            yield f"{_label(name, block.label)}:"
+        for inst in block.insts:
+            here = None if inst.place is None else (inst.place.file, inst.place.line, inst.place.column)
+            if here is not None and here != place:
+                place = here
+                if here[0] not in files:
+                    files[here[0]] = len(files) + 1
+                    yield f"\t.file {files[here[0]]} {_quoted(here[0])}"
+                yield f"\t.loc {files[here[0]]} {here[1]} {here[2]}"
+            yield "\t" + printer.text(_placed(instruction(inst), name))
+    yield from (f".L{name}_end:", f"\t.size {name}, .L{name}_end-{name}")
 
 
-def _written(operand: Operand, sign: int) -> Written:
-    if isinstance(operand, Slice):
-        return _register(operand.reg.cls, operand.first, operand.count, sign)
-    if isinstance(operand, int):
-        return _number(operand, sign)
-    found = simple(operand)
-    if found is None:
-        raise InternalError(f"{operand!r} is no operand or modifier of LLVM's syntax")
-    return _signed(found, sign) if sign else found
+def _label(function: str, block: str) -> str:
+    return f".L{function}_{block}"
 
 
-@functools.lru_cache(maxsize=65536)
-def _register(cls: str, first: int, count: int, sign: int) -> Written:
-    return register_written(Register(FILES[cls], first, count), sign)
+def _placed(inst: Inst, function: str) -> Inst:
+    """The instruction with the label of its branch as the file has it: labels of functions are their own."""
+    if not any(isinstance(operand, Target) for operand in inst.operands):
+        return inst
+    named = [Target(0, _label(function, o.label)) if isinstance(o, Target) else o for o in inst.operands]
+    return replace(inst, operands=tuple(named))
 
 
-@functools.lru_cache(maxsize=65536)
-def _number(value: int, sign: int) -> Written:
-    return Written("integer", value, sign, ("integer", sign))
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _signed(found: Written, sign: int) -> Written:
-    if found.kind == "register":
-        return register_written(found.value, sign)
-    return Written(found.kind, found.value, sign, (found.kind, sign))
+# --- what the hardware and the runtime must know ---------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4096)
-def _label(name: str) -> Written:
-    return Written("symbol", Symbol(name), 0, "symbol")
+def _descriptor(function: Function, used: KernelResources) -> Iterator[str]:
+    fields = {
+        "group_segment_fixed_size": used.shared_bytes,
+        "private_segment_fixed_size": used.scratch_bytes,
+        "kernarg_size": abi.argument_bytes(function.attributes["parameters"]),
+        "user_sgpr_count": abi.USER_SGPRS,
+        "user_sgpr_kernarg_segment_ptr": 1,
+        "enable_private_segment": int(used.scratch_bytes > 0),
+        **{f"system_sgpr_workgroup_id_{letter}": 1 for letter in "xyz"},
+        "next_free_vgpr": used.unified,
+        "next_free_sgpr": used.scalar,
+        "accum_offset": used.accumulation_offset,
+        "float_denorm_mode_32": 3,  # subnormals of every format are kept
+    }
+    yield from ('\t.section .rodata,"a",@progbits', "\t.p2align 6, 0x0", f"\t.amdhsa_kernel {function.name}")
+    yield from (f"\t\t.amdhsa_{name} {value}" for name, value in fields.items())
+    yield "\t.end_amdhsa_kernel"
 
 
-# --- signs -------------------------------------------------------------------------------------------------------------------
-
-
-def _is_signs(use: Operand) -> bool:
-    return isinstance(use, str) and use.partition(":")[0] in _SIGNS
-
-
-def _signs(opcode: str, uses: tuple[Operand, ...]) -> dict[int, int]:
-    """The signs of the uses by their place; nothing where the instruction has none or writes them as modifiers of its own."""
-    found: dict[int, int] = {}
-    for use in uses:
-        if _is_signs(use) and _inline_signs(opcode):
-            assert isinstance(use, str)
-            word, _, bits = use.partition(":")
-            for place, bit in enumerate(bits.strip("[]").split(",")):
-                found[place] = found.get(place, 0) | (_SIGNS[word] if bit == "1" else 0)
-    return found
-
-
-@functools.cache
-def _inline_signs(opcode: str) -> bool:
-    """Whether LLVM writes neg and abs at the operands: all but the matrix instructions of f64."""
-    forms = table.forms_by_mnemonic().get(opcode, ())
-    return all(m.spelling.kind == "inline" for form in forms for m in form.modifiers if m.name == "neg")
-
-
-# --- constants of 64 bits ----------------------------------------------------------------------------------------------------
-
-
-def _high_half(item: Written) -> Written:
-    """A float of 64 bits whose low half is zero as the literal that says its high half (CDNA3 ISA, "Literal constants")."""
-    if item.kind != "integer" or item.value & 0xFFFFFFFF or -16 <= item.value <= _LARGEST_INLINE:
-        return item
-    return Written("integer", item.value >> 32 & 0xFFFFFFFF, item.sign | LIT, ("integer", item.sign | LIT))
-
-
-def _exact(found: Inst, uses: tuple[Operand, ...]) -> bool:
-    """Whether every literal is the constant that was meant: of 64 bits it holds only half of them."""
-    meant = {use & (1 << 64) - 1 for use in uses if isinstance(use, int)}
-    for operand, of in zip(found.operands, found.form.operands, strict=True):
-        if isinstance(operand, Literal32) and _is_wide(of) and _meaning(operand, of) not in meant:
-            return False
-    return True
-
-
-def _meaning(literal: Literal32, of: FormOperand) -> int:
-    return constants.literal_bits(literal.bits, of.constants or of.type) & (1 << 64) - 1
-
-
-def _is_wide(of: FormOperand) -> bool:
-    return constants.width(of.constants or of.type) == 64
+def _metadata(function: Function, used: KernelResources, lanes: int) -> Mapping[str, Any]:
+    parameters, workgroup = function.attributes["parameters"], list(function.attributes["workgroup"])
+    return {
+        ".name": function.name, ".symbol": f"{function.name}.kd", ".args": abi.arguments(parameters),
+        ".kernarg_segment_size": abi.argument_bytes(parameters), ".kernarg_segment_align": abi.ARGUMENT_ALIGNMENT,
+        ".group_segment_fixed_size": used.shared_bytes, ".private_segment_fixed_size": used.scratch_bytes,
+        ".max_flat_workgroup_size": math.prod(workgroup), ".reqd_workgroup_size": workgroup, ".wavefront_size": lanes,
+        ".vgpr_count": used.unified, ".agpr_count": used.accumulation, ".sgpr_count": used.scalar,
+        ".vgpr_spill_count": used.spills, ".sgpr_spill_count": 0, ".uses_dynamic_stack": False,
+    }

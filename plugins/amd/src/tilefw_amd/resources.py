@@ -1,0 +1,89 @@
+"""What a kernel takes of the chip: registers by file, spills, scratch, LDS, occupancy, and how many instructions of each kind."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilefw.api import Resources, TargetInfo
+from tilefw.api.machine import Function, Slice
+from tilefw_amd.abi import SGPRS_AT_START
+from tilefw_amd.isa.registers import SGPRS
+from tilefw_amd.isa.table import forms_by_mnemonic
+from tilefw_amd.machine_inst import FILES
+from tilefw_amd.occupancy import occupancy
+
+_ACCUMULATION_GRANULE = 4  # the first accumulation register is a multiple of it (LLVM AMDGPUUsage, `.amdhsa_accum_offset`)
+# What a listing calls the instructions of a unit.
+_KINDS = {
+    "salu": "scalar", "smem": "scalar memory", "valu": "vector", "valu64": "vector", "trans": "vector", "matrix": "matrix",
+    "lds": "lds", "vmem": "memory", "export": "control", "control": "control",
+}
+_KINDS_BY_NAME = {"s_waitcnt": "waits", "s_nop": "pauses", "s_barrier": "barriers"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelResources:
+    """`vector`, `accumulation` and `scalar` are the numbers of registers up to the highest that is named; `spills` counts the
+    registers that were kept elsewhere for a while; bytes of scratch are those of a lane."""
+
+    vector: int
+    accumulation: int
+    scalar: int
+    spills: int
+    shared_bytes: int
+    scratch_bytes: int
+    instructions: Mapping[str, int]
+
+    @property
+    def accumulation_offset(self) -> int:
+        """Where accumulation registers begin in the file that both kinds share."""
+        return -(-max(1, self.vector) // _ACCUMULATION_GRANULE) * _ACCUMULATION_GRANULE
+
+    @property
+    def unified(self) -> int:
+        """Registers of a lane, of both kinds."""
+        return self.accumulation_offset + self.accumulation if self.accumulation else self.vector
+
+
+def kernel_resources(function: Function) -> KernelResources:
+    """Counted from the instructions; spills, scratch and shared memory as register assignment and selection noted them."""
+    highest = {"v": 1, "a": 0, "s": SGPRS_AT_START}
+    kinds: Counter[str] = Counter()
+    for inst in function.insts():
+        kinds[_kind(inst.opcode)] += 1
+        for operand in (*inst.defs, *inst.uses):
+            if isinstance(operand, Slice):
+                file, end = FILES[operand.reg.cls], operand.first + operand.count
+                if end > highest[file] and (file != "s" or end <= SGPRS):
+                    highest[file] = end
+    noted = function.attributes
+    return KernelResources(
+        highest["v"], highest["a"], highest["s"], int(noted.get("spills", 0)), int(noted.get("shared_bytes", 0)),
+        int(noted.get("scratch_bytes", 0)), dict(kinds),
+    )
+
+
+@functools.cache
+def _kind(opcode: str) -> str:
+    return _KINDS_BY_NAME.get(opcode) or _KINDS[forms_by_mnemonic()[opcode][0].row.unit]
+
+
+def resources(functions: Sequence[Function], target: TargetInfo) -> Resources:
+    """The most that any of them takes; the instructions are those of all."""
+    found = [kernel_resources(function) for function in functions]
+    if not found:
+        return Resources()
+    threads = [math.prod(function.attributes["workgroup"]) for function in functions]
+    used = zip(found, threads, strict=True)
+    return Resources(
+        registers={kind: max(getattr(k, kind) for k in found) for kind in ("vector", "accumulation", "scalar")},
+        spills=sum(k.spills for k in found),
+        shared_bytes=max(k.shared_bytes for k in found),
+        scratch_bytes=max(k.scratch_bytes for k in found),
+        occupancy=min(occupancy(target.limits, each, k.unified, k.shared_bytes) for k, each in used),
+        instructions=dict(sum((Counter(k.instructions) for k in found), Counter())),
+    )
