@@ -42,7 +42,7 @@ _NEUTRAL = {"addi.i32": 0, "subi.i32": 0, "ori.i32": 0, "xori.i32": 0, "shl.i32"
 _TWO_WORDS = ("i64", "f64")  # types whose literals take two registers of a tuple
 
 
-def _in_order(elements: Sequence[Element]) -> bool:
+def in_order(elements: Sequence[Element]) -> bool:
     """Whether elements are consecutive slices of one register."""
     for e, f in pairwise(elements):
         if not isinstance(e, Slice) or not isinstance(f, Slice) or e.reg is not f.reg or f.first != e.first + e.count:
@@ -145,7 +145,7 @@ class Code:
         widths = [e.count if isinstance(e, Slice) else 2 if e.type in _TWO_WORDS else 1 for e in elements]
         first, width = elements[0], sum(widths)
         align = self.chip.alignment(cls, width)
-        if isinstance(first, Slice) and first.reg.cls == cls and _in_order(elements) and _aligned(first, align):
+        if isinstance(first, Slice) and first.reg.cls == cls and in_order(elements) and _aligned(first, align):
             return first.reg.slice(first.first, width)
         key = ("tuple", cls, *elements)
         for scope in reversed(self.scopes):

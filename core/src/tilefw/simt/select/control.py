@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilefw.machine.inst import Slice
 from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
 from tilefw.simt.select.code import Element
+from tilefw.simt.select.matrix import sums_together
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
 
@@ -50,7 +51,8 @@ class ControlSelection:
         packed = carried_packed(name, n)
         scalar = not types.shape_of(value.type)
         form, count = ("w32", n // per_register(name)) if packed else (self.chip.form(name, scalar), n)
-        registers = [self.code.new_register(form) for _ in range(count)]
+        group = sums_together(self.chip, value)
+        registers = [r for first in range(0, count, group) for r in self.code.new_registers(form, min(group, count - first))]
         self.values.vectors[value] = whole(name, n, registers, packed)
         return registers
 
@@ -66,8 +68,10 @@ class ControlSelection:
         saved: list[Element] = []
         for register, source in zip(to, sources, strict=True):
             if isinstance(source, Slice) and source.reg in written and source != register:
-                # The source may be a part of its register, as a half of a pair is on chips that have pairs.
-                fresh = self.code.function.register(register.reg.cls, register.reg.width, register.reg.align).whole
+                # Both may be a part of a register, as a half of a pair is, or one of an atom's sums.
+                cls, width, own = register.reg.cls, register.count, register is register.reg.whole
+                align = register.reg.align if own else self.chip.alignment(cls, width)
+                fresh = self.code.function.register(cls, width, align).whole
                 self.chip.move(self.code, fresh, source)
                 source = fresh
             saved.append(source)

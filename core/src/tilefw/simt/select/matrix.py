@@ -9,12 +9,26 @@ from xdsl.ir import Block, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import FragmentAccess
+from tilefw.simt.chip import FragmentAccess, LaneChip
 from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name, whole
 from tilefw.simt.layout.atoms import LANE_ATOM, find
-from tilefw.simt.select.code import Element
+from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
+
+
+def sums_together(chip: LaneChip, value: SSAValue) -> int:
+    """How many registers of a value that several places write belong together, as the sums of one atom: 1 for none."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, lane.AtomOp) and use.index == 2 and not op.atom.startswith(LANE_ATOM):
+            return find(chip.description, op.atom).d_layout.registers // per_register(type_name(value.type))
+    return 1
+
+
+def is_zero(elements: Sequence[Element]) -> bool:
+    """Whether all of these are literals whose bits are zero."""
+    return all(isinstance(e, Const) and not e.bits for e in elements)
 
 
 class MatrixSelection:
@@ -81,12 +95,32 @@ class MatrixSelection:
         mine = [isinstance(s, Slice) and owned for s in sums]
         for i, j, d in ((i // pers[0], j // pers[1], d // pers[2]) for i, j, d in firsts):
             source = sums[d : d + sizes[2]]
-            for k in range(d, d + sizes[2]):
-                if not mine[k]:
-                    sums[k], mine[k] = code.new_register(form), True
+            if not all(mine[d : d + sizes[2]]) or (self.chip.consecutive and not in_order(source)):
+                source = self._fresh(form, sums, mine, d, sizes[2])
             targets: list[Slice] = sums[d : d + sizes[2]]  # type: ignore[assignment]
             self.chip.atom(code, atom, left[i : i + sizes[0]], right[j : j + sizes[1]], source, targets)
         return sums, all(mine)
+
+    def _fresh(self, form: str, sums: list[Element], mine: list[bool], first: int, count: int) -> list[Element]:
+        """Registers that are this op's own in the place of those of an atom's sums that are not; what the atom adds to.
+
+        Where registers of an operand stand together, literals and registers that do not are copied into the new ones first: the
+        atom then adds in its place.
+        """
+        source = sums[first : first + count]
+        whole = range(first, first + count)
+        if not self.chip.consecutive:
+            for k in whole:
+                if not mine[k]:
+                    sums[k], mine[k] = self.code.new_register(form), True
+            return source
+        own = self.code.new_registers(form, count)
+        sums[first : first + count], mine[first : first + count] = own, [True for _ in whole]
+        if is_zero(source) or in_order(source):
+            return source
+        for register, element in zip(own, source, strict=True):
+            self.chip.move(self.code, register, element)
+        return list(own)
 
     def _owned(self, op: lane.AtomOp) -> bool:
         """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
