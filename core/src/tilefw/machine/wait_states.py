@@ -14,7 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilefw.machine.flow import successors
+from tilefw.machine.forward import entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -69,38 +69,13 @@ class FillWaitStates(ModulePass):
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:
     """Put the pauses in; how many instructions that were."""
     walk = _Walk(model)
-    entries = _settle(function, table, walk)
     added = 0
-    for block, entry in zip(function.blocks, entries, strict=True):
-        if entry is None:
-            continue  # never reached
-        _, pauses = walk.through(block.insts, entry)
+    for block, entry in zip(function.blocks, entries(function, table, {}, walk.states, meet), strict=True):
+        pauses = [] if entry is None else [(place, model.pause(states)) for place, states in walk.through(block.insts, entry)[1]]
         if pauses:
-            block.insts = _with(block.insts, pauses, model)
-            added += len(pauses)
+            block.insts = inserted(block.insts, pauses)
+            added += sum(len(several) for _, several in pauses)
     return added
-
-
-def _settle(function: Function, table: InstructionTable, walk: _Walk) -> list[Past | None]:
-    """The past at the entry of each block; None where control never comes."""
-    following = successors(function, table)
-    entries: list[Past | None] = [None] * len(function.blocks)
-    entries[0] = {}
-    work = [0]
-    while work:
-        number = min(work)
-        work.remove(number)
-        start = entries[number]
-        assert start is not None
-        end, _ = walk.through(function.blocks[number].insts, start)
-        for successor in following[number]:
-            known = entries[successor]
-            met = end if known is None else meet(known, end)
-            if met != known:
-                entries[successor] = met
-                if successor not in work:
-                    work.append(successor)
-    return entries
 
 
 def meet(a: Past, b: Past) -> Past:
@@ -119,14 +94,19 @@ class _Walk:
         self._sets = RegisterSets(model.first, model.names)
         self._known: dict[Inst, tuple[Sequence[Part], Sequence[Part], int]] = {}
 
-    def through(self, insts: Sequence[Inst], entry: Past) -> tuple[Past, list[tuple[int, int]]]:
-        """The past behind the instructions, and the pauses as (place, wait states)."""
+    def states(self, insts: Sequence[Inst], entry: Past) -> dict[int, Past]:
+        """The pasts behind each branch, and at -1 that behind the last instruction."""
+        return self.through(insts, entry)[0]
+
+    def through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
+        """The pasts as `states` gives them, and the pauses as (place, wait states)."""
         horizons = self._model.horizons
         # By rule: (wait state at which it was left, producer, registers), states counted from the entry.
         recent: dict[int, list[tuple[int, Inst, int]]] = {}
         for (rule, producer, registers), age in entry.items():
             recent.setdefault(rule, []).append((-age, producer, registers))
         now = 0
+        pasts: dict[int, Past] = {}
         pauses: list[tuple[int, int]] = []
         for place, inst in enumerate(insts):
             leaves, touches, states = self._of(inst)
@@ -145,7 +125,10 @@ class _Walk:
                 if len(productions) > horizons[part.rule]:
                     oldest = now - horizons[part.rule]
                     recent[part.rule] = [p for p in productions if p[0] > oldest]
-        return self._closed(recent, now), pauses
+            if inst.targets:
+                pasts[place] = self._closed(recent, now)
+        pasts[-1] = self._closed(recent, now)
+        return pasts, pauses
 
     def _of(self, inst: Inst) -> tuple[Sequence[Part], Sequence[Part], int]:
         known = self._known.get(inst)
@@ -170,16 +153,3 @@ class _Walk:
                 if now - left < self._model.horizons[rule]:
                     closed[rule, producer, registers] = now - left  # the last is the youngest
         return closed
-
-
-def _with(insts: list[Inst], pauses: list[tuple[int, int]], model: WaitStateModel) -> list[Inst]:
-    """The instructions with pauses in front of those at the places."""
-    result: list[Inst] = []
-    done = 0
-    for place, states in pauses:
-        result += insts[done:place]
-        for pause in model.pause(states):
-            pause.place = insts[place].place
-            result.append(pause)
-        done = place
-    return result + insts[done:]

@@ -20,7 +20,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilefw.machine.flow import successors
+from tilefw.machine.forward import entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -103,38 +103,13 @@ class InsertWaits(ModulePass):
 def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:
     """Put the waits in; how many instructions that were. Waits that stand there already are kept and counted on."""
     walk = _Walk(function, model)
-    entries = _settle(function, table, walk)
     added = 0
-    for block, entry in zip(function.blocks, entries, strict=True):
-        if entry is None:
-            continue  # never reached
-        _, waits = walk.through(block.insts, entry)
+    for block, entry in zip(function.blocks, entries(function, table, {}, walk.states, meet), strict=True):
+        waits = [] if entry is None else walk.through(block.insts, entry)[1]
         if waits:
-            block.insts = _with(block.insts, waits, model)
+            block.insts = inserted(block.insts, [(place, [model.wait(limits)]) for place, limits in waits])
             added += len(waits)
     return added
-
-
-def _settle(function: Function, table: InstructionTable, walk: _Walk) -> list[Bracket | None]:
-    """The bracket at the entry of each block; None where control never comes."""
-    following = successors(function, table)
-    entries: list[Bracket | None] = [None] * len(function.blocks)
-    entries[0] = {}
-    work = [0]
-    while work:
-        number = min(work)  # in layout order: what comes before a loop is there when the loop is gone through
-        work.remove(number)
-        start = entries[number]
-        assert start is not None
-        end, _ = walk.through(function.blocks[number].insts, start)
-        for successor in following[number]:
-            known = entries[successor]
-            met = end if known is None else meet(known, end)
-            if met != known:
-                entries[successor] = met
-                if successor not in work:
-                    work.append(successor)
-    return entries
 
 
 def meet(a: Bracket, b: Bracket) -> Bracket:
@@ -169,23 +144,30 @@ class _Walk:
         self._concerns = {opcode: model.concern(opcode) for opcode in {inst.opcode for inst in function.insts()}}
         self._touched: dict[Inst, int] = {}
 
-    def through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[Bracket, list[tuple[int, Limits]]]:
-        """The bracket behind the instructions, and the waits as (place, counts by queue)."""
+    def states(self, insts: Sequence[Inst], entry: Bracket) -> dict[int, Bracket]:
+        """The brackets behind each branch, and at -1 that behind the last instruction."""
+        return self.through(insts, entry)[0]
+
+    def through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[dict[int, Bracket], list[tuple[int, Limits]]]:
+        """The brackets as `states` gives them, and the waits as (place, counts by queue)."""
         open_ = _Open(entry, self._model.most)
+        brackets: dict[int, Bracket] = {}
         waits: list[tuple[int, Limits]] = []
         for place, inst in enumerate(insts):
             concern = self._concerns[inst.opcode]
-            if not (concern.special or open_.arriving):
-                continue
-            limits = self._limits(inst, concern, open_)
-            if limits:
-                waits.append((place, limits))
-                open_.wait(limits)
+            if concern.special or open_.arriving:
+                limits = self._limits(inst, concern, open_)
+                if limits:
+                    waits.append((place, limits))
+                    open_.wait(limits)
             if concern.special:
                 open_.wait(self._model.limits(inst))
                 for event in self._model.events(inst, self._sets):
                     open_.begin(event)
-        return open_.closed(), waits
+            if inst.targets:
+                brackets[place] = open_.closed()
+        brackets[-1] = open_.closed()
+        return brackets, waits
 
     def _limits(self, inst: Inst, concern: Concern, open_: _Open) -> Limits:
         """What the instruction waits for, by queue."""
@@ -266,16 +248,3 @@ class _Open:
     def closed(self) -> Bracket:
         closed = {kind: _youngest(reversed(events)) for kind, events in self._events.items()}
         return {kind: events for kind, events in closed.items() if events}
-
-
-def _with(insts: list[Inst], waits: list[tuple[int, Limits]], model: WaitModel) -> list[Inst]:
-    """The instructions with waits in front of those at the places."""
-    result: list[Inst] = []
-    done = 0
-    for place, limits in waits:
-        result += insts[done:place]
-        wait = model.wait(limits)
-        wait.place = insts[place].place
-        result.append(wait)
-        done = place
-    return result + insts[done:]

@@ -1,0 +1,81 @@
+"""What may hold at the entry of each block, found forward along control to a fixed point, for passes that put instructions in.
+
+A state is what holds at a place, whatever way led there; `meet` is what holds of two. Branches leave a block where they stand, so a
+walk through a block gives the state at each of them as well as at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from tilefw.api.errors import InternalError
+from tilefw.machine.inst import Function, Inst
+from tilefw.machine.table import InstructionTable
+
+State = TypeVar("State")
+
+
+class Exit(NamedTuple):
+    """A way out of a block: the instruction that control leaves behind, -1 for the end, and the block that it goes to."""
+
+    place: int
+    block: int
+
+
+def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
+    """The ways out of each block, in order; raises InternalError for a label that is not there."""
+    index = {block.label: number for number, block in enumerate(function.blocks)}
+    found: list[list[Exit]] = []
+    for number, block in enumerate(function.blocks):
+        ways: list[Exit] = []
+        falls = True
+        for place, inst in enumerate(block.insts):
+            for target in inst.targets:
+                if target not in index:
+                    raise InternalError(f"{function.name}: branch to unknown label {target}")
+                ways.append(Exit(place, index[target]))
+            falls = falls and not (inst.predicate is None and table.traits(inst.opcode).terminator)
+        if falls and number + 1 < len(function.blocks):
+            ways.append(Exit(-1, number + 1))
+        found.append(ways)
+    return found
+
+
+def entries(
+    function: Function, table: InstructionTable, start: State,
+    through: Callable[[Sequence[Inst], State], dict[int, State]], meet: Callable[[State, State], State],
+) -> list[State | None]:
+    """The state at the entry of each block, None where control never comes. `through` gives, for the instructions of a block and
+    the state at its entry, the states behind each branch by its place, and that at the end at -1."""
+    ways = exits(function, table)
+    found: list[State | None] = [None] * len(function.blocks)
+    found[0] = start
+    work = {0}
+    while work:
+        number = min(work)  # in layout order: what comes before a loop is there when the loop is gone through
+        work.remove(number)
+        entry = found[number]
+        assert entry is not None
+        states = through(function.blocks[number].insts, entry)
+        for place, successor in ways[number]:
+            known = found[successor]
+            met = states[place] if known is None else meet(known, states[place])
+            if met != known:
+                found[successor] = met
+                work.add(successor)
+    return found
+
+
+def inserted(insts: Sequence[Inst], before: Sequence[tuple[int, Sequence[Inst]]]) -> list[Inst]:
+    """The instructions with others in front of those at the places, which ascend; these count as of the same source line."""
+    result: list[Inst] = []
+    done = 0
+    for place, several in before:
+        result += insts[done:place]
+        for inst in several:
+            inst.place = insts[place].place
+        result += several
+        done = place
+    result += insts[done:]
+    return result
