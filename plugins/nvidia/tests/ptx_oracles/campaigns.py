@@ -13,13 +13,17 @@ import functools
 import sys
 from collections.abc import Sequence
 
+from oracles import library_cases
 from oracles.chips import SM80
 from oracles.corpus import Corpus
+from oracles.library_subject import Judged, LibrarySubject
 from oracles.mutations import ORDERS, Campaign, Verdict, main, noticed, score
 from oracles.site import Site
 from oracles.triton_subject import TritonSubject
-from ptx_oracles import equivalence, library_cases
-from ptx_oracles.sites import sites
+from ptx_oracles import equivalence
+from ptx_oracles.conditions import conditions
+from ptx_oracles.constants import constants
+from ptx_oracles.sites import LINE_KINDS, sites
 
 TRITON = Corpus(SM80)
 KERNELS = (
@@ -37,6 +41,18 @@ def _sites(text: str) -> list[Site]:
     return list(sites(text))
 
 
+def _own_sites(text: str) -> list[Site]:
+    return [*sites(text, LINE_KINDS), *constants(text), *conditions(text)]
+
+
+OURS = Judged("nvidia-sm80", "library", _own_sites, equivalence.proof)
+
+
+@functools.cache
+def library(name: str) -> LibrarySubject:
+    return LibrarySubject(name, library_cases.CONFIGURATIONS[name], OURS)
+
+
 def _reported(results: Sequence[Verdict]) -> bool:
     return score(results)[0] >= 0.95 and score(results)[1] <= 0.10
 
@@ -50,7 +66,7 @@ CAMPAIGNS = {
         KERNELS, subject, ORDERS, "mutations.md", "Mutations of Triton's PTX, and what the simulator says", _reported
     ),
     "library": Campaign(
-        tuple(library_cases.CONFIGURATIONS), library_cases.subject, 6, "mutations-own.md",
+        tuple(library_cases.CONFIGURATIONS), library, 6, "mutations-own.md",
         "Mutations of tilefw's own PTX, and what the simulator and the reference's bounds say", _noticed,
     ),
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oracles import mutation_report, mutations
-from ptx_oracles import campaigns, library_cases
-from ptx_oracles.library_subject import Configuration, LibrarySubject, Variant
+from oracles import library_cases, mutation_report, mutations
+from oracles.library_subject import Configuration, LibrarySubject, Variant
+from ptx_oracles import campaigns
 
 SAMPLE = 45
 
@@ -14,13 +14,13 @@ SAMPLE = 45
 def test_a_sample_of_sites_is_reported_or_wrong() -> None:
     """What is proved equivalent is left to the campaign, and many orders as well."""
     results = []
-    for subject, chosen in mutations.sample(map(library_cases.subject, library_cases.CONFIGURATIONS), SAMPLE, seed=1):
+    for subject, chosen in mutations.sample(map(campaigns.library, library_cases.CONFIGURATIONS), SAMPLE, seed=1):
         results += mutations.verdicts(subject, [site for site in chosen if not subject.proof(site)], orders=2)
     assert mutations.noticed(results) >= 0.98, mutation_report.table(results)
 
 
 def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:
-    subject = library_cases.subject("column_sum")
+    subject = campaigns.library("column_sum")
     right = [subject.run(launch, subject.parse(subject.text), 0, None) for launch in range(subject.launches)]
     assert [(run.findings, run.mismatch) for run in right] == [((), "")] * subject.launches
     wrong = subject.run(0, subject.parse(subject.text.replace("add.f32", "sub.f32")), 0, None)
@@ -29,7 +29,7 @@ def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:
 
 def test_a_variant_that_asks_for_other_code_is_refused() -> None:
     with pytest.raises(AssertionError, match="a variant asks for other code"):
-        LibrarySubject("transpose", Configuration("transpose", {"rows": 37}, (Variant({"rows": 32}),)))
+        LibrarySubject("transpose", Configuration("transpose", {"rows": 37}, (Variant({"rows": 32}),)), campaigns.OURS)
 
 
 @pytest.mark.campaign

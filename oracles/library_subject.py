@@ -1,8 +1,8 @@
-"""tilefw's own PTX of a library kernel as the subject of a mutation campaign; outputs are judged by the reference's bounds."""
+"""tilefw's own machine code of a library kernel as the subject of a mutation campaign; the reference's bounds judge its outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,10 +10,6 @@ import numpy as np
 
 from oracles.site import Site
 from oracles.subject import Run
-from ptx_oracles import equivalence
-from ptx_oracles.conditions import conditions
-from ptx_oracles.constants import constants
-from ptx_oracles.sites import LINE_KINDS, sites
 from tilefw.api import CheckError
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET
@@ -26,7 +22,15 @@ from tilefw.runtime.jit import specialize
 from tilefw.runtime.loader import find
 from tilefw.runtime.module import Module
 
-TARGET = "nvidia-sm80"
+
+@dataclass(frozen=True)
+class Judged:
+    """Whose code is broken: a target, the sites of its text, the proofs of what changes nothing, and what arguments go by."""
+
+    target: str
+    corpus: str
+    sites: Callable[[str], Sequence[Site]]
+    proof: Callable[[str, Site], str]
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,8 @@ class _Prepared:
         self.reference = Reference(self.source.build(), self.launch.grid, self.passed, budget=DEFAULT_BUDGET)
         self.before = [store.view().copy() for store in self.reference.stores]
 
-    def artifact(self) -> Artifact:
-        target = find(TARGET)
+    def artifact(self, name: str) -> Artifact:
+        target = find(name)
         facts = target.info.wants & {"disjoint", "under_2_gib"}  # true of a library kernel's fresh arrays
         request = options.resolve(self.launch.keywords, target.info, facts=frozenset(facts))
         return compiler.compile_source(self.source, target, request, assemble=False).artifact
@@ -105,33 +109,31 @@ class _Prepared:
 class LibrarySubject:
     """A library kernel in one configuration, compiled once for all of its launches."""
 
-    corpus = "library"
-
-    def __init__(self, name: str, configuration: Configuration) -> None:
-        self.name = name
+    def __init__(self, name: str, configuration: Configuration, judged: Judged) -> None:
+        self.name, self.corpus = name, judged.corpus
+        self._judged = judged
         kernel = library.load(configuration.kernel).kernel
         self._prepared = [_Prepared(kernel, configuration.launch(variant)) for variant in (None, *configuration.variants)]
-        self._artifact = self._prepared[0].artifact()
+        self._artifact = self._prepared[0].artifact(judged.target)
         for other in self._prepared[1:]:
             if other.signature != self._prepared[0].signature:
                 raise AssertionError(f"{name}: a variant asks for other code: {other.signature}, {self._prepared[0].signature}")
         self.text, self.launches = self._artifact.text, len(self._prepared)
 
     def sites(self) -> list[Site]:
-        found = [*sites(self.text, LINE_KINDS), *constants(self.text), *conditions(self.text)]
-        return sorted(found, key=lambda site: site.line)
+        return sorted(self._judged.sites(self.text), key=lambda site: site.line)
 
     def proof(self, site: Site) -> str:
-        return equivalence.proof(self.text, site)
+        return self._judged.proof(self.text, site)
 
     def parse(self, text: str) -> Any:
-        return replace(self._artifact, text=text)
+        return replace(self._artifact, text=text, binary=None)
 
     def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
         prepared = self._prepared[launch]
         prepared.restore()
         try:
-            result = Module(code, find(TARGET)).only().launch(
+            result = Module(code, find(self._judged.target)).only().launch(
                 prepared.launch.grid, list(prepared.passed.values()), checks="all", seed=seed, budget=budget,
             )
         except CheckError as error:

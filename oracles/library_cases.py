@@ -1,4 +1,4 @@
-"""The library kernels whose PTX is broken on purpose: small blocks, ragged edges, pipelines of several depths, short loops too.
+"""The library kernels whose machine code is broken on purpose: small blocks, ragged edges, pipelines of several depths.
 
 Every variant runs the very code of its case on sizes where other instructions decide: loops of no iteration and of fewer
 iterations than a pipeline has stages, and last rows wherever one load may have them, since only behind the last element does an
@@ -7,9 +7,7 @@ access that should not be end outside of its array.
 
 from __future__ import annotations
 
-import functools
-
-from ptx_oracles.library_subject import Configuration, LibrarySubject, Variant
+from oracles.library_subject import Configuration, Variant
 
 _BLOCKS = {"block_m": 32, "block_n": 32, "block_k": 32}
 _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
@@ -73,8 +71,3 @@ CONFIGURATIONS = {
     ),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
 }
-
-
-@functools.cache
-def subject(name: str) -> LibrarySubject:
-    return LibrarySubject(name, CONFIGURATIONS[name])
