@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from library import TARGET, Work, stop_at_ptx, tilefw_artifact, triton_compiled
+from library import TARGET, Work, stop_at_text, tilefw_artifact, triton_compiled
 from measure import Ratio, alternate, table
 from works import attention, matmul
 
@@ -115,5 +115,5 @@ def _peer(module: types.ModuleType, name: str, assemble: bool) -> None:
         signature[parameter] = spelled
         if hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
-    stop_at_ptx(not assemble)
+    stop_at_text(not assemble)
     triton.compile(ASTSource(kernel, signature, constexprs, hints), target=GPUTarget("cuda", 80, 32))

@@ -1,4 +1,4 @@
-"""A library kernel of tilefw, compiled by tilefw and by Triton 3.9 from its one source, for one set of parameters."""
+"""A library kernel of tilefw, compiled by tilefw and by Triton 3.9 from its one source, for one set of parameters and a chip."""
 
 from __future__ import annotations
 
@@ -11,14 +11,29 @@ from typing import Any
 import numpy as np
 
 import tilefw.language
+from tilefw.api import TargetInfo
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
 from tilefw.runtime import compiler, config, loader, options
 from tilefw.runtime.jit import JITFunction, specialize
 
-TARGET = "nvidia-sm80"
-TRITON_TARGET = ("cuda", 80, 32)
+
+@dataclass(frozen=True)
+class Chip:
+    """A target as Triton calls it: what its code for it is, in `asm`, as text and as a binary. `hints` are those that its launcher
+    gives with every pointer to a tensor of less than 2 GiB."""
+
+    target: str
+    triton: tuple[str, int | str, int]
+    text: str
+    binary: str
+    hints: tuple[tuple[str, int], ...] = ()
+
+
+SM80 = Chip("nvidia-sm80", ("cuda", 80, 32), "ptx", "cubin")
+GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "amdgcn", "hsaco", (("tt.pointer_range", 32),))
+TARGET = SM80.target
 
 
 @dataclass(frozen=True)
@@ -55,20 +70,25 @@ class Work:
         return self.label or f"{self.name} " + ", ".join(f"{k} {v}" for k, v in self.parameters.items())
 
 
-def tilefw_artifact(work: Work, assemble: bool = False) -> compiler.Compiled:
+def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> compiler.Compiled:
     """Compiled anew by tilefw, without its cache."""
     signature, constexprs, _, launch = work.bound
-    target = loader.find(config.resolve(config.settings(TARGET)).target)
+    target = loader.find(config.resolve(config.settings(chip.target)).target)
     source = compiler.from_jit(work.spec.kernel, signature, constexprs)
-    request = options.resolve(launch.keywords, target.info, keep_levels=False)
+    request = options.resolve(launch.keywords, target.info, facts=_facts(chip, target.info), keep_levels=False)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:
         raise SystemExit(f"{work.name} came from the {compiled.found} cache: set TILEFW_CACHE=0")
     return compiled
 
 
-def triton_compiled(work: Work, assemble: bool = False) -> Any:
-    """Compiled by Triton: its own object, with `asm` and `metadata`; without a cubin unless `assemble`."""
+def _facts(chip: Chip, info: TargetInfo) -> frozenset[str]:
+    """What our launcher would know, where Triton's tells its compiler as much: the buffers of these works are small."""
+    return frozenset({"under_2_gib"} if chip.hints else ()) & info.wants
+
+
+def triton_compiled(work: Work, assemble: bool = False, chip: Chip = SM80) -> Any:
+    """Compiled by Triton: its own object, with `asm` and `metadata`; without a binary unless `assemble`."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -82,22 +102,24 @@ def triton_compiled(work: Work, assemble: bool = False) -> Any:
             kind, fixed[parameter.name] = "constexpr", 1
         elif hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
+        if kind.startswith("*") and chip.hints:
+            hints.setdefault((index,), []).extend([name, value] for name, value in chip.hints)
         if parameter.name in constexprs:
             fixed[parameter.name] = in_triton_value(constexprs[parameter.name], {})
         spelled[parameter.name] = kind
     source = ASTSource(kernel, spelled, fixed, hints)
-    stop_at_ptx(not assemble)
-    return triton.compile(source, target=GPUTarget(*TRITON_TARGET), options=dict(launch.keywords))
+    stop_at_text(not assemble, chip)
+    return triton.compile(source, target=GPUTarget(*chip.triton), options=dict(launch.keywords))
 
 
-def stop_at_ptx(stop: bool) -> None:
-    """Triton's own hook for its stages: the cubin stage hands back nothing, where only the text is wanted."""
+def stop_at_text(stop: bool, chip: Chip = SM80) -> None:
+    """Triton's own hook for its stages: the last one hands back nothing, where only the text is wanted."""
     from triton import knobs
 
     def inspect(backend=None, stages=None, options=None, language=None, capability=None):
         if stages is None:
             return "text", "text"
-        stages["cubin"] = lambda source, metadata: b""
+        stages[chip.binary] = lambda source, metadata: b""
         return None
 
     knobs.runtime.add_stages_inspection_hook = inspect if stop else None

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("startup", "compiling", "simulating", "machine_code", "memory", "quality")
+PARTS = ("startup", "compiling", "simulating", "machine_code", "memory", "quality", "quality-amd")
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), str(root)])
     sections = []
     for part in wanted or PARTS:
-        sections.append(importlib.import_module(part).measure())
+        sections.append(importlib.import_module(part.replace("-", "_")).measure())
         print(sections[-1], "\n", flush=True)
     if not wanted:
         from measure import machine

@@ -8,6 +8,15 @@ WAVE = 64  # CDNA3 ISA, section "Wavefronts and Workgroups"
 ACCESS_BYTES = 16  # CDNA3 ISA, "GLOBAL_LOAD_DWORDX4": at most 128 bits a lane
 POINTER_BITS = 64
 
+# Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected, cast and multiplied, as in the language.
+_ARITHMETIC = ("int1", "int4", "int8", "int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64")
+
+CAPABILITIES = frozenset(
+    {"control.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
+    | {f"{group}.*.{name}" for group in ("int", "float", "math") for name in _ARITHMETIC}
+    | {f"reduce.{name}" for name in _ARITHMETIC}
+)
+
 GFX942_LIMITS = {
     "threads_per_workgroup": 1024,  # AMDGPUUsage, metadata ".max_flat_workgroup_size"
     "shared_bytes": 64 * 1024,  # CDNA3 ISA, section "Local Data Share": 64 KB a compute unit, and at most that a workgroup
@@ -29,8 +38,12 @@ MI300X = TargetInfo(
     chip="gfx942",
     summary="AMD CDNA3 (MI300X): gfx942 code objects, simulated",
     backend="tilefw_amd.backend:AmdBackend",
-    provides=frozenset({"assemble", "simulate"}),
+    provides=frozenset({"lower", "emit", "assemble", "simulate"}),
     aliases=("amd-gfx942", "amd-mi300x"),
+    capabilities=CAPABILITIES,
+    # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.
+    wants=frozenset({"disjoint", "under_2_gib"}),
+    default_options={"num_stages": 2},  # Triton's own default for HIP: the next iteration's loads are in flight
     limits=GFX942_LIMITS,
 )
 

@@ -1,0 +1,85 @@
+"""The main loop of a gfx942 code object, and the cycles that llvm-mca takes for it.
+
+The main loop is the one without another inside that does the most matrix work, and of those the longest. llvm-mca knows the units
+and latencies of LLVM's scheduling model and waits for counters; it knows no bank conflicts and guesses latencies of memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilefw_amd import code_object
+from tilefw_amd.isa.printer import text
+from tilefw_amd.kernel_code import Word, words
+
+ITERATIONS = 100
+_CYCLES = re.compile(r"^Total Cycles:\s+(\d+)", re.MULTILINE)
+_SHAPE = re.compile(r"_(\d+)x(\d+)x(\d+)")  # of a matrix instruction's name
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`lines` are the instructions of one turn, its branch last; `products` are the multiplications of its matrix instructions."""
+
+    lines: tuple[str, ...]
+    products: int
+
+    @functools.cached_property
+    def cycles(self) -> float | None:
+        """Of llvm-mca for one turn, in the long run; None where it is not installed."""
+        return mca(self.lines)
+
+
+def main_loop(data: bytes, name: str) -> Loop | None:
+    """The main loop of the only kernel of a code object; None when it has no loop."""
+    found = code_object.read(data, name)
+    code = words(found, found.kernels[0])
+    loops = [_loop(code[first:last]) for first, last in _spans(code)]
+    return max(loops, key=lambda loop: (loop.products, len(loop.lines)), default=None)
+
+
+def _loop(code: tuple[Word, ...]) -> Loop:
+    return Loop(tuple(text(word.inst) for word in code if word.inst), _products(code))
+
+
+def _spans(code: tuple[Word, ...]) -> Iterator[tuple[int, int]]:
+    """Ranges of instructions from the target of a branch backwards to that branch, without such a range inside."""
+    at = {word.offset: index for index, word in enumerate(code)}
+    found = [(at[word.target], i + 1) for i, word in enumerate(code) if word.target in at and at[word.target] <= i]
+    for first, last in found:
+        inside = [other for other in found if other != (first, last) and first <= other[0] and other[1] <= last]
+        if not inside:
+            yield first, last
+
+
+def _products(code: tuple[Word, ...]) -> int:
+    rows = [word.inst.form.row for word in code if word.inst]
+    return sum(math.prod(map(int, _SHAPE.search(row.name).groups())) for row in rows if row.passes and _SHAPE.search(row.name))
+
+
+@functools.cache
+def llvm_mca() -> str | None:
+    return os.environ.get("TILEFW_LLVM_MCA") or shutil.which("llvm-mca-22")
+
+
+def mca(lines: tuple[str, ...]) -> float | None:
+    """Cycles a turn."""
+    printed = report(lines, "-all-views=false", "-summary-view")
+    return None if printed is None else int(_CYCLES.search(printed)[1]) / ITERATIONS
+
+
+def report(lines: tuple[str, ...], *options: str) -> str | None:
+    """What llvm-mca prints of ITERATIONS turns; None where it is not installed."""
+    path = llvm_mca()
+    if path is None:
+        return None
+    command = [path, "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", f"-iterations={ITERATIONS}", *options]
+    done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
+    return done.stdout

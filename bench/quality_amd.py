@@ -1,0 +1,192 @@
+"""The machine code itself for the second target: what tilefw's and Triton's gfx942 code of one kernel execute and take.
+
+Both compile the library's one source with the same options; Triton is told of every pointer what its own launcher would tell it
+(`tt.pointer_range`: less than 2 GiB), as tilefw is. Instructions are those of waves in a workgroup, counted on tilefw's simulator,
+which runs both code objects with its checks on. Registers are vector registers of a lane, accumulation registers among them, of the
+code objects' own notes, as are spills (in registers); occupancy is the part of a compute unit's waves that fit at once. Bank
+conflicts are cycles of LDS accesses beyond the first, over the whole run. Loop cycles are llvm-mca's for one turn of the main loop,
+divided by the matrix work of a turn where it differs. Goals: instructions and loop cycles at most 1.05 of Triton's, occupancy not
+lower, no spills where Triton has none.
+
+`python bench/quality_amd.py WORD …` prints the rows whose names have all the words; `--save DIR` also writes both listings and
+both main loops with llvm-mca's timelines there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import loops
+from library import GFX942, Work, tilefw_artifact, triton_compiled
+from measure import verdict
+from quality import HIDDEN_POINTERS, run
+from works import gfx942_works
+
+from tilefw.api.errors import KernelError
+
+GOAL = 1.05
+COLUMNS = (
+    "kernel", "instructions", "Triton", "ratio", "registers", "Triton", "spills", "Triton", "occupancy", "Triton", "conflicts",
+    "Triton", "LDS bytes", "Triton", "loop cycles", "Triton", "ratio", "goals",
+)
+CHECKS = "bounds,initialisation,bank_conflicts"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one code object on one launch."""
+
+    instructions: float
+    registers: int
+    spills: int
+    occupancy: float
+    conflicts: int
+    shared: int
+    loop: loops.Loop | None
+    binary: bytes
+
+
+def measure(works: Iterable[Work] | None = None, save: Path | None = None) -> str:
+    os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="tilefw-bench-"))
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ["TILEFW_CACHE"] = "0"
+    chosen = gfx942_works() if works is None else tuple(works)
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    print(lines[0], file=sys.stderr)
+    missed = 0
+    for work in chosen:
+        mine, peer = _or_reason(ours, work), _or_reason(theirs, work)
+        lines.append(row(work, mine, peer))
+        missed += verdict(False) in lines[-1]
+        print(lines[-1], file=sys.stderr, flush=True)
+        if save is not None:
+            _save(save, work, {"tilefw": mine, "triton": peer})
+    text = (__doc__ or "").split("\n\n")[1].strip().replace("\n", " ")
+    head = f"{text} Rows that miss a goal: {missed} of {len(chosen)}."
+    return "\n".join(["## Quality of the machine code for gfx942", "", head, "", *lines])
+
+
+def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str:
+    """The figures, or in a line why there are none: neither compiler takes every kernel."""
+    try:
+        return compiler(work)
+    except (KernelError, RuntimeError) as error:
+        return str(error).strip().partition("\n")[0].replace("|", "/")
+
+
+# --- figures -----------------------------------------------------------------------------------------------------------------
+
+
+def ours(work: Work) -> Figures:
+    from tilefw.runtime.loader import find
+    from tilefw.runtime.module import Module
+
+    artifact = tilefw_artifact(work, assemble=True, chip=GFX942).artifact
+    return figures(work, Module(artifact, find(GFX942.target)), {}, 0)
+
+
+def theirs(work: Work) -> Figures:
+    import tilefw
+
+    compiled = triton_compiled(work, assemble=True, chip=GFX942)
+    module = tilefw.load(compiled.asm["hsaco"], GFX942.target, f"{work.name}.hsaco")
+    names = {"block": (64 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
+    return figures(work, module, names, HIDDEN_POINTERS)
+
+
+def figures(work: Work, module: Any, names: dict[str, Any], hidden: int) -> Figures:
+    """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding."""
+    from tilefw_amd import code_object
+    from tilefw_amd.occupancy import occupancy
+
+    binary, limits = module.artifact.binary, module.target.info.limits
+    kernel = code_object.read(binary, work.name).kernels[0]
+    launch = work.launch()
+    counters = run(work, launch, module, names, hidden, checks=CHECKS).counters
+    workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
+    threads = (names.get("block") or module.only().entry.workgroup)[0]
+    said, shared = kernel.metadata, kernel.descriptor.group_segment_fixed_size + (names.get("dynamic_shared") or 0)
+    return Figures(
+        counters["instructions"] / limits["lanes"] / workgroups, said.vgprs or 0, (said.vgpr_spills or 0) + (said.sgpr_spills or 0),
+        occupancy(limits, threads, said.vgprs or 0, shared), counters.get("bank_conflicts", 0), shared,
+        loops.main_loop(binary, work.name), binary,
+    )
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------------
+
+
+def row(work: Work, mine: Figures | str, peer: Figures | str) -> str:
+    if isinstance(mine, str):
+        return _line(work.shown, *[""] * (len(COLUMNS) - 2), f"{verdict(False)}: {mine}")
+    if isinstance(peer, str):
+        cells = [cell for pair in _pairs(mine, mine) for cell in (pair[0], "")]
+        return _line(work.shown, *cells[:2], "", *cells[2:], "", f"Triton: {peer}")
+    counts, cycles = mine.instructions / peer.instructions, _cycles(mine, peer)
+    judged = {
+        "instructions": counts > GOAL, "spills": mine.spills > 0 == peer.spills, "occupancy": mine.occupancy < peer.occupancy,
+        "loop": cycles is not None and cycles > GOAL,
+    }
+    over = [what for what, missed in judged.items() if missed]
+    cells = [cell for pair in _pairs(mine, peer) for cell in pair]
+    ratio = "" if cycles is None else f"{cycles:.2f}"
+    goals = f"{verdict(False)}: {', '.join(over)}" if over else verdict(True)
+    return _line(work.shown, *cells[:2], f"{counts:.2f}", *cells[2:], ratio, goals)
+
+
+def _pairs(mine: Figures, peer: Figures) -> list[tuple[object, object]]:
+    def shown(of: Callable[[Figures], object]) -> tuple[object, object]:
+        return of(mine), of(peer)
+
+    return [
+        shown(lambda f: f"{f.instructions:,.0f}"), shown(lambda f: f.registers), shown(lambda f: f.spills),
+        shown(lambda f: f"{f.occupancy:.3g}"), shown(lambda f: f.conflicts), shown(lambda f: f.shared),
+        shown(lambda f: "" if f.loop is None or f.loop.cycles is None else f"{f.loop.cycles:.0f}"),
+    ]
+
+
+def _cycles(mine: Figures, peer: Figures) -> float | None:
+    """The ratio of cycles for the same matrix work; None where one of them has no such loop."""
+    if mine.loop is None or peer.loop is None or not mine.loop.products or not peer.loop.products:
+        return None
+    if mine.loop.cycles is None or peer.loop.cycles is None:
+        return None
+    return mine.loop.cycles / mine.loop.products / (peer.loop.cycles / peer.loop.products)
+
+
+def _line(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
+    """Listings, and main loops with llvm-mca's summary and timeline."""
+    from tilefw_amd.disassemble import disassemble
+
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "".join(c if c.isalnum() else "_" for c in work.shown)
+    for side, found in sides.items():
+        if isinstance(found, str):
+            continue
+        (folder / f"{name}.{side}.s").write_text(disassemble(found.binary, work.name))
+        if found.loop is not None:
+            printed = loops.report(found.loop.lines, "-timeline", "-timeline-max-iterations=2") or ""
+            (folder / f"{name}.{side}.loop").write_text("\n".join([*found.loop.lines, "", printed]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="parts of a row's name; all rows when none is given")
+    parser.add_argument("--save", type=Path, metavar="DIR", help="write listings and loops there")
+    args = parser.parse_args()
+    print(measure([w for w in gfx942_works() if all(word in w.shown for word in args.words)], args.save))
+
+
+if __name__ == "__main__":
+    main()
