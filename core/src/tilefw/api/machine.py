@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check import check_allocation
+from tilefw.machine.function_op import FuncOp as FunctionOp
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.spill_model import MEMORY, Home, Location, SpillModel
@@ -13,8 +14,8 @@ from tilefw.machine.wait_states import FillWaitStates, Part, WaitStateModel, fil
 from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
-    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "Block", "Concern", "Event", "FillWaitStates", "Function", "Home",
-    "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Part", "Reg", "RegisterClass",
+    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "Block", "Concern", "Event", "FillWaitStates", "Function", "FunctionOp",
+    "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Part", "Reg", "RegisterClass",
     "RegisterSets", "Slice", "SpillModel", "WaitModel", "WaitStateModel", "allocate", "check_allocation", "drop_identities",
     "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst",
 ]

@@ -63,6 +63,19 @@ def steps(opcode: str) -> tuple[_Step, ...]:
     return tuple(_Step(first, tuple(rest)) for first, *rest in (text.split() for text in texts or ()))
 
 
+@functools.cache
+def widths(opcode: str) -> tuple[int, ...]:
+    """How many bits each use of a pseudo-instruction has."""
+    bits: dict[str, int] = {}
+    for step in steps(opcode):
+        row = load_rows()[step.opcode.replace("{bits}", "32")]
+        types = [o.type for o in (*row.destinations, *row.sources) if o.type is not None]
+        for name, kind in zip(step.operands, types, strict=True):
+            whole, _, half = name.partition(".")
+            bits[whole] = 64 if half else kind.bits
+    return tuple(bits[name] for name in _NAMES if name in bits)
+
+
 def is_branch(opcode: str) -> bool:
     return any(step.branches for step in steps(opcode))
 

@@ -1,0 +1,167 @@
+"""gfx942's side of the SIMT kit: registers, literals, packing, arguments and ids, barriers, branches.
+
+What is equal in all lanes stands in scalar registers (class `s`), a bit for each lane in a pair of them (class `m`), what differs
+in vector registers (class `v`). A uniform i1 is 0 or -1 in 64 bits, so that it is a lane mask as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tilefw.api.machine import Operand, Slice
+from tilefw.api.simt import (
+    Access,
+    ChipDescription,
+    Code,
+    Const,
+    Element,
+    LaneChip,
+    MatrixAtom,
+    Registers,
+)
+from tilefw_amd import abi, access, operands, packing, shuffles
+from tilefw_amd.atoms import ATOMS, multiply
+from tilefw_amd.combine import combiner
+from tilefw_amd.isa.vocabulary import SCALARS, instructions
+from tilefw_amd.lower import rules, uniform_rules
+from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
+
+# Shared memory: CDNA3 ISA, section "Local Data Share" (32 banks of 4 bytes; DS_READ_B128).
+DESCRIPTION = ChipDescription(
+    name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES,
+    threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
+    banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, atoms=ATOMS,
+    registers=GFX942_LIMITS["registers_per_thread"] // 2,
+)
+
+_VECTORS = {"i1": ("m", 2, 2), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
+_UNIFORM = {"ui1": ("s", 2, 2), "ue8": ("s", 1, 1), "ue16": ("s", 1, 1), "uw32": ("s", 1, 1), "uw64": ("s", 2, 2)}
+_INTEGERS = {"i1": "ui1", "i4": "ue8", "i8": "ue8", "i16": "ue16", "i32": "uw32", "i64": "uw64"}
+
+
+class AmdLanes(LaneChip):
+    """`fusion` lets products and sums of floats be contracted."""
+
+    name = DESCRIPTION.name
+    lanes = DESCRIPTION.lanes
+    pointer_bits = DESCRIPTION.pointer_bits
+    access_bytes = DESCRIPTION.access_bytes
+    description = DESCRIPTION  # type: ignore[assignment]
+    forms: ClassVar = _VECTORS | _UNIFORM
+    uniform_classes = frozenset({"s"})
+    consecutive = True
+
+    def __init__(self, fusion: bool, target: str = "amd-cdna3") -> None:
+        self.table = instructions(target)
+        self.rules = rules()
+        self.uniform_rules = uniform_rules()
+        self.combiner = combiner(fusion)
+
+    # -- operands of rules
+
+    vector = staticmethod(operands.vector)
+    vectors = staticmethod(operands.vectors)
+    scalar = staticmethod(operands.scalar)
+
+    def form(self, type: str, uniform: bool) -> str:
+        return _INTEGERS[type] if uniform and type in _INTEGERS else super().form(type, uniform)
+
+    def alignment(self, cls: str, width: int) -> int:
+        """CDNA3 ISA, "SGPR Alignment" and, of vector registers, LLVM's AMDGPUUsage, gfx90a: tuples begin at even registers."""
+        return 4 if cls == "s" and width > 2 else min(width, 2)
+
+    def literal(self, code: Code, const: Const) -> Operand:
+        width = operands.width_of(const)
+        value = operands.constant_bits(const) & (1 << width) - 1
+        return value if operands.is_inline(value, width) else operands.vector_constant(code, value, width)
+
+    def move(self, code: Code, to: Slice, source: Element) -> None:
+        if isinstance(source, Const):
+            _set(code, to, operands.constant_bits(source))
+        elif to.reg.cls in ("s", "m") and source.reg.cls in ("v", "a"):
+            for i in range(to.count):
+                code.effect("v_readfirstlane_b32", [to.part(i)], [source.part(i)])
+        else:
+            code.effect(f"move.{to.reg.cls}", [to], [source])
+
+    def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
+        return packing.unpack(code, bits, packed, count)
+
+    def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
+        return packing.pack(code, bits, elements)
+
+    # -- what the launch leaves in registers and in the block of arguments
+
+    def prologue(self, code: Code) -> None:
+        self._arguments(code)
+        self.thread_id(code)
+        for axis in range(len(abi.WORKGROUP_IDS)):
+            self.program_id(code, axis)
+
+    def _arguments(self, code: Code) -> Slice:
+        return code.inst("move.s", "uw64", _scalar_file(code, abi.KERNEL_ARGUMENTS, 2))
+
+    def thread_id(self, code: Code) -> Element:
+        file = code.function.file("v", self.table.classes["v"].count or 0)
+        return code.inst("move.v", "w32", file.slice(abi.WORK_ITEM, 1))
+
+    def program_id(self, code: Code, axis: int) -> Element:
+        return code.inst("move.s", "uw32", _scalar_file(code, abi.WORKGROUP_IDS[axis], 1))
+
+    def num_programs(self, code: Code, axis: int) -> Element:
+        listed: Any = code.function.attributes["parameters"]
+        return code.inst("s_load_dword", "uw32", self._arguments(code), abi.workgroup_count_offset(listed, axis))
+
+    def parameter(self, code: Code, index: int, type: str) -> Element:
+        return access.parameter(code, self._arguments(code), index, type)
+
+    # -- memory
+
+    def load(self, code: Code, access_: Access) -> None:
+        access.load(code, access_)
+
+    def store(self, code: Code, access_: Access) -> None:
+        access.store(code, access_)
+
+    def shared_base(self, code: Code) -> Element:
+        return code.i32(0)
+
+    def barrier(self, code: Code) -> None:
+        code.effect("s_barrier")
+
+    # -- lanes
+
+    def shuffle(self, code: Code, mode: str, value: Element, lanes: Element) -> Element:
+        return shuffles.shuffle(code, mode, value, lanes)
+
+    def uniform(self, code: Code, form: str, value: Element) -> Element:
+        if isinstance(value, Const) or value.reg.cls == "s":
+            return value
+        if value.reg.cls == "m":  # all lanes or none
+            return code.inst("move.s", "ui1", value)
+        return packing.joined(code, [code.inst("v_readfirstlane_b32", "uw32", value.part(i)) for i in range(value.count)])
+
+    def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
+        multiply(code, atom, a, b, c, d)
+
+    # -- control flow
+
+    def branch(self, code: Code, label: str) -> None:
+        code.effect("s_branch", targets=(label,))
+
+    def branch_if(self, code: Code, predicate: Slice, label: str, negated: bool) -> None:
+        code.effect("branch_not.mask" if negated else "branch.mask", (), [predicate], targets=(label,))
+
+    def exit(self, code: Code) -> None:
+        code.effect("s_endpgm")
+
+
+def _set(code: Code, to: Slice, bits: int) -> None:
+    """A constant into a register that others write too."""
+    file = "s" if to.reg.cls in ("s", "m") else "v"
+    code.effect(f"{file}_mov_b{32 * to.count}", [to], [bits & (1 << 32 * to.count) - 1])
+
+
+def _scalar_file(code: Code, first: int, count: int) -> Slice:
+    return code.function.file("s", SCALARS).slice(first, count)

@@ -1,0 +1,23 @@
+"""The order of lowering behind selection: registers, real instructions, waits, wait states; then `emit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api import CompileOptions, TargetInfo
+from tilefw.api.ir import ModulePass
+from tilefw.api.machine import FillWaitStates, InsertWaits
+from tilefw.api.simt import assign_registers
+from tilefw_amd import wait_states, waits
+from tilefw_amd.finish import Finish
+from tilefw_amd.isa.vocabulary import instructions
+
+
+def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[ModulePass]:
+    table = instructions(target.name)
+    return (
+        assign_registers(table, verify=options.verify),
+        Finish(),
+        InsertWaits(table, waits.MODEL),
+        FillWaitStates(table, wait_states.model()),
+    )
