@@ -68,4 +68,24 @@ BLOCKS = ChipDescription(
     ),
     fragment_loads=(FragmentLoad("rows", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),),
 )
-CHIPS = (PLAIN, WIDE, BLOCKS)
+
+
+def _runs(m: int, k: int, a: str, d: str) -> MatrixAtom:
+    """A lane has a run of k of one row of A, and of one column of B; four columns of a row of D, which lies as A does."""
+    rows, run = m.bit_length() - 1, (m * k // 64).bit_length() - 1
+    bits = [1 << i for i in range(k.bit_length() - 1)]
+    left = LinearLayout((m, k), tuple(bits[:run]), (*[k << i for i in range(rows)], *bits[run:]), ())
+    wide = [1 << i for i in range(rows)]
+    lanes = (*[m << i for i in range(rows)], *wide[2 : 2 + 6 - rows])
+    sums = LinearLayout((m, m), (*wide[:2], *wide[2 + 6 - rows :]), lanes, ())
+    return MatrixAtom(f"runs.{m}x{m}x{k}.{a}.{d}", m, m, k, a, a, d, left, _turned(left), sums, cost=m * m * k / 256)
+
+
+RUNS = ChipDescription(
+    "runs", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True, registers=256,
+    atoms=(
+        _runs(32, 8, "f16", "f32"), _runs(16, 16, "f16", "f32"), _runs(32, 8, "bf16", "f32"), _runs(16, 16, "bf16", "f32"),
+        _runs(32, 16, "i8", "i32"), _runs(16, 4, "f32", "f32"), _runs(32, 2, "f32", "f32"), _runs(16, 4, "f64", "f64"),
+    ),
+)
+CHIPS = (PLAIN, WIDE, BLOCKS, RUNS)

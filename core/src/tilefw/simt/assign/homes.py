@@ -22,7 +22,7 @@ from tilefw.simt.assign.classes import Classes
 from tilefw.simt.assign.transfer import operand_layouts, push
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
-from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.simt.layout.atoms import Chain, DotLayouts
 from tilefw.simt.lower import dot
 from tilefw.simt.places import place_of
 from tilefw.tile import ops, types
@@ -51,10 +51,11 @@ class Homes:
         operands = {classes.root(op.a) for op in found}
         for op in found:
             # A dot whose result becomes the A of another keeps rows within a warp, and so does that other one.
-            chained = classes.root(op.results[0]) in operands or classes.root(op.a) in results
+            follows, leads = classes.root(op.a) in results, classes.root(op.results[0]) in operands
+            chain = Chain.FOLLOWS if follows else Chain.LEADS if leads else Chain.NONE
             for operand in op.operands:
                 check_shape(types.shape_of(operand.type), op)
-            self.dots[op] = atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chained, place=place_of(op))
+            self.dots[op] = atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain, place=place_of(op))
 
     def of(self, value: SSAValue) -> LinearLayout:
         """The home of the class of a tile. Raises UnsupportedError (TFW0611) where lanes cannot share the tile."""

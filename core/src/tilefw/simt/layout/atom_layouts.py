@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cached_property
 
+from tilefw.api.dtypes import DTYPES
 from tilefw.simt.description import Machine, MatrixAtom
 from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
 
+_BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
 # Lane atoms take up to this many k a step, so that a row of A gives a wide read as a row of B does: 16 bytes of f32.
 LANE_DEPTH = 4
+
+
+class Chain(Enum):
+    """How a dot stands to others: alone; its result becomes the A of another; or its A is the result of another."""
+
+    NONE = auto()
+    LEADS = auto()
+    FOLLOWS = auto()
+
 
 Bit = tuple[str, int]  # a dim of the dot (b, m, n or k) and a bit of its index
 
@@ -77,11 +89,20 @@ class _Deal:
         return self.take(dim, len(self.left[dim])) if dim in self.left else []
 
 
+@dataclass(frozen=True)
+class _Depth:
+    """The k of one step: which bits of k the atom's are, lowest first, and those `further` ones that one wide read brings."""
+
+    atom: tuple[Bit, ...]
+    further: tuple[Bit, ...] = ()
+
+
 def _layout(
-    dims: str, sizes: dict[str, int], atom: LinearLayout, registers: Sequence[Bit], lanes: Sequence[Bit | None],
-    warps: Sequence[Bit | None],
+    dims: str, sizes: dict[str, int], atom: LinearLayout, depth: Sequence[Bit], registers: Sequence[Bit],
+    lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
 ) -> LinearLayout:
-    """The layout of an operand with `dims`, slowest first: the atom's bits, and of the others those of its dims."""
+    """The layout of an operand with `dims`, slowest first: the atom's bits, those of its k at `depth`, and of the others those of
+    its dims."""
     stride: dict[str, int] = {}
     total = 1
     for dim in reversed(dims):
@@ -91,9 +112,14 @@ def _layout(
     def basis(bit: Bit | None) -> int:
         return stride[bit[0]] << bit[1] if bit and bit[0] in dims else 0
 
+    def place(dim: str, index: int) -> int:
+        if dim != "k":
+            return index * stride[dim]
+        return sum(basis(bit) for i, bit in enumerate(depth) if index >> i & 1)
+
     def inside(flat: int) -> int:
         row, column = atom.coordinates(flat)
-        return row * stride[dims[-2]] + column * stride[dims[-1]]
+        return place(dims[-2], row) + place(dims[-1], column)
 
     return LinearLayout(
         tuple(sizes[dim] for dim in dims),
@@ -104,45 +130,76 @@ def _layout(
 
 
 def _finish(
-    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, repeats: Sequence[Bit], steps: Sequence[Bit],
-    lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, depth: _Depth, repeats: Sequence[Bit],
+    steps: Sequence[Bit], lanes: Sequence[Bit | None], warps: Sequence[Bit | None],
 ) -> DotLayouts:
-    """The layouts for a complete deal of bits; `repeats` in the order in which atoms run, fastest first."""
+    """The layouts for a complete deal of bits; `repeats` in the order in which atoms run, fastest first, and then the step's
+    further k, which come first in the registers."""
     batch = "b" if "b" in sizes else ""
+    held, run = (*depth.further, *repeats), (*repeats, *depth.further)
     d, a, b = (
-        _layout(batch + dims, sizes, layout, (*repeats, *steps), lanes, warps)
+        _layout(batch + dims, sizes, layout, depth.atom, (*held, *steps), lanes, warps)
         for dims, layout in (("mn", atom.d_layout), ("mk", atom.a_layout), ("kn", atom.b_layout))
     )
+    order = [run.index(bit) for bit in held]
 
     def first(repeat: int, dims: str, size: int) -> int:
         at = 0
-        for i, (dim, _) in enumerate(repeats):
+        for (dim, _), i in zip(held, order, strict=True):
             if dim in dims:
                 at += size * (repeat >> i & 1)
                 size *= 2
         return at
 
     operands = (("bmk", atom.a_layout), ("bkn", atom.b_layout), ("bmn", atom.d_layout))
-    columns = ([first(r, dims, layout.registers) for r in range(1 << len(repeats))] for dims, layout in operands)
+    columns = ([first(r, dims, layout.registers) for r in range(1 << len(run))] for dims, layout in operands)
     firsts = tuple(zip(*columns, strict=True))
     return DotLayouts(types, atom, recipe, d, a, b, 1 << len(steps), firsts)
 
 
 def with_warps(
-    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chained: bool
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chain: Chain
 ) -> DotLayouts:
     """A matrix atom: warps over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
     deal = _Deal(sizes)
-    for dim, size in (("m", atom.m), ("n", atom.n), ("k", atom.k)):
+    for dim, size in (("m", atom.m), ("n", atom.n)):
         deal.take(dim, log2(size))
+    depth = _depth(deal, atom, machine, chain)
     total = log2(machine.warps)
     over_batch = deal.take("b", total) if "b" in sizes else []
-    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chained)
+    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chain is not Chain.NONE)
     repeats = [*deal.take("n", len(deal.left["n"]) - n), *deal.take("m", len(deal.left["m"]) - m)]
     warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
     warps += [None] * (total - len(warps))
     repeats += deal.rest("b")
-    return _finish(atom, recipe, sizes, types, repeats, deal.rest("k"), (), warps)
+    return _finish(atom, recipe, sizes, types, depth, repeats, deal.rest("k"), (), warps)
+
+
+def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: Chain) -> _Depth:
+    """Which k a lane has in one step: so many in a row that it reads them at once, and more than an atom takes where they fit.
+
+    A sum may take its products in any order that A and B share. So the k of further atoms stand between those of a lane's
+    registers and those that other lanes have, but where A is the sums of another dot, which lie as they do.
+    """
+    own, chip = log2(atom.k), machine.chip
+    held = len(atom.a_layout.register)
+    rows = tuple(1 << i for i in range(held))
+    together = atom.a_layout.register == rows and atom.b_layout.register == tuple(atom.n * bit for bit in rows)
+    if chip.fragment_loads or not together:  # a fragment load reads whole atoms at once
+        return _Depth(tuple(deal.take("k", own)))
+    size = _BITS[atom.a] // 8
+    further = min(log2(max(1, chip.shared_access_bytes // (size << held))), len(deal.left["k"]) - own)
+    if chain is Chain.FOLLOWS:
+        lanes = deal.take("k", own)
+        return _Depth(tuple(lanes), tuple(deal.take("k", further)))
+    low, between = deal.take("k", held), deal.take("k", further)
+    return _Depth((*low, *deal.take("k", own - held)), tuple(between))
+
+
+def idle(atom: MatrixAtom, sizes: dict[str, int], machine: Machine, chain: Chain) -> int:
+    """How many warps do the work of one, as there are too few atoms for all; in a chain, too few along m."""
+    along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not Chain.NONE else log2(sizes["n"] // atom.n)}
+    return 1 << max(0, log2(machine.warps) - log2(sizes.get("b", 1)) - sum(along.values()))
 
 
 def _grid(left: dict[str, int], sizes: dict[str, int], warps: int, chained: bool) -> tuple[int, int]:
@@ -177,7 +234,7 @@ def with_lanes(atom: MatrixAtom, sizes: dict[str, int], types: DotTypes, machine
     over_warps += [*[None] * (warps - len(over_warps)), *over_batch]
     depth = deal.take("k", log2(LANE_DEPTH))
     repeats = [*n_run, *n_rest, *depth, *m_run, *m_rest, *deal.rest("b")]
-    return _finish(atom, Recipe(atom.a, atom.b), sizes, types, repeats, deal.rest("k"), over_lanes, over_warps)
+    return _finish(atom, Recipe(atom.a, atom.b), sizes, types, _Depth(()), repeats, deal.rest("k"), over_lanes, over_warps)
 
 
 _Split = tuple[int, int, int]  # the bits of a dim that registers, lanes and warps have

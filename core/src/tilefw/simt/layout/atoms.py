@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.simt.description import ChipDescription, Machine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.layout.atom_layouts import DotLayouts, with_lanes, with_warps
+from tilefw.simt.layout.atom_layouts import Chain, DotLayouts, idle, with_lanes, with_warps
 from tilefw.simt.layout.atom_recipes import F32_RECIPES, DotTypes, Recipe, recipes
 
-__all__ = ["LANE_ATOM", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
+__all__ = ["LANE_ATOM", "Chain", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
 
 LANE_ATOM = "lane."
 # The type that lane atoms multiply and add in, for each accumulator; f16 sums are kept wider and rounded once, at the end.
@@ -34,25 +34,28 @@ def find(chip: ChipDescription, name: str) -> MatrixAtom:
 
 
 def choose(
-    shape: Sequence[int], types: DotTypes, machine: Machine, chained: bool = False, atom: str | None = None,
+    shape: Sequence[int], types: DotTypes, machine: Machine, chain: Chain = Chain.NONE, atom: str | None = None,
     place: Place | None = None,
 ) -> DotLayouts:
     """The layouts of a dot of `shape` ([b,] m, n, k; powers of two).
 
-    The atom is the cheapest that serves, or the one called `atom`. `chained`: the result feeds another dot as its A, so all warps
-    go along m as far as m reaches. Raises UnsupportedError: TFW0621 for types that nothing serves, TFW0622 when the atom called for
-    does not serve, with those that would.
+    The atom is the cheapest that serves, or the one called `atom`. Of dots in a `chain` all warps go along m as far as m reaches,
+    so that what one gives another stays within a warp. Raises UnsupportedError: TFW0621 for types that nothing serves, TFW0622
+    when the atom called for does not serve, with those that would.
     """
     sizes = dict(zip("bmnk" if len(shape) == 4 else "mnk", shape, strict=True))
     if types.acc not in LANE_TYPES or (types.a == types.b == "f32" and types.precision not in F32_RECIPES):
         raise UnsupportedError(f"no atom multiplies {types.a} by {types.b} into {types.acc}", code="TFW0621", place=place)
-    found = sorted(_serving(sizes, types, machine.chip), key=lambda pair: _price(*pair, types.acc))
+    found = sorted(
+        _serving(sizes, types, machine.chip),
+        key=lambda pair: (_price(*pair, types.acc)[0] * idle(pair[0], sizes, machine, chain), _price(*pair, types.acc)),
+    )
     own = lane_atom(LANE_TYPES[types.acc])
     if atom is not None and atom != own.name:
         found = [pair for pair in found if pair[0].name == atom] or _refuse(atom, sizes, types, machine.chip, place)
     if not found or atom == own.name:
         return with_lanes(own, sizes, types, machine)
-    return with_warps(*found[0], sizes, types, machine, chained)
+    return with_warps(*found[0], sizes, types, machine, chain)
 
 
 def of_types(types: DotTypes, chip: ChipDescription) -> tuple[MatrixAtom, ...]:
