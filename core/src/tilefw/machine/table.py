@@ -16,9 +16,13 @@ class InstructionTraits:
 
     `effects`: writes memory, synchronises or ends the program, so that it stays without a reader. `terminator`: control never
     falls through (an unpredicated one ends its block). `move`: a plain register copy, which coalescing may remove.
-    `latency` in issue cycles, for scheduling. `cheap`: its operands are constants only, so that it may be made again anywhere
-    instead of keeping its result. `early`: writes results before it has read all operands, so that a result shares no
-    register with an operand that it is not tied to.
+    `cheap`: its operands are constants only, so that it may be made again anywhere instead of keeping its result. `early`: writes
+    results before it has read all operands, so that a result shares no register with an operand that it is not tied to.
+    `memory`: the space that it only reads or, with `effects`, only writes ("shared", "global"). What has effects and no such space
+    is ordered with all accesses.
+
+    For scheduling, in cycles: `latency` until a dependent instruction finds the result, and `issue`, for how long it keeps its
+    `unit`, a pipe of the chip by a name of the plugin's, from the next instruction of that unit ("" for none that matters).
     """
 
     effects: bool = False
@@ -27,6 +31,9 @@ class InstructionTraits:
     latency: int = 1
     cheap: bool = False
     early: bool = False
+    memory: str = ""
+    unit: str = ""
+    issue: int = 1
 
 
 PURE = InstructionTraits()
@@ -54,13 +61,15 @@ class InstructionTable:
     """The instructions and register classes of one instruction set.
 
     `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode
-    that the set does not have. `reserved` are physical registers per file that allocation must not hand out.
+    that the set does not have. `reserved` are physical registers per file that allocation must not hand out. `pace`: cycles from
+    one instruction of a wave to its next.
     """
 
     name: str
     traits: Callable[[str], InstructionTraits]
     classes: dict[str, RegisterClass]
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
+    pace: int = 1
 
     def file(self, cls: str) -> str:
         """The file that registers of a class stand in; raises KeyError for no class."""

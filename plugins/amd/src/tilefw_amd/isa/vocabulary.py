@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 
-from tilefw.api.machine import EFFECT, JUMP, InstructionTable, InstructionTraits, RegisterClass
+from tilefw.api.machine import JUMP, InstructionTable, InstructionTraits, RegisterClass
 from tilefw_amd import pseudo
 from tilefw_amd.isa.registers import EXEC, SGPRS, VCC, VECTORS
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.table import forms_by_mnemonic
+from tilefw_amd.timing import VECTOR_CYCLES, timing
 
 # By what a value is: of each lane (`v`, `a`), equal in all lanes (`s`), or a bit for each lane (`m`). The scalar file is counted by
 # the codes of its operands, so that VCC, M0 and EXEC are registers of it.
@@ -34,11 +35,16 @@ _TERMINATORS = frozenset({"s_branch", "s_setpc_b64", "s_endpgm", "s_endpgm_saved
 _ACTING = frozenset({"smem", "lds", "vmem", "control", "export"})
 # Facts of such instructions that do nothing but bring a result.
 _ONLY_READING = frozenset({"load", "crossbar"})
+# Pipes that share what they issue by.
+_PIPES = {"valu64": "valu", "trans": "valu"}
+# A compute unit has one pipe to LDS and one to memory for its four SIMDs (CDNA3 white paper, "Compute unit"); waves of one program
+# want them at the same time, so that each finds a quarter.
+_SHARED_BY = {"lds": 4, "vmem": 4}
 
 
 def instructions(name: str = "amd-cdna3") -> InstructionTable:
     """The instruction table of the machine layer. `traits` raises KeyError for what is no mnemonic."""
-    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED))
+    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED), VECTOR_CYCLES)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -46,19 +52,34 @@ def traits(opcode: str) -> InstructionTraits:
     """What the machine layer must know of an opcode; KeyError when there is none."""
     kind, _, file = opcode.partition(".")
     if kind == "move":
-        return InstructionTraits(move=True, latency=forms_by_mnemonic()[MOVES[file]][0].row.latency)
+        row = forms_by_mnemonic()[MOVES[file]][0].row
+        return InstructionTraits(move=True, latency=row.latency, unit=row.unit, issue=VECTOR_CYCLES)
     steps = pseudo.steps(opcode)
     if steps:
-        latency = sum(forms_by_mnemonic()[step.opcode.replace("{bits}", "32")][0].row.latency for step in steps)
-        return InstructionTraits(effects=pseudo.is_branch(opcode), latency=latency)
+        rows = [forms_by_mnemonic()[step.opcode.replace("{bits}", "32")][0].row for step in steps]
+        cycles = sum(row.latency for row in rows)
+        return InstructionTraits(effects=pseudo.is_branch(opcode), latency=cycles, unit=rows[0].unit, issue=cycles)
     return _traits(forms_by_mnemonic()[opcode][0].row)
 
 
 def _traits(row: Row) -> InstructionTraits:
     if row.name in _TERMINATORS:
         return JUMP
-    effects = row.flow or _acts(row)
-    return InstructionTraits(effects=effects, latency=row.latency, cheap=row.name in _CONSTANTS) if row.latency else EFFECT
+    timed = timing()[row.name]
+    return InstructionTraits(
+        effects=row.flow or _acts(row), latency=row.latency or 1, cheap=row.name in _CONSTANTS, memory=_memory(row),
+        unit=_PIPES.get(row.unit, row.unit), issue=timed.issue * _SHARED_BY.get(row.unit, 1),
+    )
+
+
+def _memory(row: Row) -> str:
+    """The space of a plain load or store. Atomics have their order with everything, as locks are built of them; so has what changes
+    caches, and a load to LDS, which touches two spaces."""
+    if row.facts & {"atomic", "lds dma"} or row.facts.isdisjoint({"load", "store"}):
+        return ""
+    if row.unit == "lds":
+        return "shared"
+    return "private" if "scratch" in row.facts else "global"
 
 
 def _acts(row: Row) -> bool:

@@ -1,0 +1,139 @@
+"""What must stay in order in a block: by registers, by memory, by effects that nothing may pass.
+
+An edge says that one instruction stays behind another, and by how many cycles a machine in order would want it behind:
+
+    reads what the other writes      the other's latency
+    writes what the other writes     the other's latency: results of slow instructions arrive late
+    writes what the other reads      0: operands are read as instructions begin
+    accesses of one memory           0: accesses of one space begin in order
+
+Two accesses have an order when one of them writes and they may touch the same bytes: of one space, and of one buffer or of one that
+is not known. Buffers of shared memory never overlap without a barrier in between (`simt.shared_memory.barriers`); global ones,
+the arguments of a kernel, may, unless the launch says that they do not. An effect without a space (a barrier, an atomic, a cache
+being written back) has its order with all accesses and all other effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.machine.cells import Touched
+from tilefw.machine.inst import Inst
+from tilefw.machine.table import InstructionTraits
+
+SHARED = "shared"
+_ANY = -1  # the buffer of an access that may be anywhere
+
+
+class Dependences:
+    """The order of a run of instructions, by their indexes: `successors[i]` come after i, by `delays[i]` cycles; `waits[i]` counts
+    the edges that end in i."""
+
+    __slots__ = ("delays", "successors", "waits")
+
+    def __init__(self, count: int) -> None:
+        self.successors: list[list[int]] = [[] for _ in range(count)]
+        self.delays: list[list[int]] = [[] for _ in range(count)]
+        self.waits = [0] * count
+
+    def add(self, first: int, then: int, delay: int) -> None:
+        """An edge; edges are added by ascending `then`."""
+        following = self.successors[first]
+        if following and following[-1] == then:
+            if self.delays[first][-1] < delay:
+                self.delays[first][-1] = delay
+            return
+        following.append(then)
+        self.delays[first].append(delay)
+        self.waits[then] += 1
+
+
+def dependences(insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, disjoint: bool) -> Dependences:
+    """The order of `insts`, a run of instructions without branches that `touched` begins with."""
+    found = Dependences(len(insts))
+    _by_registers(found, traits, touched)
+    memory = _Memory(found, disjoint)
+    for i, (inst, its) in enumerate(zip(insts, traits, strict=True)):
+        if its.memory:
+            memory.access(i, its, _ANY if inst.buffer is None else inst.buffer)
+        elif its.effects:
+            memory.fence(i)
+    return found
+
+
+def _by_registers(found: Dependences, traits: Sequence[InstructionTraits], touched: Touched) -> None:
+    add = found.add
+    writer: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    for i, (reads, writes) in enumerate(zip(touched.reads[: len(traits)], touched.writes, strict=False)):
+        for cell in reads:
+            if cell in writer:
+                before = writer[cell]
+                add(before, i, traits[before].latency)
+            if cell in readers:
+                readers[cell].append(i)
+            else:
+                readers[cell] = [i]
+        for cell in writes:
+            others = readers.pop(cell, ())
+            for before in others:
+                if before != i:
+                    add(before, i, 0)
+            if cell in writer and not others:
+                before = writer[cell]
+                add(before, i, traits[before].latency)
+            writer[cell] = i
+
+
+class _Buffer:
+    """The last write of a buffer and the reads behind it."""
+
+    __slots__ = ("reads", "write")
+
+    def __init__(self) -> None:
+        self.write = -1
+        self.reads: list[int] = []
+
+
+class _Memory:
+    """Adds the edges of accesses and effects as they come."""
+
+    def __init__(self, found: Dependences, disjoint: bool) -> None:
+        self._found = found
+        self._disjoint = disjoint
+        self._since: list[tuple[int, int]] = []  # the accesses since the last fence, and how long after them it should come
+        self._fence = -1
+        self._spaces: dict[str, dict[int, _Buffer]] = {}
+
+    def fence(self, i: int) -> None:
+        if self._fence >= 0:
+            self._found.add(self._fence, i, 0)
+        for before, delay in self._since:
+            self._found.add(before, i, delay)
+        self._since = []
+        self._spaces = {}
+        self._fence = i
+
+    def access(self, i: int, traits: InstructionTraits, buffer: int) -> None:
+        """An access; every one of shared memory is made by the time that a barrier lets the others on."""
+        if self._fence >= 0:
+            self._found.add(self._fence, i, 0)
+        self._since.append((i, traits.latency if traits.memory == SHARED else 0))
+        known = traits.memory == SHARED or self._disjoint
+        group = buffer if known else _ANY
+        buffers = self._spaces.setdefault(traits.memory, {})
+        own = buffers.setdefault(group, _Buffer())
+        overlapping = list(buffers.values()) if group == _ANY else [own, *([buffers[_ANY]] if _ANY in buffers else [])]
+        for other in overlapping:
+            self._order(other, i, traits.effects)
+        if traits.effects:
+            own.write, own.reads = i, []
+        else:
+            own.reads.append(i)
+
+    def _order(self, buffer: _Buffer, i: int, writes: bool) -> None:
+        if buffer.write >= 0:
+            self._found.add(buffer.write, i, 0)
+        if writes:
+            for before in buffer.reads:
+                self._found.add(before, i, 0)

@@ -1,0 +1,151 @@
+"""List scheduling on a clock: of the instructions that could begin now, the one that most work waits for begins.
+
+A wave begins an instruction every `pace` cycles, in order; one begins when what it reads is there and its pipe is free. Where
+several may, the one with the longest way of dependences to the end of the block goes first, among equals the one that was written
+first. So loads from far go early, and what keeps its pipe for long, as matrix instructions do, is interleaved with what needs other
+pipes.
+
+Instructions that would make more registers live than a limit stand back until others have ended enough values; where nothing else
+is left, the order goes on as it was written, from the first instruction that is not placed. (The algorithm is the textbook's:
+"Engineering a Compiler", §12.3; the two modes are those of Goodman and Hsu, "Code scheduling and register allocation in large
+basic blocks", 1988.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from tilefw.machine.dependences import Dependences
+from tilefw.machine.pressure import Pressure
+from tilefw.machine.table import InstructionTraits
+
+
+def list_schedule(
+    order: Dependences, traits: Sequence[InstructionTraits], pressure: Pressure, limits: Sequence[int], pace: int
+) -> list[int]:
+    """The instructions by their indexes in their new order. `pressure` is left as it is at the end of it."""
+    scheduler = _Scheduler(order, traits, pressure, limits, pace)
+    return scheduler.run()
+
+
+def heights(order: Dependences, traits: Sequence[InstructionTraits]) -> list[int]:
+    """Cycles from the beginning of each instruction to the end of everything that depends on it."""
+    found = [its.latency for its in traits]
+    for i in range(len(found) - 1, -1, -1):
+        for then, delay in zip(order.successors[i], order.delays[i], strict=True):
+            if delay + found[then] > found[i]:
+                found[i] = delay + found[then]
+    return found
+
+
+class _Queue:
+    """Instructions that could begin but for their pipe, `unit`, or for the registers of `file` that they make live; -1 for none."""
+
+    __slots__ = ("file", "keys", "unit")
+
+    def __init__(self, unit: int, file: int) -> None:
+        self.unit = unit
+        self.file = file
+        self.keys: list[int] = []
+
+
+class _Scheduler:
+    """The state of one block's schedule. A key holds an instruction's rank and its index, so that keys sort as they should."""
+
+    def __init__(
+        self, order: Dependences, traits: Sequence[InstructionTraits], pressure: Pressure, limits: Sequence[int], pace: int
+    ) -> None:
+        self.order = order
+        self.pressure = pressure
+        self.limits = limits
+        self.pace = pace
+        self.count = len(traits)
+        high = heights(order, traits)
+        top = max(high, default=0)
+        self.keys = [(top - height) * self.count + i for i, height in enumerate(high)]
+        units: dict[str, int] = {}
+        self.unit = [units.setdefault(its.unit, len(units)) if its.unit else -1 for its in traits]
+        self.issue = [its.issue for its in traits]
+        self.free = [0] * (len(units) + 1)  # when each pipe takes its next; the last is of instructions without one
+        self.waits = list(order.waits)
+        self.earliest = [0] * self.count
+        self.pending: list[int] = [i for i in range(self.count) if not self.waits[i]]  # keys of (time, index)
+        heapify(self.pending)
+        self.queues: dict[tuple[int, int], _Queue] = {}
+        self.of = [self._queue(i) for i in range(self.count)]
+        self.placed = bytearray(self.count)
+        self.first = 0  # no instruction before this one is left
+        self.result: list[int] = []
+
+    def run(self) -> list[int]:
+        clock = 0
+        while len(self.result) < self.count:
+            self._wake(clock)
+            chosen, later = self._choose(clock)
+            if chosen < 0:
+                if later < 0:
+                    chosen = self._as_written()
+                else:
+                    clock = later
+                    continue
+            self._place(chosen, clock)
+            clock += self.pace
+        return self.result
+
+    def _queue(self, i: int) -> _Queue:
+        grows = self.pressure.grows[i]
+        file = max(grows, key=lambda each: each[1])[0] if grows else -1
+        key = (self.unit[i], file)
+        if key not in self.queues:
+            self.queues[key] = _Queue(*key)
+        return self.queues[key]
+
+    def _wake(self, clock: int) -> None:
+        """Queue what has its operands by now."""
+        pending, count = self.pending, self.count
+        bound = (clock + 1) * count
+        while pending and pending[0] < bound:
+            i = heappop(pending) % count
+            heappush(self.of[i].keys, self.keys[i])
+
+    def _choose(self, clock: int) -> tuple[int, int]:
+        """The queue's instruction to begin now, or -1 and the cycle when there may be one, -1 again where only registers lack."""
+        best: _Queue | None = None
+        later = self.pending[0] // self.count if self.pending else -1
+        now, limits, placed, count = self.pressure.now, self.limits, self.placed, self.count
+        for queue in self.queues.values():
+            keys = queue.keys
+            while keys and placed[keys[0] % count]:
+                heappop(keys)  # placed as it was written
+            if not keys or (best is not None and best.keys[0] < keys[0]):
+                continue
+            if queue.file >= 0 and any(now[file] + more > limits[file] for file, more in self.pressure.grows[keys[0] % count]):
+                continue
+            free = self.free[queue.unit]
+            if free <= clock:
+                best = queue
+            elif later < 0 or free < later:
+                later = free
+        return (-1, later) if best is None else (heappop(best.keys) % count, later)
+
+    def _as_written(self) -> int:
+        """The first of the instructions as they were written that is not placed; all that it needs is."""
+        while self.placed[self.first]:
+            self.first += 1
+        return self.first
+
+    def _place(self, i: int, clock: int) -> None:
+        self.placed[i] = 1
+        self.result.append(i)
+        self.pressure.place(i)
+        unit = self.unit[i]
+        if unit >= 0:
+            self.free[unit] = clock + self.issue[i]
+        waits, earliest = self.waits, self.earliest
+        for then, delay in zip(self.order.successors[i], self.order.delays[i], strict=True):
+            if clock + delay > earliest[then]:
+                earliest[then] = clock + delay
+            waits[then] -= 1
+            if not waits[then]:
+                heappush(self.pending, earliest[then] * self.count + then)

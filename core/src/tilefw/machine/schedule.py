@@ -1,0 +1,126 @@
+"""Scheduling of every block before registers are assigned: results in time for their readers, at no step more of registers.
+
+A wave's registers cost in steps: up to so many, as many waves run side by side. The order as it was given says which step a
+function is at anyway; within it the scheduler spends what it likes, and a block for which it would need more stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilefw.machine.cells import Cells, Touched, live_out, touched
+from tilefw.machine.check_schedule import check_schedule
+from tilefw.machine.dependences import dependences
+from tilefw.machine.function_op import FuncOp
+from tilefw.machine.inst import Block, Function
+from tilefw.machine.list_scheduling import list_schedule
+from tilefw.machine.pressure import Pressure
+from tilefw.machine.table import InstructionTable, InstructionTraits
+
+Steps = Mapping[str, Sequence[int]]
+"""By register file, ascending, how many registers a wave may take before the next step costs something."""
+
+_UNBOUNDED = 1 << 30
+
+
+@dataclass(frozen=True)
+class ScheduleInstructions(ModulePass):
+    """Orders the instructions of every block.
+
+    `disjoint`: buffers of different arguments do not overlap. `verify`: the result is checked by `check_schedule`.
+    """
+
+    name = "schedule-instructions"
+    table: InstructionTable
+    steps: Steps = field(default_factory=dict)
+    disjoint: bool = False
+    verify: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for machine in op.body.block.ops:
+            if isinstance(machine, FuncOp):
+                schedule(machine.function, self.table, self.steps, self.disjoint, self.verify)
+
+
+def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint: bool = False, verify: bool = False) -> None:
+    """Order the instructions of one function, block by block; raises InternalError when the checker disagrees."""
+    regions = _regions(function, table)
+    limits = _limits(regions, table, steps)
+    for region in regions:
+        before = region.block.insts
+        _schedule(region, table, limits, disjoint)
+        if verify:
+            check_schedule(before, region.block.insts, table, disjoint, f"{function.name}, {region.block.label}")
+
+
+@dataclass(slots=True)
+class _Region:
+    """The instructions of a block up to its first branch, with what is live as they go, once in the order as they were given."""
+
+    block: Block
+    traits: list[InstructionTraits]
+    touched: Touched
+    pressure: Pressure
+
+
+def _regions(function: Function, table: InstructionTable) -> list[_Region]:
+    cells = Cells(function, table)
+    blocks = touched(function, cells)
+    files = sorted(set(cells.files))
+    regions: list[_Region] = []
+    for block, its, live in zip(function.blocks, blocks, live_out(function, table, blocks), strict=True):
+        traits = _until_branch(block, table)
+        behind = live.union(*its.reads[len(traits) :])
+        pressure = Pressure(cells, its, len(traits), behind, files)
+        for i in range(len(traits)):
+            pressure.place(i)
+        regions.append(_Region(block, traits, its, pressure))
+    return regions
+
+
+def _until_branch(block: Block, table: InstructionTable) -> list[InstructionTraits]:
+    found: list[InstructionTraits] = []
+    for inst in block.insts:
+        traits = table.traits(inst.opcode)
+        if inst.targets or traits.terminator:
+            break
+        found.append(traits)
+    return found
+
+
+def _limits(regions: Sequence[_Region], table: InstructionTable, steps: Steps) -> list[int]:
+    """By file: the step that the function needs as it was given."""
+    if not regions:
+        return []
+    limits: list[int] = []
+    for file, number in regions[0].pressure.files.items():
+        needed = max(region.pressure.peak[number] for region in regions)
+        allowed = steps.get(file) or (_allocatable(file, table),)
+        limits.append(next((step for step in allowed if step >= needed), allowed[-1]))
+    return limits
+
+
+def _allocatable(file: str, table: InstructionTable) -> int:
+    counts = [cls.count for cls in table.classes.values() if (cls.file or cls.name) == file]
+    if None in counts:
+        return _UNBOUNDED
+    return max(count for count in counts if count is not None) - len(table.reserved.get(file, ()))
+
+
+def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], disjoint: bool) -> None:
+    count = len(region.traits)
+    if count < 2:
+        return
+    given = list(region.pressure.peak)
+    order = dependences(region.block.insts[:count], region.traits, region.touched, disjoint)
+    region.pressure.restart()
+    found = list_schedule(order, region.traits, region.pressure, limits, table.pace)
+    if any(peak > limit and peak > had for peak, limit, had in zip(region.pressure.peak, limits, given, strict=True)):
+        return
+    insts = region.block.insts
+    region.block.insts = [*(insts[i] for i in found), *insts[count:]]
