@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up import BLOCKS, PLAIN, WIDE
+from made_up import BLOCKS, PLAIN, RUNS, WIDE
 from xdsl.dialects.func import FuncOp
 
 from tilefw.kernels import spec as library
@@ -36,10 +36,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("int8_matmul", {"m": 32, "n": 32, "k": 64, **SMALL}),
     ("attention", {"queries": 40, "keys": 70, "head_size": 32, "block_m": 32, "block_n": 32, "heads": 1}),
 ]
-ATOMS = {"wide": "times.", "blocks": "blocks.", "plain": "lane."}
+ATOMS = {"wide": "times.", "blocks": "blocks.", "runs": "runs.", "plain": "lane."}
 
 
-def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription) -> tuple[Any, Any, Any, Any]:
+def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small: bool = False) -> tuple[Any, Any, Any, Any]:
     """The kernel's lane IR, its launch, its run-time values and the module as the front end made it."""
     spec = library.load(name)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(7))
@@ -48,14 +48,14 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription) -> tup
     passed = {n: values[n] for n, kind in signature.items() if not kind.endswith(":1")}
     source = compiler.from_jit(spec.kernel, signature, constexprs)
     module = source.build()
-    machine = Machine(chip, launch.keywords.get("num_warps", 4))
+    machine = Machine(chip, launch.keywords.get("num_warps", 4), small)
     stages = launch.keywords.get("num_stages", 3)
     PassManager([*default_passes(), *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     return function, launch, passed, (source.build(), machine)
 
 
-@pytest.mark.parametrize("chip", [BLOCKS, WIDE, PLAIN], ids=lambda c: c.name)
+@pytest.mark.parametrize("chip", [BLOCKS, WIDE, RUNS, PLAIN], ids=lambda c: c.name)
 @pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v.values())))
 def test_a_library_kernel_is_right_on_the_chip(name, parameters, chip):
     function, launch, passed, (module, machine) = lowered(name, parameters, chip)
@@ -67,7 +67,7 @@ def test_a_library_kernel_is_right_on_the_chip(name, parameters, chip):
         assert not compared.wrong, f"{output}: {compared}"
 
 
-@pytest.mark.parametrize("chip", [BLOCKS, WIDE, PLAIN], ids=lambda c: c.name)
+@pytest.mark.parametrize("chip", [BLOCKS, WIDE, RUNS, PLAIN], ids=lambda c: c.name)
 def test_what_the_description_lacks_is_not_used(chip):
     function, *_ = lowered("matmul", {"m": 64, "n": 64, "k": 96, **SMALL}, chip)
     text = str(function)

@@ -97,8 +97,9 @@ class SimtBackend(Backend):
         from tilefw.simt.select.lane_to_machine import LaneToMachine
 
         chip = self.chip(options)
+        machine = Machine(chip.description, options.num_warps, "under_2_gib" in options.facts)
         return (
-            *lane_passes(Machine(chip.description, options.num_warps), options.num_stages, "disjoint" in options.facts),
+            *lane_passes(machine, options.num_stages, "disjoint" in options.facts),
             LaneToMachine(chip, self.target.name),
             *self.machine_passes(options),
         )

@@ -35,5 +35,8 @@ class TargetInfo:
 
 PROVIDES = ("lower", "emit", "assemble", "simulate", "device")
 
+# The most bytes of a buffer that is `under_2_gib`: distances of both signs fit 32 bits, with room for what is none.
+UNDER_2_GIB = (2 << 30) - (64 << 10)
+
 # Facts about arguments that enter at launch and are part of the cache key.
 FACTS = ("divisible_by_16", "equal_to_1", "under_2_gib", "disjoint", "scalars", "grid", "extents")

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Finding, LaunchOptions, LaunchReport
+from tilefw.api.target import UNDER_2_GIB
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
@@ -15,7 +16,6 @@ from tilefw.runtime.diagnostics import render_counters, render_findings, render_
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
 
-GIB_2 = 2 << 30
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
 
 
@@ -116,6 +116,6 @@ def _facts(target: Target, values: Mapping[str, Any]) -> frozenset[str]:
     holds = set()
     if len(storages(arrays)) == len(arrays):
         holds.add("disjoint")
-    if all(array.nbytes < GIB_2 for _, array in arrays):
+    if all(array.nbytes <= UNDER_2_GIB for _, array in arrays):
         holds.add("under_2_gib")
     return frozenset(holds & wanted)

@@ -89,10 +89,15 @@ class ChipDescription:
 
 @dataclass(frozen=True)
 class Machine:
-    """A chip and the warps of the workgroup that a kernel is compiled for."""
+    """A chip and the warps of the workgroup that a kernel is compiled for.
+
+    `small`: no buffer is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer is no further than that from what is
+    accessed from it.
+    """
 
     chip: ChipDescription
     warps: int
+    small: bool = False
 
     @property
     def lanes(self) -> int:

@@ -41,6 +41,11 @@ class Facts:
         facts = self._known[value]
         return None if facts.low is None or facts.high is None else max(abs(facts.low), abs(facts.high))
 
+    def bounds(self, value: SSAValue) -> tuple[int | None, int | None]:
+        """What an integer, or every element of a tile, is surely at least and at most; None where that is not known."""
+        facts = self._known[value]
+        return facts.low, facts.high
+
     def width(self, op: PointerAccess, dim: int, access_bytes: int) -> int:
         """How many elements along `dim` one aligned access of computed addresses can take, all of them masked alike.
 

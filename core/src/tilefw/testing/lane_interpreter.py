@@ -29,6 +29,8 @@ from tilefw.tile.value import Array, Value, constant
 
 __all__ = ["LaneFault", "run"]
 
+_WORD = 0xFFFFFFFF
+
 
 def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: Machine) -> None:
     """Execute a lowered kernel for every workgroup of `grid`; pointer arguments are C-contiguous arrays, written in place."""
@@ -130,8 +132,22 @@ class _Workgroup:
         values = self.threads(self.values[mask])
         return values[:, k if values.shape[1] > 1 else 0].astype(np.bool_)
 
-    def place(self, address: SSAValue, slot: int, immediate: int) -> Array:
-        return self.threads(self.values[address])[:, slot].astype(np.int64) + immediate
+    def place(self, address: SSAValue, slot: int, immediate: int, base: SSAValue | None = None) -> Array:
+        own = self.threads(self.values[address])[:, slot].astype(np.int64)
+        if base is not None:
+            own = (own & _WORD) + int(self.uniform(self.values[base]))
+        return own + immediate
+
+    def inside(self, op: lane.MemoryOp, k: int, count: int) -> Array:
+        """The threads whose access of `count` bytes ends within the op's limit; a mask beside it says the same."""
+        limit, address = op.part("limit"), op.part("address")
+        if limit is None or address is None:
+            return np.ones(self.machine.threads, np.bool_)
+        own = self.threads(self.values[address])[:, op.slots[k]].astype(np.int64) & _WORD
+        inside = own + op.immediates[k] + count <= int(self.uniform(self.values[limit])) & _WORD
+        if op.part("mask") is not None and (inside != self.mask(op, k)).any():
+            raise LaneFault(f"access {k} is masked differently from what its limit says")
+        return inside
 
     def read(self, op: lane.MemoryOp, addresses: Array, count: int, rows: Array) -> Array:
         if op.shared:
@@ -147,8 +163,12 @@ class _Workgroup:
         if other is not None:
             raw[:] = _bytes(self.threads(self.values[other]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
-            rows = np.flatnonzero(self.mask(op, k))
-            at = self.place(address, slot, immediate)[rows]
+            here = self.mask(op, k)
+            inside = self.inside(op, k, width * size)
+            if op.part("limit") is not None and other is None:
+                raw[:, k * width * size : (k + 1) * width * size] = 0
+            rows = np.flatnonzero(here & inside)
+            at = self.place(address, slot, immediate, op.part("base"))[rows]
             if len(rows):
                 raw[rows, k * width * size : (k + 1) * width * size] = self.read(op, at, width * size, rows)
         values = numbers.from_bytes(raw.reshape(-1), dtype).reshape(self.machine.threads, n)
@@ -162,8 +182,8 @@ class _Workgroup:
         n, width, size = (types.shape_of(value.type) or (1,))[0], op.width, dtype.storage_bits // 8
         raw = _bytes(self.threads(self.values[value]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
-            rows = np.flatnonzero(self.mask(op, k))
-            at = self.place(address, slot, immediate)[rows]
+            rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, width * size))
+            at = self.place(address, slot, immediate, op.part("base"))[rows]
             data = raw[rows, k * width * size : (k + 1) * width * size]
             if not len(rows):
                 continue

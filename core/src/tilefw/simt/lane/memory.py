@@ -121,9 +121,14 @@ class AccessOp(GenericOp):
 class MemoryOp(AccessOp):
     """Elements k·width … (k+1)·width - 1 are one access, at address[slots[k]] + immediates[k] bytes, contiguous in memory.
 
-    Operands: address, value (stores), mask?, other? (loads). The mask has one i1 an access, or is one scalar; a
+    Operands: address, base?, limit?, value (stores), mask?, other? (loads). The mask has one i1 an access, or is one scalar; a
     masked-off access does not happen. Without `space` memory is global, `buffer` the kernel argument that the address comes
     from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file.
+
+    With a base, a scalar of a pointer's width, addresses are i32, what each lane adds to it, without a sign; immediates are not
+    negative then. A limit, a scalar i32 without a sign, ends what may be reached: where address + immediate + the access's bytes are
+    more than it, a load reads zeros and a store writes nothing. A mask beside it is false just there, and says where a load has
+    `other`.
     """
 
     property_names = frozenset(
@@ -138,6 +143,19 @@ class MemoryOp(AccessOp):
     def shared(self) -> bool:
         return self.word("space") == SHARED
 
+    def _base_problem(self) -> str | None:
+        """Whether base, limit and offsets fit."""
+        base, limit, address = self.part("base"), self.part("limit"), self.part("address")
+        if base is None:
+            return None if limit is None else "a limit is one of offsets from a base"
+        if types.shape_of(base.type) or not types.is_int(base.type):
+            return f"the base is {base.type}, no scalar"
+        if limit is not None and limit.type != types.i32:
+            return f"the limit is {limit.type}, no i32"
+        if address is not None and types.element_of(address.type) != types.i32:
+            return f"offsets from a base are i32, not {address.type}"
+        return "an immediate is negative" if min(self.immediates, default=0) < 0 else None
+
     @property
     def accessed(self) -> Attribute:
         """The type of the loaded or stored elements."""
@@ -151,7 +169,7 @@ class MemoryOp(AccessOp):
             return f"there is no memory called {self.word('space')}"
         if count * self.width != n or len(self.immediates) != count:
             return f"{count} accesses of {self.width} elements are not the {n} elements"
-        return self.address_problem("address", "slots", "immediates") or self.mask_problem("mask", (1, count))
+        return self._base_problem() or self.address_problem("address", "slots", "immediates") or self.mask_problem("mask", (1, count))
 
 
 def access_properties(

@@ -23,25 +23,30 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.tile import types
 from tilefw.tile.block_ops import BlockAccess
 
-_I32_LIMIT = 1 << 31
-_APART = 16  # up to so many addresses or masks are computed one by one, so that what a loop does not change stands before it
+I32_LIMIT = 1 << 31
+APART = 16  # up to so many addresses or masks are computed one by one, so that what a loop does not change stands before it
 
 Constants = tuple[int, ...]  # one a dim
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the accesses of an op go: address vector, mask (one i1 an access, or one for all), and `MemoryOp`'s properties."""
+    """Where the accesses of an op go: address vector, mask (one i1 an access, or one for all), and `MemoryOp`'s properties.
+
+    With a base, addresses are offsets from it; with a limit, the mask is there only if a load has something for what lies beyond.
+    """
 
     address: SSAValue
     mask: SSAValue | None
     width: int
     slots: Sequence[int]
     immediates: Sequence[int]
+    base: SSAValue | None = None
+    limit: SSAValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Indices:
+class Indices:
     """A block's indices: `parts` of the thread a dim (None for 0), and of each access the two constants."""
 
     parts: list[SSAValue | None]
@@ -102,7 +107,7 @@ class Addressing:
     def advance(self, pointer: SSAValue, offset: SSAValue, size: int) -> SSAValue:
         """A pointer and an offset in elements. Of a sum, which must not wrap, the terms that loops change least are added first."""
         b = self.builder
-        terms = sorted(_summands(offset), key=b.depth)
+        terms = sorted(summands(offset), key=b.depth)
         at = 0
         while at < len(terms):
             depth = b.depth(terms[at])
@@ -117,13 +122,13 @@ class Addressing:
     # Blocks.
 
     def block(self, op: BlockAccess, layout: LinearLayout) -> Placed:
-        """The accesses of a block."""
+        """The accesses of a block, each at an address of its own."""
         width = self.accesses.access_width(op, layout)
-        indices = self._indices(op, layout, width)
+        indices = self.indices(op, layout, width)
         address, slots, immediates = self._registers(op, indices)
-        return Placed(address, self._bounds(op, indices), width, slots, immediates)
+        return Placed(address, self.bounds(op, indices), width, slots, immediates)
 
-    def _indices(self, op: BlockAccess, layout: LinearLayout, width: int) -> _Indices:
+    def indices(self, op: BlockAccess, layout: LinearLayout, width: int) -> Indices:
         bases = [layout.coordinates(t) for t in layout.thread]
         parts = [self.thread_part([basis[d] for basis in bases]) for d in range(len(op.block))]
         common = [0] * len(op.block)
@@ -132,17 +137,17 @@ class Addressing:
         firsts = [layout.coordinates(layout.elements[k]) for k in range(0, layout.registers, width)]
         xors = [tuple(x & c for x, c in zip(first, common, strict=True)) for first in firsts]
         adds = [tuple(x & ~c for x, c in zip(first, common, strict=True)) for first in firsts]
-        return _Indices(parts, xors, adds)
+        return Indices(parts, xors, adds)
 
-    def _part(self, part: SSAValue | None, constant: int) -> SSAValue | None:
+    def part(self, part: SSAValue | None, constant: int) -> SSAValue | None:
         """The thread's part of an index for one of the constants that XOR it."""
         return self.builder.op("xori", part, self.builder.constant(constant, part.type)) if part is not None and constant else part
 
-    def _size(self, op: BlockAccess) -> int:
+    def size(self, op: BlockAccess) -> int:
         return types.dtype_of(op.block_type).storage_bits // 8
 
-    def _registers(self, op: BlockAccess, indices: _Indices) -> tuple[SSAValue, list[int], list[int]]:
-        b, size = self.builder, self._size(op)
+    def _registers(self, op: BlockAccess, indices: Indices) -> tuple[SSAValue, list[int], list[int]]:
+        b, size = self.builder, self.size(op)
         constants = [self.facts.constant(s) for s in op.strides]
         slots: list[int] = []
         immediates: list[int] = []
@@ -152,7 +157,7 @@ class Addressing:
         for xor, add in zip(indices.xors, indices.adds, strict=True):
             immediate = sum(c * s * size for c, s in zip(add, constants, strict=True) if s is not None)
             variable = tuple(0 if s is not None else c for c, s in zip(add, constants, strict=True))
-            if abs(immediate) >= _I32_LIMIT // 2:
+            if abs(immediate) >= I32_LIMIT // 2:
                 raise InternalError(f"a block spans {immediate} bytes, more than an immediate holds")
             if (xor, variable) not in known:
                 known[xor, variable] = len(addresses)
@@ -162,19 +167,19 @@ class Addressing:
         return b.join(addresses), slots, immediates
 
     def _address(
-        self, op: BlockAccess, indices: _Indices, xor: Constants, add: Constants, made: dict[tuple[Constants, Constants], SSAValue]
+        self, op: BlockAccess, indices: Indices, xor: Constants, add: Constants, made: dict[tuple[Constants, Constants], SSAValue]
     ) -> SSAValue:
         """An address register. In a loop it is another one and the step of one bit, as steps of all would hold registers."""
         key = (xor, add)
         if key not in made:
             b, d = self.builder, next((d for d, c in enumerate(add) if c), None)
             if d is None:
-                made[key] = self._base(op, [self._part(p, c) for p, c in zip(indices.parts, xor, strict=True)])
+                made[key] = self._base(op, [self.part(p, c) for p, c in zip(indices.parts, xor, strict=True)])
                 return made[key]
             last = 1 << (add[d].bit_length() - 1) if b.in_loop else add[d]
             rest = (*add[:d], add[d] - last, *add[d + 1 :])
             stride = b.extend(self.scalars[op.strides[d]], self.pointer)
-            step = b.op("muli", stride, b.constant(last * self._size(op), self.pointer))
+            step = b.op("muli", stride, b.constant(last * self.size(op), self.pointer))
             made[key] = b.op("addi", self._address(op, indices, xor, rest, made), b.splat(step, 1))
         return made[key]
 
@@ -194,7 +199,7 @@ class Addressing:
 
     def _terms(self, op: BlockAccess, parts: list[SSAValue | None]) -> list[SSAValue]:
         """Index times stride in bytes, of each dim for itself, and together of those whose sum surely fits 32 bits."""
-        b, size = self.builder, self._size(op)
+        b, size = self.builder, self.size(op)
         terms: list[SSAValue] = []
         narrow: list[tuple[SSAValue, int]] = []
         bound = 0
@@ -207,7 +212,7 @@ class Addressing:
                     wide = b.extend(index, self.pointer)
                     product = b.op("muli", wide, factor if wide.type == factor.type else b.splat(factor, 1))
                     terms.append(b.op("muli", product, b.constant(size, product.type)))
-                elif reach is None or bound + reach * abs(stride) * size >= _I32_LIMIT:
+                elif reach is None or bound + reach * abs(stride) * size >= I32_LIMIT:
                     terms.append(self._lane_offset([(index, stride * size)]))
                 else:
                     bound += reach * abs(stride) * size
@@ -226,7 +231,7 @@ class Addressing:
             return parts
         lowered, reach = self.scalars[offset], self.facts.reach(offset)
         if types.dtype_of(lowered.type).bits > 32 or (part is not None and b.depth(lowered) > b.depth(part)):
-            return [*((term, None) for term in _summands(lowered)), *parts]
+            return [*((term, None) for term in summands(lowered)), *parts]
         most = None if reach is None else reach + extent
         if part is None:
             return [(lowered, most)]
@@ -244,10 +249,11 @@ class Addressing:
             total = b.op("addi", total, product)
         return b.extend(total, self.pointer)
 
-    def _bounds(self, op: BlockAccess, indices: _Indices) -> SSAValue | None:
+    def bounds(self, op: BlockAccess, indices: Indices, dims: Sequence[int] | None = None) -> SSAValue | None:
+        """Which accesses are in bounds, in all checked dims or in these of them."""
         mask: SSAValue | None = None
         for d, (check, bound) in enumerate(zip(op.checks, op.shape, strict=True)):
-            if bound is None:
+            if bound is None or (dims is not None and d not in dims):
                 continue
             keys = [(xor[d], add[d]) for xor, add in zip(indices.xors, indices.adds, strict=True)]
             distinct = list(dict.fromkeys(keys))
@@ -267,7 +273,7 @@ class Addressing:
 
         def compare(adds: list[int], xor: int) -> SSAValue:
             index = b.splat(b.extend(offset, wide), 1)
-            mine = self._part(part, xor)
+            mine = self.part(part, xor)
             if mine is not None:
                 index = b.op("addi", index, b.extend(mine, wide))
             n = len(adds)
@@ -275,7 +281,7 @@ class Addressing:
             within = b.op("lts", each, b.splat(b.extend(limit, wide), n))
             return within if check != "both" else b.op("andi", within, b.op("ges", each, b.constant(0, each.type)))
 
-        if len(constants) > _APART and not any(xor for xor, _ in constants):
+        if len(constants) > APART and not any(xor for xor, _ in constants):
             return compare([add for _, add in constants], 0)
         return b.join([compare([add], xor) for xor, add in constants])
 
@@ -292,16 +298,16 @@ class Addressing:
         if offsets is not None:
             size = types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
             # Element by element in loops: what a loop does not change (most often the offsets) is then scaled before it.
-            groups = [[k] for k in range(n)] if b.in_loop and n <= _APART else [list(range(n))]
+            groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
             address = b.join(
                 [b.op("addi", b.splat(pointer, len(g)), self.scaled(b.pick(offsets, g), size)) for g in groups]
             )
         return Placed(address, mask, width, range(n), [0] * n)
 
 
-def _summands(value: SSAValue) -> list[SSAValue]:
+def summands(value: SSAValue) -> list[SSAValue]:
     """The terms of a sum of scalars; a value that is no such sum is its own only term."""
     owner = value.owner
     if types.shape_of(value.type) or not isinstance(owner, lane.ELEMENTWISE["addi"]):
         return [value]
-    return [term for operand in owner.operands for term in _summands(operand)]
+    return [term for operand in owner.operands for term in summands(operand)]

@@ -1,7 +1,8 @@
 """LoweringContext: what the lowering of one function to lanes knows; handlers and the kit's other parts receive it.
 
-`builder` makes lane IR, `address` indices and addresses; `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile
-and a layout; `steps` reads an operand of a dot k step by k step. `views` has each shared buffer or slot by its tile-level value.
+`builder` makes lane IR, `address` indices and addresses, `offsets` accesses from uniform bases (None for a chip without them);
+`scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile and a layout; `steps` reads an operand of a dot k step by
+k step. `views` has each shared buffer or slot by its tile-level value.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import exchange
 from tilefw.simt.lower.access import Addressing
+from tilefw.simt.lower.offsets import Offsets
 from tilefw.tile import types
 from tilefw.tile.base import string_attr
 
@@ -53,6 +55,7 @@ class LoweringContext:
         self.views: dict[SSAValue, SharedView] = {}
         self.builder = LaneBuilder(Block(), function.location)
         self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)
+        self.offsets = Offsets(self.address, machine) if machine.chip.offsets else None
 
     def element(self, type: Attribute) -> Attribute:
         """The lane-level element type: pointers are integers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
@@ -13,6 +14,7 @@ from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import ops, types
+from tilefw.tile.block_ops import BlockAccess
 
 _THROUGH = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 _HINTS = ("cache", "eviction", "volatile")
@@ -21,12 +23,12 @@ _HINTS = ("cache", "eviction", "volatile")
 def load(context: LoweringContext, op: ops.LoadOp) -> None:
     """In each layout anew; a scalar load is one uniform read."""
     for layout in context.layouts(op.results[0]):
+        other = None if op.other is None else context.get(op.other, layout)
         if layout is None:
             mask = None if op.mask is None else context.scalars[op.mask]
             placed = Placed(_scalar_address(context, op), mask, 1, range(1), [0])
         else:
-            placed = computed(context, op, layout)
-        other = None if op.other is None else context.get(op.other, layout)
+            placed = _computed(context, op, layout, None, _is_fill(other))
         context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.pointer))
 
 
@@ -35,7 +37,7 @@ def load_block(context: LoweringContext, op: ops.LoadBlockOp) -> None:
     for layout in context.layouts(op.results[0]):
         assert layout is not None
         other = None if op.other is None else context.get(op.other, layout)
-        placed = context.address.block(op, layout)
+        placed = _block(context, op, layout, None, _is_fill(other))
         context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.base))
 
 
@@ -43,20 +45,26 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
     """One of the threads that hold an element stores it."""
     if types.is_tile(op.value.type):
         layout = context.assignment.layouts[op]
-        placed, value = computed(context, op, layout), context.get(op.value, layout)
+        only = context.address.only_copy(layout)
+        placed, value = _computed(context, op, layout, only, False), context.get(op.value, layout)
     else:
         builder, machine = context.builder, context.machine
         layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.warps))
         mask = None if op.mask is None else builder.splat(context.scalars[op.mask], 1)
-        placed = Placed(builder.splat(_scalar_address(context, op), 1), mask, 1, range(1), [0])
+        mask, address = context.address.both(mask, context.address.only_copy(layout)), _scalar_address(context, op)
+        if context.offsets is not None:
+            placed = context.offsets.scalar(address, mask)
+        else:
+            placed = Placed(builder.splat(address, 1), mask, 1, range(1), [0])
         value = builder.splat(context.scalars[op.value], 1)
-    _store(context, op, layout, placed, value, op.pointer)
+    _store(context, op, placed, value, op.pointer)
 
 
 def store_block(context: LoweringContext, op: ops.StoreBlockOp) -> None:
     """One of the threads that hold an element stores it."""
     layout = context.assignment.layouts[op]
-    _store(context, op, layout, context.address.block(op, layout), context.get(op.value, layout), op.base)
+    placed = _block(context, op, layout, context.address.only_copy(layout), False)
+    _store(context, op, placed, context.get(op.value, layout), op.base)
 
 
 def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
@@ -65,10 +73,44 @@ def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
 
 
 def computed(context: LoweringContext, op: PointerOp, layout: LinearLayout) -> Placed:
-    """The accesses of a tile access with an address for each."""
+    """The accesses of a tile access, each at an address of its own."""
+    return context.address.computed(op, layout, *_operands(context, op, layout))
+
+
+def _operands(
+    context: LoweringContext, op: PointerOp, layout: LinearLayout
+) -> tuple[SSAValue, SSAValue | None, SSAValue | None]:
+    """Pointer, offsets and mask of a tile access, once an access."""
     firsts = first_elements(layout, context.assignment.accesses.access_width(op, layout))
     offsets, mask = (None if v is None else context.get(v, firsts) for v in (op.offsets, op.mask))
-    return context.address.computed(op, layout, context.get(op.pointer, firsts), offsets, mask)
+    return context.get(op.pointer, firsts), offsets, mask
+
+
+def _computed(
+    context: LoweringContext, op: ops.LoadOp | ops.StoreOp, layout: LinearLayout, also: SSAValue | None, filled: bool
+) -> Placed:
+    """The accesses of a tile access that `also` does not mask off, from a uniform base where that can be."""
+    placed = None
+    if context.offsets is not None:
+        placed = context.offsets.computed(op, layout, *_operands(context, op, layout), also, filled)
+    return placed or _masked(context, computed(context, op, layout), also)
+
+
+def _block(context: LoweringContext, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed:
+    """The same for a block."""
+    placed = None if context.offsets is None else context.offsets.block(op, layout, also, filled)
+    return placed or _masked(context, context.address.block(op, layout), also)
+
+
+def _masked(context: LoweringContext, placed: Placed, also: SSAValue | None) -> Placed:
+    return replace(placed, mask=context.address.both(placed.mask, also))
+
+
+def _is_fill(other: SSAValue | None) -> bool:
+    """Whether masked-off elements have values other than zero, which a limit gives by itself."""
+    if other is None or not isinstance(other.owner, lane.ConstantOp):
+        return other is not None
+    return repr(other.owner.value) not in ("0", "0.0")
 
 
 def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> SSAValue:
@@ -82,14 +124,16 @@ def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> S
 def _load(
     context: LoweringContext, op: Any, layout: LinearLayout | None, placed: Placed, other: SSAValue | None, base: SSAValue
 ) -> SSAValue:
-    parts = {"address": placed.address, "mask": placed.mask, "other": other}
+    if placed.limit is not None and placed.mask is None:
+        other = None  # zero
+    parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "mask": placed.mask, "other": other}
     type = context.lane_type(op.results[0], layout)
     return _access(context, lane.LoadOp, op, parts, placed, base, [type]).results[0]
 
 
-def _store(context: LoweringContext, op: Any, layout: LinearLayout, placed: Placed, value: SSAValue, base: SSAValue) -> None:
-    mask = context.address.both(placed.mask, context.address.only_copy(layout))
-    _access(context, lane.StoreOp, op, {"address": placed.address, "value": value, "mask": mask}, placed, base, [])
+def _store(context: LoweringContext, op: Any, placed: Placed, value: SSAValue, base: SSAValue) -> None:
+    parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "value": value, "mask": placed.mask}
+    _access(context, lane.StoreOp, op, parts, placed, base, [])
 
 
 def _access(

@@ -22,6 +22,8 @@ class _Accesses:
     """What an op says of all its accesses, read from its properties once: unpacking them for each access would be quadratic."""
 
     address: SSAValue
+    base: SSAValue | None
+    limit: SSAValue | None
     places: tuple[tuple[int, int], ...]  # slot and immediate of each
     mask: SSAValue | None
     buffer: int
@@ -33,8 +35,8 @@ class _Accesses:
     @classmethod
     def of(cls, op: lane.MemoryOp) -> Self:
         return cls(
-            address_of(op), places_of(op), op.part("mask"), op.buffer, op.word("cache"), op.word("eviction"),
-            "volatile" in op.properties, op.word("space"),
+            address_of(op), op.part("base"), op.part("limit"), places_of(op), op.part("mask"),
+            op.buffer, op.word("cache"), op.word("eviction"), "volatile" in op.properties, op.word("space"),
         )
 
 
@@ -79,17 +81,24 @@ class MemorySelection:
             registers += self._load(accesses, k, form, fills, max(bits, 32), 0)
         self.values.vectors[op.results[0]] = self._loaded(name, stored, n, registers, narrow)
 
-    def _load(self, accesses: _Accesses, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Slice]:
+    def _load(self, accesses: _Accesses, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Element]:
         code = self.code
         registers = code.new_registers(form, len(fills))
         predicate = self.guard(accesses.mask, k)
+        if accesses.limit is not None:
+            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, None))
+            return [self._filled(predicate, r, fill, bits) for r, fill in zip(registers, fills, strict=True)]
         zero = self.chip.zero_fills and isinstance(predicate, Slice) and all(_is_zero(fill) for fill in fills)
         if predicate is not None and not zero:
             for register, fill in zip(registers, fills, strict=True):
                 self.chip.move(code, register, Const(f"i{bits}", 0) if fill is None else fill)
         if not isinstance(predicate, Const):
             self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate, zero))
-        return registers
+        return list(registers)
+
+    def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, bits: int) -> Element:
+        """What a load gave, or the fill where it reached beyond its limit."""
+        return loaded if predicate is None or _is_zero(fill) else self.code(f"select.i{bits}", predicate, loaded, fill)
 
     def _form(self, op: lane.LoadOp, bits: int) -> str:
         """The form of one loaded register; of a scalar, which is read once for all lanes, as an integer is."""
@@ -117,7 +126,7 @@ class MemorySelection:
         name = type_name(value.type)
         bits, width, accesses = bits_of("i8" if name == "i1" else name), op.width, _Accesses.of(op)
         for k in range(len(accesses.places)):
-            predicate = self.guard(accesses.mask, k)
+            predicate = self.guard(accesses.mask, k) if accesses.limit is None else None
             if isinstance(predicate, Const):
                 continue
             if bits * width < 32:
@@ -187,10 +196,15 @@ class MemorySelection:
         self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None,
         zero: bool = False,
     ) -> Access:
-        address, immediate = self.address(of.address, of.places[k])
+        base, limit = (None if v is None else self.values.element(v) for v in (of.base, of.limit))
+        if base is None:
+            address, immediate = self.address(of.address, of.places[k])
+        else:  # such sums wrap at 32 bits, accesses do not: what is added stays in them
+            slot, immediate = of.places[k]
+            address = self.register(of.address, slot)
         return Access(
             registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space,
-            zero=zero,
+            base, limit, zero,
         )
 
 

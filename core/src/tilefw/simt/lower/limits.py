@@ -1,0 +1,113 @@
+"""Bounds that accesses check themselves in place of masks: on chips whose accesses take a limit beside base and offset.
+
+Along one dim whose neighbours are further apart than all else of a block reaches, being in bounds is being below where the bound
+is: that is the limit. A check that is equal in all lanes makes the limit zero where it fails. Any other mask chooses the offset: a
+masked-off lane's is `OUTSIDE`, beyond every limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from tilefw.simt.lower.access import APART, Addressing, Indices
+from tilefw.tile import types
+from tilefw.tile.block_ops import BlockAccess
+
+OUTSIDE = (1 << 32) - (1 << 16)  # with room above: no sum of it with an immediate that stands beside it wraps
+FAR = -(1 << 12)  # the bits of an immediate that must not
+
+
+class Limits:
+    """Makes limits and chosen offsets."""
+
+    def __init__(self, addressing: Addressing) -> None:
+        self.addressing = addressing
+        self.builder = addressing.builder
+        self.scalars = addressing.scalars
+        self.facts = addressing.facts
+
+    def of(self, op: BlockAccess, indices: Indices, also: SSAValue | None) -> tuple[SSAValue | None, list[int]]:
+        """A block's limit (None if nothing is checked), and the dims that it does not check."""
+        b = self.builder
+        checked = [d for d, bound in enumerate(op.shape) if bound is not None]
+        if not checked and also is None:
+            return None, []
+        own = next((d for d in checked if self._covers(op, d)), None)
+        limit = b.constant(literal(OUTSIDE), types.i32) if own is None else self._end(op, own)
+        masked = []
+        for d in checked:
+            if d == own:
+                continue
+            if op.block[d] == 1:
+                limit = b.op("select", self._inside(op, d), limit, b.constant(0, types.i32))
+            else:
+                masked.append(d)
+        return limit, masked
+
+    def _covers(self, op: BlockAccess, dim: int) -> bool:
+        """Whether all that stands before the bound of a dim, and nothing else, is in bounds."""
+        least = self.facts.bounds(op.offsets[dim])[0]
+        if op.block[dim] == 1 or (op.checks[dim] == "both" and (least is None or least < 0)):
+            return False
+        strides = [0 if extent == 1 else self.facts.constant(s) for extent, s in zip(op.block, op.strides, strict=True)]
+        if any(s is None or s < 0 for s in strides):
+            return False
+        others = sum((extent - 1) * s for d, (extent, s) in enumerate(zip(op.block, strides, strict=True)) if s and d != dim)
+        return others + 1 <= strides[dim]  # type: ignore[operator]
+
+    def _end(self, op: BlockAccess, dim: int) -> SSAValue:
+        """Where a dim's bound is, in bytes from the block's first element: no more than the whole block."""
+        b, size = self.builder, self.addressing.size(op)
+        stride = self.facts.constant(op.strides[dim])
+        assert stride is not None
+        offset, bound = self._wide(op, dim)
+        left = b.op("subi", b.op("maxs", bound, offset), offset)  # no less than 0, and without a sign it cannot wrap
+        left = b.extend(b.op("minu", left, b.constant(op.block[dim], left.type)), types.i32)
+        return b.op("muli", left, b.constant(literal(stride * size), types.i32))
+
+    def _inside(self, op: BlockAccess, dim: int) -> SSAValue:
+        """Whether the only index of a dim is in bounds."""
+        b = self.builder
+        offset, bound = self._wide(op, dim)
+        within = b.op("lts", offset, bound)
+        return within if op.checks[dim] != "both" else b.op("andi", within, b.op("ges", offset, b.constant(0, offset.type)))
+
+    def _wide(self, op: BlockAccess, dim: int) -> tuple[SSAValue, SSAValue]:
+        """A dim's offset and bound in one type."""
+        bound = op.shape[dim]
+        assert bound is not None
+        offset, end = self.scalars[op.offsets[dim]], self.scalars[bound]
+        wide = max((offset.type, end.type), key=lambda t: types.dtype_of(t).bits)
+        return self.builder.extend(offset, wide), self.builder.extend(end, wide)
+
+    def chosen(
+        self, op: BlockAccess, indices: Indices, accesses: Sequence[int], masked: Sequence[int], also: SSAValue | None,
+        offsets: Sequence[SSAValue],
+    ) -> list[SSAValue]:
+        """The offsets of these accesses, and `OUTSIDE` where a mask of the dims `masked` or `also` is false.
+
+        In loops a few are made one by one, so that what a loop does not change stands before it.
+        """
+        a, b, n = self.addressing, self.builder, len(accesses)
+        groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
+        result = []
+        for group in groups:
+            own = [accesses[k] for k in group]
+            part = Indices(indices.parts, [indices.xors[k] for k in own], [indices.adds[k] for k in own])
+            mask = a.both(a.bounds(op, part, masked), also)
+            assert mask is not None
+            result.append(self.choose(mask, b.join([offsets[k] for k in group])))
+        return result
+
+    def choose(self, mask: SSAValue, offsets: SSAValue) -> SSAValue:
+        """The offsets where the mask, one for each or one for all, is true."""
+        b, (n,) = self.builder, types.shape_of(offsets.type)
+        return b.op("select", b.splat(mask, n), offsets, b.constant(literal(OUTSIDE), offsets.type))
+
+
+def literal(value: int) -> int:
+    """32 bits as the integer that they are as a literal."""
+    value &= (1 << 32) - 1
+    return value - (1 << 32) if value >> 31 else value

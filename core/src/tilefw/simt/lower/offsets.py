@@ -1,0 +1,243 @@
+"""Accesses as a uniform base and 32 bits of each lane, for chips that have them, wherever the lane's part surely fits.
+
+An access is at base + offset + immediate. The base is 64 bits, equal in all lanes, and what a loop advances; the offset has no
+sign. So where it may be negative, as strides may be, a bias is added to it and taken from the base.
+
+Constant strides tell how far a block reaches. What others do is known where all buffers are small (`Machine.small`): the first
+element of a block is accessed if any is, as none of its indices is greater than another element's, and both are in one buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from tilefw.api.target import UNDER_2_GIB
+from tilefw.simt import lane
+from tilefw.simt.assign.accesses import PointerOp
+from tilefw.simt.description import Machine
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
+from tilefw.simt.lower.limits import FAR, OUTSIDE, Limits, literal
+from tilefw.tile import types
+from tilefw.tile.block_ops import BlockAccess
+
+_SPARE = 1 << 15  # how far lanes out of bounds may be from the rest, with `UNDER_2_GIB` on both sides of it
+_Made = dict[tuple[Constants, Constants], SSAValue]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access of a block goes: constants XORed to the thread's index, added where strides are no constants, and bytes."""
+
+    xor: Constants
+    add: Constants
+    immediate: int
+
+
+class Offsets:
+    """Places accesses with a base; what it cannot place so is None, and `Addressing` does it."""
+
+    def __init__(self, addressing: Addressing, machine: Machine) -> None:
+        self.addressing = addressing
+        self.builder = addressing.builder
+        self.scalars = addressing.scalars
+        self.facts = addressing.facts
+        self.small = machine.small
+        self.limits = Limits(addressing) if machine.chip.bounded else None
+
+    # -- blocks
+
+    def block(self, op: BlockAccess, layout: LinearLayout, also: SSAValue | None, filled: bool) -> Placed | None:
+        """The accesses of a block that `also`, an i1 a thread, does not mask off; `filled`: those out of bounds have values."""
+        bias = self._bias(op)
+        if bias is None:
+            return None
+        a, b = self.addressing, self.builder
+        width = a.accesses.access_width(op, layout)
+        indices = a.indices(op, layout, width)
+        places = self._places(op, indices)
+        least = min(0, *(place.immediate for place in places))
+        places = [_Place(p.xor, p.add, p.immediate - least) for p in places]
+        base = self._base(op, least - bias)
+        limit, masked = (None, []) if self.limits is None else self.limits.of(op, indices, also)
+        chosen = bool(masked) or (limit is not None and also is not None)
+
+        firsts: dict[object, int] = {}  # one access of each offset, in the order of the slots
+        slots, immediates = [], []
+        for k, place in enumerate(places):
+            far = place.immediate & FAR if chosen else 0
+            key = (place.xor, place.add, far, *((indices.xors[k][d], indices.adds[k][d]) for d in masked))
+            slots.append(list(firsts).index(key) if key in firsts else len(firsts))
+            firsts.setdefault(key, k)
+            immediates.append(place.immediate - far)
+        made: _Made = {}
+        offsets = [self._far(op, indices, places[k], bias, chosen, made) for k in firsts.values()]
+        if chosen:
+            assert self.limits is not None
+            offsets = self.limits.chosen(op, indices, list(firsts.values()), masked, also, offsets)
+        mask = a.both(a.bounds(op, indices), also) if filled or limit is None else None
+        return Placed(b.join(offsets), mask, width, slots, immediates, base, limit)
+
+    def _far(self, op: BlockAccess, indices: Indices, place: _Place, bias: int, chosen: bool, made: _Made) -> SSAValue:
+        """A lane's offset; of one that is chosen, with what is too much for an immediate beside `OUTSIDE`."""
+        b, offset = self.builder, self._offset(op, indices, place.xor, place.add, bias, made)
+        far = place.immediate & FAR if chosen else 0
+        return b.op("addi", offset, b.constant(far, offset.type)) if far else offset
+
+    def _bias(self, op: BlockAccess) -> int | None:
+        """What makes the offsets of a block's lanes positive; None where 32 bits may not hold them."""
+        size, low, high, loose = self.addressing.size(op), 0, 0, 0
+        known = positive = True
+        for d, extent in enumerate(op.block):
+            if extent == 1:
+                continue
+            stride = self.facts.constant(op.strides[d])
+            least = self.facts.bounds(op.offsets[d])[0]
+            below = op.checks[d] == "both" and (least is None or least < 0)  # the first element may be out of bounds
+            if stride is None:
+                if below or not self.small:
+                    return None
+                known = False
+                sign = self.facts.bounds(op.strides[d])[0]
+                positive = positive and sign is not None and sign >= 0
+                continue
+            reach = (extent - 1) * stride * size
+            low, high, positive = low + min(0, reach), high + max(0, reach), positive and stride >= 0
+            loose += abs(reach) if below else 0
+        if known:
+            return -low if high - low + size <= I32_LIMIT else None
+        if loose > _SPARE:
+            return None
+        return 0 if positive else UNDER_2_GIB + loose
+
+    def _places(self, op: BlockAccess, indices: Indices) -> list[_Place]:
+        size = self.addressing.size(op)
+        strides = [self.facts.constant(s) for s in op.strides]
+        found = []
+        for xor, add in zip(indices.xors, indices.adds, strict=True):
+            immediate = sum(c * s * size for c, s in zip(add, strides, strict=True) if s is not None)
+            found.append(_Place(xor, tuple(0 if s is not None else c for c, s in zip(add, strides, strict=True)), immediate))
+        return found
+
+    def _base(self, op: BlockAccess, constant: int) -> SSAValue:
+        """The address of the block's first element and a constant, as a scalar; what loops around change least is added first."""
+        b, size, pointer = self.builder, self.addressing.size(op), self.addressing.pointer
+        start = self.scalars[op.base]
+        entries = [(b.depth(start), 1, start)]
+        if constant:
+            entries.append((0, 2, b.constant(constant, pointer)))
+        for d, offset in enumerate(op.offsets):
+            if self.facts.constant(offset) != 0:
+                entries += [(b.depth(term), 0, term) for term in self._terms(op, d, size)]
+        terms = [term for *_, term in sorted(entries, key=lambda entry: entry[:2])]
+        total = terms[0]
+        for term in terms[1:]:
+            total = b.op("addi", total, term)
+        return total
+
+    def _terms(self, op: BlockAccess, d: int, size: int) -> list[SSAValue]:
+        """Where a block begins along a dim, in bytes, as terms that loops change alike."""
+        b, pointer = self.builder, self.addressing.pointer
+        offset, stride = self.scalars[op.offsets[d]], self.facts.constant(op.strides[d])
+        reach = self.facts.reach(op.offsets[d])
+        if stride is not None and reach is not None and reach * abs(stride) * size < I32_LIMIT:
+            narrow = b.extend(offset, types.i32)
+            return [b.extend(b.op("muli", narrow, b.constant(stride * size, narrow.type)), pointer)]
+        terms, apart = [], summands(offset)
+        if types.dtype_of(offset.type).bits <= 32 and len({b.depth(term) for term in apart}) == 1:
+            apart = [offset]
+        for term in apart:
+            wide = b.extend(term, pointer)
+            if stride is not None:
+                terms.append(b.op("muli", wide, b.constant(stride * size, pointer)))
+                continue
+            factor = b.extend(self.scalars[op.strides[d]], pointer)
+            terms.append(b.op("muli", b.op("muli", wide, factor), b.constant(size, pointer)))
+        return terms
+
+    def _step(self, op: BlockAccess, d: int) -> SSAValue:
+        """The low 32 bits of a dim's stride in bytes, a scalar."""
+        b = self.builder
+        stride = b.extend(self.scalars[op.strides[d]], types.i32)
+        return b.op("muli", stride, b.constant(self.addressing.size(op), types.i32))
+
+    def _offset(
+        self, op: BlockAccess, indices: Indices, xor: Constants, add: Constants, bias: int, made: _Made
+    ) -> SSAValue:
+        """A lane's offset, one register. In a loop it is another one's and the step of one bit, as steps of all hold registers."""
+        key = (xor, add)
+        if key not in made:
+            b, d = self.builder, next((d for d, c in enumerate(add) if c), None)
+            if d is None:
+                made[key] = self._thread(op, indices, xor, bias)
+                return made[key]
+            last = 1 << (add[d].bit_length() - 1) if b.in_loop else add[d]
+            rest = (*add[:d], add[d] - last, *add[d + 1 :])
+            step = b.op("muli", self._step(op, d), b.constant(last, types.i32))
+            made[key] = b.op("addi", self._offset(op, indices, xor, rest, bias, made), b.splat(step, 1))
+        return made[key]
+
+    def _thread(self, op: BlockAccess, indices: Indices, xor: Constants, bias: int) -> SSAValue:
+        """The thread's index times stride, of all dims, and the bias."""
+        a, b, size = self.addressing, self.builder, self.addressing.size(op)
+        total = None
+        for d, (part, constant) in enumerate(zip(indices.parts, xor, strict=True)):
+            index = a.part(part, constant)
+            if index is None:
+                continue
+            stride = self.facts.constant(op.strides[d])
+            factor = b.splat(self._step(op, d), 1) if stride is None else b.constant(literal(stride * size), index.type)
+            product = b.op("muli", index, factor)
+            total = product if total is None else b.op("addi", total, product)
+        shift = b.constant(literal(bias), lane.vector(1, types.i32))
+        return shift if total is None else b.op("addi", total, shift)
+
+    # -- computed offsets
+
+    def computed(
+        self, op: PointerOp, layout: LinearLayout, pointer: SSAValue, offsets: SSAValue | None, mask: SSAValue | None,
+        also: SSAValue | None, filled: bool,
+    ) -> Placed | None:
+        """The accesses at offsets from one pointer, which come once an access, as the mask does."""
+        bias = None if offsets is None or op.offsets is None else self._bias_of(op.offsets, self._pointee_bytes(op))
+        if offsets is None or bias is None:
+            return None
+        a, b, size = self.addressing, self.builder, self._pointee_bytes(op)
+        width = a.accesses.access_width(op, layout)
+        n = layout.registers // width
+        groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
+        parts = [self._scaled(b.pick(offsets, group), size, bias) for group in groups]
+        base = b.op("addi", pointer, b.constant(-bias, pointer.type))
+        masked, limit = a.both(mask, also), None
+        if self.limits is not None and masked is not None:
+            limit = b.constant(literal(OUTSIDE), types.i32)
+            masks = [masked if types.shape_of(masked.type) in ((), (1,)) else b.pick(masked, group) for group in groups]
+            parts = [self.limits.choose(m, part) for m, part in zip(masks, parts, strict=True)]
+        return Placed(b.join(parts), masked if filled or limit is None else None, width, range(n), [0] * n, base, limit)
+
+    def scalar(self, address: SSAValue, mask: SSAValue | None) -> Placed:
+        """One element at a uniform address."""
+        b = self.builder
+        offset, limit = b.constant(0, lane.vector(1, types.i32)), None
+        if self.limits is not None and mask is not None:
+            offset, limit, mask = self.limits.choose(mask, offset), b.constant(literal(OUTSIDE), types.i32), None
+        return Placed(offset, mask, 1, range(1), [0], address, limit)
+
+    def _bias_of(self, offsets: SSAValue, size: int) -> int | None:
+        """What makes these offsets positive, in bytes; None where 32 bits may not hold them."""
+        low, high = self.facts.bounds(offsets)
+        if low is not None and high is not None and (high + 1 - min(0, low)) * size <= I32_LIMIT:
+            return -min(0, low) * size
+        if not self.small:
+            return None
+        return 0 if low is not None and low >= 0 else UNDER_2_GIB
+
+    def _scaled(self, offsets: SSAValue, size: int, bias: int) -> SSAValue:
+        b, low = self.builder, self.builder.extend(offsets, types.i32)
+        scaled = b.op("muli", low, b.constant(size, low.type))
+        return b.op("addi", scaled, b.constant(literal(bias), low.type))
+
+    def _pointee_bytes(self, op: PointerOp) -> int:
+        return types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8

@@ -1,0 +1,63 @@
+"""Accesses from a uniform base with 32 bits a lane, and limits in place of masks, reach what plain addresses reach."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import PLAIN, WIDE
+from random_tiles import random_tiles
+from test_chips import CASES, lowered
+from test_tile_to_lane import agree
+
+from tilefw.kernels.reference import Reference
+from tilefw.simt.description import Machine
+from tilefw.testing.lane_interpreter import run
+
+OFFSETS = replace(PLAIN, name="offsets", offsets=True, shared_bytes=1 << 18)
+BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, shared_bytes=1 << 18)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 1 << 32), st.sampled_from([OFFSETS, BOUNDED]), st.sampled_from([1, 4]), st.booleans(), st.booleans())
+def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify, small):
+    program = random_tiles(seed)
+    if "tile.copy" not in program.text():
+        agree(program, Machine(chip, warps, small), simplify)
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["any", "small"])
+@pytest.mark.parametrize("chip", [OFFSETS, BOUNDED], ids=lambda c: c.name)
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v.values())))
+def test_a_library_kernel_is_right(name, parameters, chip, small):
+    function, launch, passed, (module, machine) = lowered(name, parameters, chip, small)
+    reference = Reference(module, launch.grid, passed, budget=10**9)
+    arguments = [getattr(value, "array", value) for value in passed.values()]
+    run(function, arguments, launch.grid, machine)
+    for output in launch.outputs:
+        compared = reference.compare(output)
+        assert not compared.wrong, f"{output}: {compared}"
+
+
+def text_of(name: str, chip, small: bool = True) -> str:
+    function, *_ = lowered(name, {}, chip, small)
+    return str(function)
+
+
+def test_limits_stand_where_masks_did():
+    plain, bounded = text_of("vector_add", OFFSETS), text_of("vector_add", BOUNDED)
+    assert 'parts = "address,base,mask"' in plain and "lane.lts" in plain
+    assert 'parts = "address,base,limit"' in bounded and "lane.lts" not in bounded
+
+
+def test_a_fill_keeps_its_mask_beside_the_limit():
+    assert 'parts = "address,base,limit,mask,other"' in text_of("softmax", BOUNDED)
+
+
+def test_strides_known_at_run_time_take_small_buffers():
+    assert 'parts = "address,base,limit"' in text_of("matmul", BOUNDED)
+    assert 'parts = "address,base' not in text_of("strided_copy", BOUNDED, small=False)
+    assert 'parts = "address,base,limit"' in text_of("strided_copy", BOUNDED)
