@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tilefw.machine.check_wait_states import Pair, check_wait_states
 from tilefw.machine.forward import entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
@@ -54,16 +55,22 @@ class WaitStateModel:
 
 @dataclass(frozen=True)
 class FillWaitStates(ModulePass):
-    """Puts pauses into every machine function of a module; it stands behind all passes that move or add instructions."""
+    """Puts pauses into every machine function of a module; it stands behind all passes that move or add instructions.
+
+    With `rules`, a checker looks back from every instruction by them; it raises InternalError.
+    """
 
     name = "fill-wait-states"
     table: InstructionTable
     model: WaitStateModel
+    rules: Pair | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for machine in op.body.block.ops:
             if isinstance(machine, FuncOp):
                 fill_wait_states(machine.function, self.table, self.model)
+                if self.rules is not None:
+                    check_wait_states(machine.function, self.table, self.rules)
 
 
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:

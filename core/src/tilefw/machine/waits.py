@@ -20,6 +20,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tilefw.machine.check_waits import Seen, check_waits
 from tilefw.machine.forward import entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
@@ -88,16 +89,22 @@ class WaitModel:
 
 @dataclass(frozen=True)
 class InsertWaits(ModulePass):
-    """Puts waits into every machine function of a module; registers must be physical and predicates gone."""
+    """Puts waits into every machine function of a module; registers must be physical and predicates gone.
+
+    With `seen`, a checker replays them by what that says of each instruction; it raises InternalError.
+    """
 
     name = "insert-waits"
     table: InstructionTable
     model: WaitModel
+    seen: Callable[[Inst], Seen] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for machine in op.body.block.ops:
             if isinstance(machine, FuncOp):
                 insert_waits(machine.function, self.table, self.model)
+                if self.seen is not None:
+                    check_waits(machine.function, self.table, self.seen)
 
 
 def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:

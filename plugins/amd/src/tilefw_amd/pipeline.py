@@ -8,7 +8,7 @@ from tilefw.api import CompileOptions, TargetInfo
 from tilefw.api.ir import ModulePass
 from tilefw.api.machine import FillWaitStates, InsertWaits
 from tilefw.api.simt import assign_registers
-from tilefw_amd import wait_states, waits
+from tilefw_amd import replay, wait_states, waits
 from tilefw_amd.finish import Finish
 from tilefw_amd.isa.vocabulary import instructions
 
@@ -18,6 +18,6 @@ def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[Modu
     return (
         assign_registers(table, verify=options.verify),
         Finish(),
-        InsertWaits(table, waits.MODEL),
-        FillWaitStates(table, wait_states.model()),
+        InsertWaits(table, waits.MODEL, replay.seen if options.verify else None),
+        FillWaitStates(table, wait_states.model(), replay.rules() if options.verify else None),
     )

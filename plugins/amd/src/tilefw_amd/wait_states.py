@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from tilefw.api.machine import Inst, Part, RegisterSets, WaitStateModel
-from tilefw_amd import emit
+from tilefw_amd import machine_inst
 from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.legal import MATRIX_RULES, MOST, RULES
@@ -34,7 +34,7 @@ class _Encoded:
     def _of(self, inst: Inst) -> Encoded:
         found = self._known.get(inst)
         if found is None:
-            found = self._known[inst] = emit.instruction(inst)
+            found = self._known[inst] = machine_inst.instruction(inst)
         return found
 
     def leaves(self, inst: Inst, sets: RegisterSets) -> list[Part]:
