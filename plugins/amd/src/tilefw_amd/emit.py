@@ -95,19 +95,26 @@ def _descriptor(function: Function, used: KernelResources) -> Iterator[str]:
         "next_free_sgpr": used.scalar,
         "accum_offset": used.accumulation_offset,
         "float_denorm_mode_32": 3,  # subnormals of every format are kept
+        "ieee_mode": 0,  # V_MIN and V_MAX take the number where the other operand is a NaN, signaling or not (CDNA3 ISA, "MODE")
     }
     yield from ('\t.section .rodata,"a",@progbits', "\t.p2align 6, 0x0", f"\t.amdhsa_kernel {function.name}")
     yield from (f"\t\t.amdhsa_{name} {value}" for name, value in fields.items())
     yield "\t.end_amdhsa_kernel"
 
 
-def _metadata(function: Function, used: KernelResources, lanes: int) -> Mapping[str, Any]:
+def _metadata(function: Function, used: KernelResources, lanes: int) -> dict[str, Any]:
     parameters, workgroup = function.attributes["parameters"], list(function.attributes["workgroup"])
-    return {
-        ".name": function.name, ".symbol": f"{function.name}.kd", ".args": abi.arguments(parameters),
+    facts = {
+        ".name": function.name, ".symbol": f"{function.name}.kd", ".args": [_sorted(a) for a in abi.arguments(parameters)],
         ".kernarg_segment_size": abi.argument_bytes(parameters), ".kernarg_segment_align": abi.ARGUMENT_ALIGNMENT,
         ".group_segment_fixed_size": used.shared_bytes, ".private_segment_fixed_size": used.scratch_bytes,
         ".max_flat_workgroup_size": math.prod(workgroup), ".reqd_workgroup_size": workgroup, ".wavefront_size": lanes,
         ".vgpr_count": used.unified, ".agpr_count": used.accumulation, ".sgpr_count": used.scalar,
         ".vgpr_spill_count": used.spills, ".sgpr_spill_count": 0, ".uses_dynamic_stack": False,
     }
+    return _sorted(facts)
+
+
+def _sorted(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """In the order in which LLVM writes a map of the note, so that the same text gives the same file."""
+    return dict(sorted(facts.items()))
