@@ -69,7 +69,7 @@ def _pair(code: Code, low: Element, high: Element) -> Element:
 
 def _half(code: Code, element: Element) -> tuple[Element, int]:
     """A register and which half of it an element is."""
-    part = code.parts.get(element) if isinstance(element, Slice) else None
+    part = code.parts.get((element, 16)) if isinstance(element, Slice) else None
     return part if part is not None and part[0].reg.cls == "v" else (element, 0)
 
 

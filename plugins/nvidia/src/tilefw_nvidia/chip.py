@@ -107,8 +107,8 @@ class PtxChip(LaneChip):
         if all(isinstance(e, Const) for e in elements):
             return Const("packed", sum((e.bits & mask) << (bits * i) for i, e in enumerate(elements)))  # type: ignore[union-attr]
         if bits == 16:
-            if all(e in code.parts for e in elements) and len(elements) == 2:
-                return _picked(code, *(code.parts[e] for e in elements))  # type: ignore[index]
+            if all((e, 16) in code.parts for e in elements) and len(elements) == 2:
+                return _picked(code, *(code.parts[e, 16] for e in elements))  # type: ignore[index]
             low, high = (self._half(code, e) for e in (elements[0], elements[1] if len(elements) > 1 else Const("i16", 0)))
             return code.inst("mov.b32", "w32", low, high)
         words = [e.bits & mask if isinstance(e, Const) else e for e in elements] + [0] * (4 - len(elements))

@@ -66,7 +66,8 @@ class Code:
         self.place: Place | None = None
         self._location: object = None
         self.scopes: list[dict[object, Any]] = [{}]
-        self.parts: dict[Slice, tuple[Slice, int]] = {}  # registers that are an element of a packed one: that, and which
+        # Registers that are an element of so many bits of a packed one: that, and which element.
+        self.parts: dict[tuple[Slice, int], tuple[Slice, int]] = {}
         self._displaced: dict[Slice, tuple[Slice, int]] = {}
         self._labels = 0
 

@@ -94,7 +94,7 @@ class Values:
         """A packed register's elements. Packed anew with others, they may be taken from where they are."""
         elements = self.chip.unpack(self.code, bits, register, count)
         if isinstance(register, Slice):
-            self.code.parts.update((e, (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
+            self.code.parts.update(((e, bits), (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
         return elements
 
     def packed(self, value: SSAValue, chunk: int) -> Sequence[Element]:

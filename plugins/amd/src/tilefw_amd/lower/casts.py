@@ -27,7 +27,7 @@ def rules() -> dict[str, Rule]:
 
 def place(code: Code, x: Element, bits: int) -> tuple[Element, int]:
     """Where an element of `bits` bits stands: a register, and its number there."""
-    return code.parts.get(x, (x, 0)) if isinstance(x, Slice) and not code.uniform(x) else (x, 0)
+    return code.parts.get((x, bits), (x, 0)) if isinstance(x, Slice) and not code.uniform(x) else (x, 0)
 
 
 # --- selections --------------------------------------------------------------------------------------------------------------
