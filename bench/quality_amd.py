@@ -29,7 +29,7 @@ from measure import verdict
 from quality import HIDDEN_POINTERS, run
 from works import gfx942_works
 
-from tilefw.api.errors import KernelError
+from tilefw.api.errors import InternalError, KernelError
 
 GOAL = 1.05
 COLUMNS = (
@@ -77,7 +77,7 @@ def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str
     """The figures, or in a line why there are none: neither compiler takes every kernel."""
     try:
         return compiler(work)
-    except (KernelError, RuntimeError) as error:
+    except (InternalError, KernelError, RuntimeError) as error:
         return str(error).strip().partition("\n")[0].replace("|", "/")
 
 

@@ -1,0 +1,117 @@
+"""LLVM 22 takes the listing of every library kernel for gfx942, makes the same code of it, and reads the same instructions back.
+
+The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilefw.api import Artifact
+from tilefw.api.errors import UsageError
+from tilefw.kernels import index, spec
+from tilefw.kernels.reference import typed
+from tilefw.runtime import compiler, loader, options
+from tilefw.runtime.jit import specialize
+from tilefw_amd.code_object import elf
+
+TARGET = "amd-cdna3"
+_TOOLS = ("llvm-mc-22", "ld.lld-22", "llvm-objdump-22")
+TOO_MUCH = (32,)  # warps: a workgroup of this chip has at most 16 waves
+MATMULS = (
+    {"block_m": 128, "block_n": 128, "block_k": 32, "num_warps": 4},
+    {"block_m": 128, "block_n": 128, "block_k": 64, "num_warps": 8},
+    {"block_m": 16, "block_n": 32, "block_k": 16, "num_warps": 1}, {"bias": True, "activation": "gelu"},
+)
+ATTENTIONS = ({"head_size": 128}, {"causal": True, "block_m": 128, "num_warps": 8}, {"queries": 100, "keys": 333})
+
+Combination = tuple[str, Mapping[str, object]]
+
+
+def combinations() -> Iterator[Combination]:
+    """Each kernel as it is, and with each choice of each parameter but sizes of blocks; products and attention in further tiles."""
+    for info in index.KERNELS.values():
+        yield info.name, {}
+        for parameter in info.parameters:
+            if parameter.name != "inputs" and not parameter.name.startswith("block"):
+                yield from ((info.name, {parameter.name: c}) for c in parameter.choices if c not in (parameter.default, *TOO_MUCH))
+    yield from (("matmul", {"m": 256, "n": 256, "k": 256, **more}) for more in MATMULS)
+    yield from (("attention", more) for more in ATTENTIONS)
+
+
+def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:
+    """The kernel, compiled as its launch would be; None where the library itself has no such combination."""
+    chosen = spec.load(name)
+    try:
+        launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
+    except UsageError:
+        return None
+    given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
+    signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
+    target = loader.find(TARGET)
+    request = options.resolve(launch.keywords, target.info, facts=("under_2_gib", "disjoint"))
+    return compiler.compile_source(compiler.from_jit(chosen.kernel, signature, constexprs), target, request, assemble=True).artifact
+
+
+@pytest.fixture(scope="module")
+def llvm() -> dict[str, str]:
+    found = {tool: shutil.which(tool) for tool in _TOOLS}
+    if None in found.values():
+        pytest.skip(f"LLVM 22 ({', '.join(_TOOLS)}) is not installed")
+    return {tool: str(path) for tool, path in found.items()}
+
+
+def _run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout
+
+
+def _loaded(data: bytes) -> dict[str, bytes]:
+    """What stands in memory, by section; the tables of symbols have their own test (`code_object/test_like_lld.py`)."""
+    return {s.name: s.data for s in elf.Elf(data, "").sections if s.name in (".text", ".rodata", ".note")}
+
+
+def _listed(text: str) -> list[str]:
+    """The instructions of a listing; of a branch only what it is, as its target is a label here and a distance there."""
+    lines = [line.strip() for line in text.partition("\t.amdgpu_metadata")[0].splitlines() if line.startswith("\t")]
+    return [_without_target(line) for line in lines if not line.startswith(".")]
+
+
+def _read_back(printed: str) -> list[str]:
+    """The instructions that llvm-objdump prints, without those behind the end that guard what is fetched ahead."""
+    lines = [line.partition("//")[0].strip() for line in printed.splitlines() if line.startswith("\t")]
+    while lines and lines[-1] == "s_nop 0":
+        lines.pop()
+    return [_without_target(line) for line in lines]
+
+
+def _without_target(line: str) -> str:
+    return line.partition(" ")[0] if line.startswith(("s_branch", "s_cbranch")) else line
+
+
+COMBINATIONS = list(combinations())
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [pytest.param(n, p, id="-".join([n, *(f"{k}={v}" for k, v in p.items())])) for n, p in COMBINATIONS]
+)
+def test_llvm_makes_the_same_code_and_reads_it_back(
+    name: str, parameters: Mapping[str, object], llvm: dict[str, str], tmp_path: Path
+) -> None:
+    artifact = compiled(name, parameters)
+    if artifact is None:
+        pytest.skip("the library has no such combination")
+    assert artifact.binary is not None
+    (tmp_path / "ours.s").write_text(artifact.text)
+    (tmp_path / "ours.hsaco").write_bytes(artifact.binary)
+    _run(tmp_path, llvm["llvm-mc-22"], "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "theirs.o", "ours.s")
+    _run(tmp_path, llvm["ld.lld-22"], "-shared", "-o", "theirs.hsaco", "theirs.o")
+    assert _loaded(artifact.binary) == _loaded((tmp_path / "theirs.hsaco").read_bytes())
+    assert _read_back(_run(tmp_path, llvm["llvm-objdump-22"], "-d", "ours.hsaco")) == _listed(artifact.text)
