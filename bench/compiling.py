@@ -1,4 +1,4 @@
-"""Source to machine code in a warm process: tilefw and Triton on the same kernels, for sm_80, no cache on either side."""
+"""Source to machine code in a warm process: tilefw and Triton on the same kernels, for each chip, no cache on either side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from library import TARGET, Work, stop_at_text, tilefw_artifact, triton_compiled
+from library import GFX942, SM80, Chip, Work, facts, stop_at_text, tilefw_artifact, triton_compiled
 from measure import Ratio, alternate, table
 from works import attention, matmul
 
@@ -28,22 +28,37 @@ Side = Callable[[bool], object]
 
 
 def measure(rounds: int = 5) -> str:
-    """Two tables: to PTX text, and to an assembled cubin (both run the same ptxas 12.9)."""
+    """Two tables a chip: to assembly text, and to what a driver loads."""
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilefw-bench-")
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ["TILEFW_CACHE"] = "0"
-    to_text = [_ratio(name, ours, peer, goal, rounds, assemble=False) for name, ours, peer, goal in _sides()]
-    to_binary = [_ratio(name, ours, peer, None, rounds=3, assemble=True) for name, ours, peer, _ in _sides()]
-    del os.environ["TRITON_ALWAYS_COMPILE"]
     said = (
         "Both from the Python function to PTX text; neither runs ptxas. Both compiled the kernel once before. The first five are "
         f"small kernels of this directory, the others the library's own. Medians of {rounds} alternating rounds, processor time."
     )
-    return "\n\n".join([
-        table("Source to PTX, warm process", "Triton 3.9", to_text, said),
-        table("Source to cubin, warm process", "Triton 3.9", to_binary, "The same with ptxas at the end of both, three rounds."),
-    ])
+    tables = [
+        table("Source to PTX, warm process", "Triton 3.9", _ratios(SM80, rounds, assemble=False, judged=True), said),
+        table(
+            "Source to cubin, warm process", "Triton 3.9", _ratios(SM80, 3, assemble=True, judged=False),
+            "The same with ptxas at the end of both, three rounds.",
+        ),
+        table(
+            "Source to gfx942 code object, warm process", "Triton 3.9", _ratios(GFX942, rounds, assemble=True, judged=True),
+            "The same kernels for gfx942: assembled by ourselves, and by LLVM and lld.",
+        ),
+        table(
+            "Source to gfx942 assembly text, warm process", "Triton 3.9", _ratios(GFX942, 3, assemble=False, judged=False),
+            "The same without assembling, three rounds.",
+        ),
+    ]
+    del os.environ["TRITON_ALWAYS_COMPILE"]
+    return "\n\n".join(tables)
+
+
+def _ratios(chip: Chip, rounds: int, *, assemble: bool, judged: bool) -> list[Ratio]:
+    sides = _sides(chip)
+    return [_ratio(name, ours, peer, goal if judged else None, rounds, assemble) for name, ours, peer, goal in sides]
 
 
 def _ratio(name: str, ours: Side, peer: Side, goal: float | None, rounds: int, assemble: bool) -> Ratio:
@@ -56,11 +71,12 @@ def _run(side: Side, assemble: bool) -> None:
     side(assemble)
 
 
-def _sides() -> list[tuple[str, Side, Side, float]]:
+def _sides(chip: Chip) -> list[tuple[str, Side, Side, float]]:
     """Name, our compile, Triton's compile, goal."""
     ours, theirs = _tilefw(), _triton()
-    small = [(name, partial(_ours, ours, name), partial(_peer, theirs, name), SMALL_GOAL) for name in ours.COMPILES]
-    return [*small, *((w.shown, partial(tilefw_artifact, w), partial(triton_compiled, w), goal) for w, goal in LIBRARY)]
+    small = [(name, partial(_ours, chip, ours, name), partial(_peer, chip, theirs, name), SMALL_GOAL) for name in ours.COMPILES]
+    both = partial(tilefw_artifact, chip=chip), partial(triton_compiled, chip=chip)
+    return [*small, *((work.shown, *(partial(side, work) for side in both), goal) for work, goal in LIBRARY)]
 
 
 def _module(name: str, jit: object, tl: object) -> types.ModuleType:
@@ -89,20 +105,20 @@ def _triton() -> types.ModuleType:
     return _module("triton", triton.jit, triton.language)
 
 
-def _ours(module: types.ModuleType, name: str, assemble: bool) -> None:
+def _ours(chip: Chip, module: types.ModuleType, name: str, assemble: bool) -> None:
     """What a launch that misses the cache does."""
     from tilefw.runtime import compiler, config, loader, options
 
     signature, constexprs = module.COMPILES[name]
-    target = loader.find(config.resolve(config.settings(TARGET)).target)
-    request = options.resolve({}, target.info, keep_levels=False)
+    target = loader.find(config.resolve(config.settings(chip.target)).target)
+    request = options.resolve({}, target.info, facts=facts(chip, target.info), keep_levels=False)
     source = compiler.from_jit(getattr(module, name), compiler.ahead_of_time(signature), constexprs)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:
         raise SystemExit(f"{name} came from the {compiled.found} cache: nothing was measured")
 
 
-def _peer(module: types.ModuleType, name: str, assemble: bool) -> None:
+def _peer(chip: Chip, module: types.ModuleType, name: str, assemble: bool) -> None:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -115,5 +131,7 @@ def _peer(module: types.ModuleType, name: str, assemble: bool) -> None:
         signature[parameter] = spelled
         if hint:
             hints[(index,)] = [["tt.divisibility", int(hint)]]
-    stop_at_text(not assemble)
-    triton.compile(ASTSource(kernel, signature, constexprs, hints), target=GPUTarget("cuda", 80, 32))
+        if spelled.startswith("*"):
+            hints.setdefault((index,), []).extend([name, value] for name, value in chip.hints)
+    stop_at_text(not assemble, chip)
+    triton.compile(ASTSource(kernel, signature, constexprs, hints), target=GPUTarget(*chip.triton))

@@ -75,14 +75,14 @@ def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> co
     signature, constexprs, _, launch = work.bound
     target = loader.find(config.resolve(config.settings(chip.target)).target)
     source = compiler.from_jit(work.spec.kernel, signature, constexprs)
-    request = options.resolve(launch.keywords, target.info, facts=_facts(chip, target.info), keep_levels=False)
+    request = options.resolve(launch.keywords, target.info, facts=facts(chip, target.info), keep_levels=False)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:
         raise SystemExit(f"{work.name} came from the {compiled.found} cache: set TILEFW_CACHE=0")
     return compiled
 
 
-def _facts(chip: Chip, info: TargetInfo) -> frozenset[str]:
+def facts(chip: Chip, info: TargetInfo) -> frozenset[str]:
     """What our launcher would know, where Triton's tells its compiler as much: the buffers of these works are small."""
     return frozenset({"under_2_gib"} if chip.hints else ()) & info.wants
 
