@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import machine_programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,6 +77,17 @@ def test_programs_compute_what_they_did(rng: random.Random, ways: list[list[int]
     eliminate_dead(function, TABLE)
     coalesce(function, TABLE)
     assert [execute(function, way) for way in ways] == before, f"{text}\nbecame\n{print_function(function)}"
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.randoms(use_true_random=False), st.lists(st.lists(st.integers(0, 1), max_size=12), min_size=3, max_size=3))
+def test_parts_of_tuples_merge_and_programs_compute_what_they_did(rng: random.Random, ways: list[list[int]]) -> None:
+    function = machine_programs.draw(rng)
+    before = [machine_programs.run(function, way) for way in ways]
+    text = print_function(function)
+    coalesce(function, machine_programs.chip())
+    after = [machine_programs.run(function, way) for way in ways]
+    assert all(map(machine_programs.agree, before, after)), f"{text}\nbecame\n{print_function(function)}"
 
 
 def accumulating(count: int) -> Function:

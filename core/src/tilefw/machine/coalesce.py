@@ -1,229 +1,295 @@
-"""Removes copies: a move's two registers become one where their values never need to differ.
+"""Removes copies: the two sides of a move become one place where their values never need to differ, parts of tuples included.
 
-Loop arguments and the results of branches are registers that several blocks write (there are no phis); the moves that
-fill them mostly vanish here, and what stays is a real copy. Interference is Chaitin's: a definition interferes with all that is
-live after it, but for the source of a move (G. Chaitin, "Register Allocation & Spilling via Graph Coloring", 1982).
+Loop arguments and the results of branches are registers that several blocks write (there are no phis), and the operand of a wide
+access or a matrix instruction is a tuple that copies fill; those moves mostly vanish here, and what stays is a real copy.
 
-No graph is built: it would have n² edges for the n accumulators of a loop. The registers of moves have their definitions and, in
-order, the spans of instructions after which they are live; two of them are asked about when a move wants to merge them. Merged ones
-are a class, which answers for its members. Copies of inner loops go first.
+Registers that merged are a group: a row of cells, each of which is one smallest register wide and has the parts of the members
+that stand there. Two groups merge when one lies inside the other and no two cells that meet interfere. Interference is
+Chaitin's: a definition interferes with all that is live after it, but for what the move that makes it copies (G. Chaitin,
+"Register Allocation & Spilling via Graph Coloring", 1982). All that is live in one cell has one value, so a copy of any of it
+interferes with none of it.
+
+No graph is built: it would have n² edges for the n accumulators of a loop. A cell has its definitions and, in order, the spans in
+which it is live; two of them are asked about when a move wants to merge them. Copies of inner loops go first.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.flow import depths, predecessors, successors
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
 
-_NOWHERE = -1
-
 
 def coalesce(function: Function, table: InstructionTable) -> int:
-    """Merge the registers of whole-register moves that do not interfere, and drop the moves; how many were dropped."""
+    """Merge the two sides of moves that do not interfere, and drop the moves; how many were dropped."""
     found = [(block, inst, copy) for block in function.blocks for inst in block.insts if (copy := _copy_of(inst, table))]
     if not found:
         return 0
     following = successors(function, table)
-    lives = _Lives(function, {id(inst): copy for _, inst, copy in found}, following)
-    depth = dict(zip(function.blocks, _depths(following), strict=True))
+    lives = _Lives(function, table, {id(inst): copy for _, inst, copy in found}, following)
+    depth = dict(zip(function.blocks, depths(following), strict=True))
     for _, _, copy in sorted(found, key=lambda each: -depth[each[0]]):
         lives.merge(copy)
     dropped = {id(inst) for _, inst, copy in found if lives.are_one(copy)}
     if dropped:
-        _rename(lives)
+        _rename(function, lives)
         for block in function.blocks:
             block.insts = [inst for inst in block.insts if id(inst) not in dropped]
     return len(dropped)
 
 
 class _Copy(NamedTuple):
-    """A move of one whole register to another of its form."""
+    """A move of registers to as many others of their file."""
 
-    dest: Reg
-    source: Reg
+    dest: Slice
+    source: Slice
 
 
 def _copy_of(inst: Inst, table: InstructionTable) -> _Copy | None:
     if len(inst.uses) != 1 or len(inst.defs) != 1 or inst.predicate is not None or not table.traits(inst.opcode).move:
         return None
     source, dest = inst.uses[0], inst.defs[0]
-    if not isinstance(source, Slice) or source is not source.reg.whole or dest is not dest.reg.whole:
+    if not isinstance(source, Slice) or source.count != dest.count or source.reg.physical or dest.reg.physical:
         return None
-    a, b = source.reg, dest.reg
-    alike = not (a.physical or b.physical) and (a.cls, a.width, a.align) == (b.cls, b.width, b.align)
-    return _Copy(b, a) if alike else None
+    return _Copy(dest, source) if table.file(source.reg.cls) == table.file(dest.reg.cls) else None
 
 
-def _depths(following: list[list[int]]) -> list[int]:
-    """How many loops are around each block: those from the target of a branch backward, in layout order, to the branch."""
-    depths = [0] * len(following)
-    for end, targets in enumerate(following):
-        for start in (t for t in targets if t <= end):
-            for i in range(start, end + 1):
-                depths[i] += 1
-    return depths
+class _Cell:
+    """What stands in one smallest register of a group: where it is written, with the cell that is copied where a move writes it,
+    and where it is live, from `starts[i]` to before `ends[i]`."""
 
+    __slots__ = ("at", "definitions", "ends", "group", "into", "starts")
 
-class _Register:
-    """A register of moves: where it is written, with the source where a move writes it, and where it is live.
-
-    It is live after position p when `starts[i]` <= p < `ends[i]` for some i. Where it stands for a class, `members` are the
-    registers merged into it, itself among them.
-    """
-
-    __slots__ = ("bit", "definitions", "ends", "members", "parent", "starts")
-
-    def __init__(self, bit: int) -> None:
-        self.bit = bit
-        self.definitions: list[tuple[int, _Register | None]] = []
+    def __init__(self, group: _Group, at: int) -> None:
+        self.group = group
+        self.at = at
+        self.definitions: list[tuple[int, _Cell | None]] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self.members = [self]
-        self.parent: _Register | None = None
+        self.into: _Cell | None = None  # the cell that this one merged into
 
-    def live_after(self, position: int) -> bool:
+    def root(self) -> _Cell:
+        found = self
+        while found.into is not None:
+            found = found.into
+        return found
+
+    def live_at(self, position: int) -> bool:
         i = bisect_right(self.starts, position) - 1
         return i >= 0 and position < self.ends[i]
 
-    def root(self) -> _Register:
-        found = self
-        while found.parent is not None:
-            found = found.parent
-        return found
+    def clashes(self, other: _Cell) -> bool:
+        """Whether `other` is live after a definition here that copies neither of the two."""
+        for position, source in self.definitions:
+            if other.live_at(position) and (source is None or source.root() not in (self, other)):
+                return True
+        return False
+
+    def absorb(self, other: _Cell) -> None:
+        other.into = self
+        self.definitions += other.definitions
+        spans = [*zip(self.starts, self.ends, strict=True), *zip(other.starts, other.ends, strict=True)]
+        self.starts, self.ends = _joined(spans)
+
+
+class _Group:
+    """Registers that merged, each with its offset from the group's first cell."""
+
+    __slots__ = ("align", "cells", "members")
+
+    def __init__(self, reg: Reg) -> None:
+        self.align = reg.align
+        self.cells = [_Cell(self, i) for i in range(reg.width)]
+        self.members = [(reg, 0)]
+
+    def takes(self, other: _Group, offset: int) -> bool:
+        """Whether `other`, its first cell at `offset`, fits in: inside, rightly aligned, and without interference."""
+        if offset < 0 or offset + len(other.cells) > len(self.cells) or offset % other.align:
+            return False
+        pairs = zip(self.cells[offset:], other.cells, strict=False)
+        return not any(mine.clashes(its) or its.clashes(mine) for mine, its in pairs)
+
+    def absorb(self, other: _Group, offset: int) -> None:
+        self.align = max(self.align, other.align)
+        self.members += [(reg, offset + at) for reg, at in other.members]
+        for mine, its in zip(self.cells[offset:], other.cells, strict=False):
+            mine.absorb(its)
 
 
 class _Touch(NamedTuple):
-    """What one instruction does to registers of moves: those it reads and writes, whether what these held is surely gone after it,
-    and for a move its source."""
+    """What one instruction does to registers of moves: the cells that it reads, those that it writes, and, cell by cell, what it
+    copies to these if it is a copy; whether what they held is gone after it, and whether it writes before it has read."""
 
     position: int
-    inst: Inst
-    read: list[_Register]
-    written: list[_Register]
+    read: list[_Cell]
+    written: list[_Cell]
+    copied: list[_Cell] | None
     kills: bool
-    copied: _Register | None
+    early: bool
 
 
 class _Lives:
-    """Definitions and live spans of the registers that moves name. A block's entry has a position, as each instruction has."""
+    """The groups of the registers that moves name, with where their cells are written and live.
 
-    def __init__(self, function: Function, copies: dict[int, _Copy], following: list[list[int]]) -> None:
-        named = dict.fromkeys(register for copy in copies.values() for register in copy)
-        self.registers = {reg: _Register(1 << i) for i, reg in enumerate(named)}
-        self.copies = copies
+    A block's entry has a number, as each instruction has; what stands at n reads at position 2n and writes at 2n + 1.
+    """
+
+    def __init__(self, function: Function, table: InstructionTable, copies: dict[int, _Copy], following: list[list[int]]) -> None:
+        named = dict.fromkeys(side.reg for copy in copies.values() for side in copy)
+        self.groups = {reg: _Group(reg) for reg in named}
+        self.cells = {reg: group.cells for reg, group in self.groups.items()}
+        self._known: dict[Slice, list[_Cell]] = {}
+        self._copies = copies
+        self._early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
         self.touches: list[list[_Touch]] = []  # by block
         entries: list[int] = []
-        position = 0
+        number = 0
         for block in function.blocks:
-            entries.append(position)
-            self.touches.append(self._touches(block, position))
-            position += len(block.insts) + 1
+            entries.append(2 * number)
+            self.touches.append(self._touches(block, number + 1))
+            number += len(block.insts) + 1
         live_out = self._live_out(following)
-        for touches, live, entry, end in zip(self.touches, live_out, entries, [*entries[1:], position], strict=True):
-            self._spans(touches, live, entry, end)
+        spans: dict[_Cell, list[tuple[int, int]]] = {cell: [] for cells in self.cells.values() for cell in cells}
+        for touches, live, entry, end in zip(self.touches, live_out, entries, [*entries[1:], 2 * number], strict=True):
+            _find_spans(touches, live, entry, end, spans)
+        for cell, found in spans.items():
+            cell.starts, cell.ends = _joined(found)
 
     def merge(self, copy: _Copy) -> None:
-        """Make the two registers of a copy one, if they may be."""
-        x, y = self.registers[copy.dest].root(), self.registers[copy.source].root()
-        if x is y or self._clash(x, y) or self._clash(y, x):
+        """Make the two sides of a copy one, if they may be."""
+        to, source = self._cell(copy.dest), self._cell(copy.source)
+        offset = to.at - source.at
+        if to.group is source.group:
             return
-        y.parent = x
-        x.members += y.members
+        if len(to.group.cells) >= len(source.group.cells):
+            large, small = to.group, source.group
+        else:
+            large, small, offset = source.group, to.group, -offset
+        if large.takes(small, offset):
+            large.absorb(small, offset)
 
     def are_one(self, copy: _Copy) -> bool:
-        """Whether the two registers of a copy are one by now."""
-        return self.registers[copy.dest].root() is self.registers[copy.source].root()
+        """Whether the two sides of a copy are one by now."""
+        return self._cell(copy.dest) is self._cell(copy.source)
 
-    def _clash(self, a: _Register, b: _Register) -> bool:
-        """Whether a register of class `b` is live after a definition in class `a` that does not just copy it."""
-        for one in a.members:
-            for position, source in one.definitions:
-                if any(other is not source and other.live_after(position) for other in b.members):
-                    return True
-        return False
+    def _cell(self, side: Slice) -> _Cell:
+        return self.cells[side.reg][side.first].root()
 
-    def _touches(self, block: Block, entry: int) -> list[_Touch]:
-        get, copies = self.registers.get, self.copies
+    def _touches(self, block: Block, number: int) -> list[_Touch]:
         touches: list[_Touch] = []
-        for position, inst in enumerate(block.insts, entry + 1):
+        for at, inst in enumerate(block.insts, number):
             plain = inst.predicate is None and not inst.implicit_uses
-            read = [r for u in (inst.uses if plain else inst.reads()) if isinstance(u, Slice) and (r := get(u.reg)) is not None]
-            written = [r for d in inst.defs if (r := get(d.reg)) is not None]
-            if inst.implicit_defs:
-                written += [r for d in inst.implicit_defs if (r := get(d.reg)) is not None]
+            read = self._named(inst.uses if plain else inst.reads())
+            written = self._named((*inst.defs, *inst.implicit_defs) if inst.implicit_defs else inst.defs)
             if read or written:
-                kills = inst.predicate is None and all(d.count == d.reg.width for d in inst.defs)
-                copy = copies.get(id(inst))
-                touches.append(_Touch(position, inst, read, written, kills, copy and self.registers[copy.source]))
+                copied = read if id(inst) in self._copies else None
+                touches.append(_Touch(2 * at, read, written, copied, inst.predicate is None, inst.opcode in self._early))
         return touches
 
-    def _live_out(self, following: list[list[int]]) -> list[int]:
-        """The registers live at each block's end, as bits: the textbook analysis of `liveness`, on these registers alone."""
-        uses, defs = [], []
+    def _named(self, operands: Iterable[object]) -> list[_Cell]:
+        known = self._known
+        found: list[_Cell] = []
+        for operand in operands:
+            if isinstance(operand, Slice):
+                cells = known.get(operand)
+                if cells is None:
+                    row = self.cells.get(operand.reg, [])
+                    cells = known[operand] = row[operand.first : operand.first + operand.count]
+                found += cells
+        return found
+
+    def _live_out(self, following: list[list[int]]) -> list[set[_Cell]]:
+        """The cells live at each block's end: the textbook analysis of `liveness`, on these alone."""
+        uses: list[set[_Cell]] = []
+        kills: list[set[_Cell]] = []
         for touches in self.touches:
-            used = defined = 0
+            used: set[_Cell] = set()
+            killed: set[_Cell] = set()
             for touch in touches:
-                for register in touch.read:
-                    used |= register.bit & ~defined
+                used.update(cell for cell in touch.read if cell not in killed)
                 if touch.kills:
-                    for register in touch.written:
-                        defined |= register.bit
+                    killed.update(touch.written)
             uses.append(used)
-            defs.append(defined)
+            kills.append(killed)
         before = predecessors(following)
-        live_in, live_out = [0] * len(uses), [0] * len(uses)
+        live_in = [set(used) for used in uses]
+        live_out: list[set[_Cell]] = [set() for _ in uses]
         work = list(range(len(uses)))
         while work:
             i = work.pop()
-            out = 0
-            for j in following[i]:
-                out |= live_in[j]
-            live_out[i] = out
-            into = uses[i] | (out & ~defs[i])
-            if into != live_in[i]:
+            out = live_out[i] = set().union(*(live_in[j] for j in following[i]))
+            into = uses[i] | (out - kills[i])
+            if len(into) != len(live_in[i]):
                 live_in[i] = into
                 work.extend(before[i])
         return live_out
 
-    def _spans(self, touches: list[_Touch], live: int, entry: int, end: int) -> None:
-        """Add one block's definitions and spans, found from its end backward."""
-        open_until = {register: end for register in self.registers.values() if register.bit & live}
-        found: list[tuple[_Register, int, int]] = []
-        definitions: list[tuple[_Register, int, _Register | None]] = []
-        for position, _, read, written, kills, copied in reversed(touches):
-            for register in written:
-                definitions.append((register, position, copied))
-                if kills:
-                    until = open_until.pop(register, _NOWHERE)
-                    if until > position:
-                        found.append((register, position, until))
-            for register in read:
-                open_until.setdefault(register, position)
-        found += [(register, entry, until) for register, until in open_until.items()]
-        for register, position, copied in reversed(definitions):
-            register.definitions.append((position, copied))
-        for register, start, until in sorted(found, key=lambda span: span[1]):
-            register.starts.append(start)
-            register.ends.append(until)
+
+def _find_spans(
+    touches: list[_Touch], live: set[_Cell], entry: int, end: int, spans: dict[_Cell, list[tuple[int, int]]]
+) -> None:
+    """Add one block's definitions and spans, found from its end backward."""
+    open_until = dict.fromkeys(live, end)
+    for position, read, written, copied, kills, early in reversed(touches):
+        at = position if early else position + 1
+        for i, cell in enumerate(written):
+            cell.definitions.append((at, None if copied is None else copied[i]))
+            if kills:
+                # A result that nobody reads still overwrites what stood there.
+                spans[cell].append((at, open_until.pop(cell, position + 2)))
+            else:
+                open_until.setdefault(cell, position + 2)
+        for cell in read:
+            open_until.setdefault(cell, position + 1)
+    for cell, until in open_until.items():
+        spans[cell].append((entry, until))
 
 
-def _rename(lives: _Lives) -> None:
-    """Write each class by its root's register."""
-    owners = {register: reg for reg, register in lives.registers.items()}
-    new = {reg: owners[register.root()] for reg, register in lives.registers.items() if register.parent is not None}
+def _joined(spans: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Spans in order as their starts and ends, those that touch as one."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in sorted(spans):
+        if ends and start <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+def _rename(function: Function, lives: _Lives) -> None:
+    """Write each member of a group as its part of one register."""
+    places: dict[Reg, tuple[Reg, int]] = {}
+    for group in dict.fromkeys(cells[0].root().group for cells in lives.cells.values()):
+        if len(group.members) > 1:
+            places.update(_placed(function, group))
+    pieces: dict[Slice, Slice] = {}
 
     def piece(s: Slice) -> Slice:
-        reg = new.get(s.reg)
-        return s if reg is None else reg.slice(s.first, s.count)
+        found = pieces.get(s)
+        if found is None:
+            reg, offset = places.get(s.reg, (s.reg, 0))
+            found = pieces[s] = reg.slice(s.first + offset, s.count)
+        return found
 
-    for inst in (touch.inst for touches in lives.touches for touch in touches):
+    for inst in function.insts():
         inst.defs = tuple(map(piece, inst.defs))
-        inst.uses = tuple(piece(u) if isinstance(u, Slice) else u for u in inst.uses)
+        inst.uses = tuple([piece(u) if isinstance(u, Slice) else u for u in inst.uses])
         if inst.implicit_defs or inst.implicit_uses:
             inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
             inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
         if inst.predicate is not None:
             inst.predicate = piece(inst.predicate)
+
+
+def _placed(function: Function, group: _Group) -> Iterator[tuple[Reg, tuple[Reg, int]]]:
+    """Each member with the group's register and its offset there."""
+    width = len(group.cells)
+    fits = next((reg for reg, at in group.members if (reg.width, reg.align, at) == (width, group.align, 0)), None)
+    together = fits or function.register(group.members[0][0].cls, width, group.align)
+    return ((reg, (together, at)) for reg, at in group.members if reg is not together)

@@ -1,4 +1,4 @@
-"""Control flow over blocks: successors, predecessors, reachability."""
+"""Control flow over blocks: successors, predecessors, how many loops are around each."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def predecessors(following: list[list[int]]) -> list[list[int]]:
         for j in outs:
             result[j].append(i)
     return result
+
+
+def depths(following: list[list[int]]) -> list[int]:
+    """How many loops are around each block: those from the target of a branch backward, in layout order, to the branch."""
+    found = [0] * len(following)
+    for end, targets in enumerate(following):
+        for start in (t for t in targets if t <= end):
+            for i in range(start, end + 1):
+                found[i] += 1
+    return found

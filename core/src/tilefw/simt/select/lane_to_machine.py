@@ -68,7 +68,7 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     eliminate_dead(machine, chip.table)
     if chip.combiner is not None and combine(machine, chip.combiner):
         eliminate_dead(machine, chip.table)
-    if len(machine.blocks) > 1:
+    if len(machine.blocks) > 1 or chip.consecutive:
         coalesce(machine, chip.table)
     return machine
 
