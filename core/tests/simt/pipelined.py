@@ -19,6 +19,7 @@ from tilefw.tile.value import Value
 
 COPYING = Machine(ChipDescription("copying", 32, 64, 16, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 4)
 TIGHT = Machine(ChipDescription("tight", 32, 64, 16, shared_bytes=1, copy_bytes=(4, 8, 16)), 4)  # rings of one slot less
+STORING = Machine(ChipDescription("storing", 32, 64, 16, shared_bytes=1 << 17), 4)
 PLAIN = Machine(ChipDescription("plain", 32, 64, 16), 4)
 FEW = Machine(ChipDescription("few", 32, 64, 16, registers=255), 4)  # no copies either, and it says how many registers there are
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import BLOCKS, WIDE
+from made_up import BLOCKS, RUNS, WIDE
 from made_up import PLAIN as BARE
-from pipelined import COPYING, FEW, PLAIN, TIGHT, execute, pipeline, random_loop
+from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, execute, pipeline, random_loop
 
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
@@ -19,7 +19,8 @@ from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile.text import parse
 
-MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN])
+SHORT = Machine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
+MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN, STORING])
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,7 +42,7 @@ def test_a_pipelined_loop_computes_the_same(seed: int, stages: int, machine: Mac
 
 CHIPS = (
     Machine(replace(BLOCKS, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 2), Machine(replace(BARE, copy_bytes=(4,)), 1),
-    Machine(WIDE, 2),
+    Machine(WIDE, 2), Machine(RUNS, 2),
 )
 
 
@@ -110,6 +111,9 @@ def ways(stages: int = 3, machine: Machine = COPYING, disjoint: bool = False, **
         ((0, 0, 0), {"machine": replace(FEW, warps=2)}),
         ((3, 0, 1), {"other": "1.0"}),
         ((0, 1, 0), {"hint": ""}),  # rows that begin anywhere: accesses of two bytes
+        ((1, 0, 0), {"machine": STORING, "stages": 2}),  # no copies: loads wait in registers for one iteration, then in a slot
+        ((2, 0, 0), {"machine": STORING, "stages": 5}),
+        ((1, 0, 0), {"machine": SHORT, "stages": 5}),
         ((0, 0, 0), {"words": " volatile"}),
         ((0, 0, 0), {"words": ' cache ".cv"'}),
         ((0, 0, 0), {"inside": "tile.barrier"}),

@@ -13,7 +13,7 @@ from tilefw.simt.pipeline.issue import Values, copy, guarded
 from tilefw.simt.pipeline.plan import Chain
 from tilefw.simt.pipeline.slice import Load
 from tilefw.tile import types
-from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, WaitOp, shared
+from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp, shared
 
 
 class Ahead(ABC):
@@ -82,7 +82,7 @@ class Ahead(ABC):
 
 
 class Rings(Ahead):
-    """Copies into rings of shared slots, which all move on together."""
+    """Loads that go through rings of shared slots, which all move on together."""
 
     def __init__(self, frame: LoopFrame, chain: Chain) -> None:
         super().__init__(frame, chain)
@@ -95,6 +95,31 @@ class Rings(Ahead):
         value = self.frame.outside.insert(AllocSharedOp(ring), load.location).results[0]
         value.name_hint = named(load, "ring")
         return value
+
+    def slot(self, emitter: Emitter, load: Load, iteration: int | None) -> SSAValue:
+        """The slot that is filled for an iteration before the loop, or (None) for the one ahead of the loop's."""
+        slot = self.write if iteration is None else emitter.constant(iteration, types.i32)
+        phase = self.chain.distance if iteration is None else None
+        view = emitter.insert(SlotOp(self.rings[load], slot, phase), load.location).results[0]
+        view.name_hint = named(load, "next")
+        return view
+
+    def use(self) -> None:
+        for load, ring in self.rings.items():
+            emitter = Emitter(load, self.frame.outside)
+            view = emitter.insert(SlotOp(ring, self.read, 0)).results[0]
+            view.name_hint = named(load, "slot")
+            value = emitter.insert(LoadSharedOp(view)).results[0]
+            value.name_hint = load.result.name_hint
+            load.result.replace_all_uses_with(self.taken(load, value, emitter))
+
+    def taken(self, load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
+        """What was read from a slot as the load itself would give it."""
+        return value
+
+
+class Copies(Rings):
+    """Rings that asynchronous copies fill."""
 
     @property
     def place(self) -> Emitter:
@@ -114,23 +139,32 @@ class Rings(Ahead):
             frame.hand_on(self.read)
 
     def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
-        slot = self.write if iteration is None else emitter.constant(iteration, types.i32)
-        for load, ring in self.rings.items():
+        for load in self.rings:
             if always(when) is False:
                 continue
-            view = emitter.insert(SlotOp(ring, slot, self.chain.distance if iteration is None else None), load.location).results[0]
-            view.name_hint = named(load, "next")
+            view = self.slot(emitter, load, iteration)
             emitter.insert(copy(load, view, values, None if always(when) else when), load.location)
         emitter.insert(CommitOp())
 
-    def use(self) -> None:
-        for load, ring in self.rings.items():
-            emitter = Emitter(load, self.frame.outside)
-            view = emitter.insert(SlotOp(ring, self.read, 0)).results[0]
-            view.name_hint = named(load, "slot")
-            value = emitter.insert(LoadSharedOp(view)).results[0]
-            value.name_hint = load.result.name_hint
-            load.result.replace_all_uses_with(filled(load, value, emitter))
+    def taken(self, load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
+        return filled(load, value, emitter)
+
+
+class Stores(Rings):
+    """Rings of one slot, or of two that take turns, filled at the end of an iteration with what was loaded at its top."""
+
+    def open(self) -> None:
+        if self.chain.slots > 1:
+            frame = self.frame
+            self.read = frame.carry(self.read, "read_slot")
+            self.write = frame.end.row("subi", frame.end.constant(1, types.i32), self.read)
+            frame.hand_on(self.write)
+
+    def issue(self, emitter: Emitter, values: Values, when: SSAValue, iteration: int | None) -> None:
+        loaded = {load: guarded(load, emitter, values, when) for load in self.rings}
+        place = emitter if iteration is not None else self.frame.end
+        for load, value in loaded.items():
+            place.insert(StoreSharedOp(self.slot(place, load, iteration), value), load.location)
 
 
 class Registers(Ahead):

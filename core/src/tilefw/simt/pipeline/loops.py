@@ -9,6 +9,9 @@ With S stages the copies of iteration i + S - 1 are issued in iteration i, into 
 
 Each iteration commits one group, with copies in it or not, so that one counted wait is right to the end. Carried values that
 addresses need run ahead too, as values of their own; what else they were good for dies.
+
+Without asynchronous copies the loads of iteration i + 1 are issued at the top of iteration i and stored at its end, into the one
+slot there is (with a barrier before that) or, with S > 2, into the other one.
 """
 
 from __future__ import annotations
@@ -26,10 +29,12 @@ from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
-from tilefw.simt.pipeline.ahead import Registers, Rings
+from tilefw.simt.pipeline.ahead import Ahead, Copies, Registers, Stores
 from tilefw.simt.pipeline.frame import LoopFrame
-from tilefw.simt.pipeline.plan import STAGES, Plan, candidates, plan, stages_of
+from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of
 from tilefw.tile.shared_ops import WaitOp
+
+_KINDS: dict[Way, type[Ahead]] = {Way.COPIES: Copies, Way.STORES: Stores, Way.REGISTERS: Registers}
 
 
 @dataclass(frozen=True)
@@ -77,10 +82,10 @@ class PipelineLoops(ModulePass):
 def _rewrite(loop: ForOp, plan: Plan) -> None:
     """Prologue, steady loop, and the loop op that carries what iterations hand on."""
     frame = LoopFrame(loop)
-    parts = [Rings(frame, chain) if chain.ring else Registers(frame, chain) for chain in plan]
+    parts = [_KINDS[chain.way](frame, chain) for chain in plan]
     for part in parts:
         part.prologue()
     for part in parts:
         part.steady()
     # All groups that are left are empty; after this wait their buffers are known to be free for others.
-    frame.close(frozenset({STAGES}), *(WaitOp(0) for part in parts if isinstance(part, Rings)))
+    frame.close(frozenset({STAGES}), *(WaitOp(0) for part in parts if isinstance(part, Copies)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.scf import ForOp, WhileOp
@@ -35,16 +36,26 @@ class Level:
     slice: Slice
 
 
+class Way(Enum):
+    """Where loads wait: in rings of shared slots that asynchronous copies fill; in registers until the iteration before theirs is
+    over, and then in such a ring; or in registers all the time."""
+
+    COPIES = auto()
+    STORES = auto()
+    REGISTERS = auto()
+
+
 @dataclass(frozen=True)
 class Chain:
-    """The levels of some loads of a loop, which all go one way: into a `ring` of shared slots each, or into registers.
+    """The levels of some loads of a loop, which all go one way (`Way`).
 
     A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
-    is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: copies then follow the reads.
+    is more shared memory than the chip has, a slot less will do (`compact`), for a second barrier: what fills it then follows the
+    reads.
     """
 
     levels: tuple[Level, ...]
-    ring: bool
+    way: Way
     compact: bool = False
 
     @property
@@ -118,12 +129,28 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     ringed = [load for load in loads if _copies(load, accesses)]
     chains: list[Chain] = []
     if ringed:
-        compact = stages * sum(accesses.bytes(load.result.type) for load in ringed) > accesses.machine.chip.shared_bytes
-        chains.append(Chain(_levels(loop, ringed, stages - 1), ring=True, compact=compact))
-    held, distance = _held([load for load in loads if load not in ringed], accesses, loop)
+        compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
+        chains.append(Chain(_levels(loop, ringed, stages - 1), Way.COPIES, compact))
+    stored = _stored([load for load in loads if load not in ringed], accesses)
+    if stored:
+        # Further iterations ahead would have to wait in registers: a store is not in flight.
+        compact = stages == 2 or 2 * _size(stored, accesses) > accesses.machine.chip.shared_bytes
+        chains.append(Chain(_levels(loop, stored, 1), Way.STORES, compact))
+    held, distance = _held([load for load in loads if load not in ringed and load not in stored], accesses, loop)
     if held:
-        chains.append(Chain(_levels(loop, held, distance), ring=False))
+        chains.append(Chain(_levels(loop, held, distance), Way.REGISTERS))
     return chains
+
+
+def _size(loads: Sequence[Load], accesses: Accesses) -> int:
+    return sum(accesses.bytes(load.result.type) for load in loads)
+
+
+def _stored(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
+    """The loads that a chip without asynchronous copies has in shared memory: matrices, which dots read from there in any case."""
+    chip = accesses.machine.chip
+    matrices = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
+    return matrices if not chip.copy_bytes and _size(matrices, accesses) <= chip.shared_bytes else []
 
 
 def _levels(loop: ForOp, first: Sequence[Load], distance: int) -> tuple[Level, ...]:
