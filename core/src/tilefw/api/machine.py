@@ -1,19 +1,27 @@
-"""The machine layer's face for plugins: instructions, registers, functions, their text and their table."""
+"""The machine layer's face for plugins: instructions, registers, functions, their text and their table, and its passes.
+
+Passes are loaded when they are first asked for: a plugin also runs code that was compiled before.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check import check_allocation
-from tilefw.machine.check_wait_states import Pair, check_wait_states
-from tilefw.machine.check_waits import Begun, Seen, check_waits
-from tilefw.machine.function_op import FuncOp as FunctionOp
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.spill_model import MEMORY, Home, Location, SpillModel
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, parse_functions, print_function, print_inst
-from tilefw.machine.wait_states import FillWaitStates, Part, WaitStateModel, fill_wait_states
-from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
+
+if TYPE_CHECKING:
+    from tilefw.machine.check_wait_states import Pair, check_wait_states
+    from tilefw.machine.check_waits import Begun, Seen, check_waits
+    from tilefw.machine.function_op import FuncOp as FunctionOp
+    from tilefw.machine.wait_states import FillWaitStates, Part, WaitStateModel, fill_wait_states
+    from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
     "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
@@ -22,3 +30,18 @@ __all__ = [
     "check_allocation", "check_wait_states", "check_waits", "drop_identities", "fill_wait_states", "from_dict", "insert_waits",
     "parse_function", "parse_functions", "print_function", "print_inst",
 ]
+
+_PASSES = {
+    **dict.fromkeys(("Pair", "check_wait_states"), "tilefw.machine.check_wait_states"),
+    **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
+    **dict.fromkeys(("FillWaitStates", "Part", "WaitStateModel", "fill_wait_states"), "tilefw.machine.wait_states"),
+    **dict.fromkeys(("Concern", "Event", "InsertWaits", "WaitModel", "insert_waits"), "tilefw.machine.waits"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "FunctionOp":
+        return import_module("tilefw.machine.function_op").FuncOp
+    if name not in _PASSES:
+        raise AttributeError(f"module 'tilefw.api.machine' has no attribute {name!r}")
+    return getattr(import_module(_PASSES[name]), name)

@@ -126,9 +126,9 @@ class MemoryOp(AccessOp):
     from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file.
 
     With a base, a scalar of a pointer's width, addresses are i32, what each lane adds to it, without a sign; immediates are not
-    negative then. A limit, a scalar i32 without a sign, ends what may be reached: where address + immediate + the access's bytes are
-    more than it, a load reads zeros and a store writes nothing. A mask beside it is false just there, and says where a load has
-    `other`.
+    negative then. A limit, a scalar i32 without a sign, ends what may be reached: where address + immediate + the access's bytes
+    are more than it, a load reads zeros and a store writes nothing. A mask beside it is false just there, and says where a load
+    has `other`.
     """
 
     property_names = frozenset(
@@ -169,7 +169,8 @@ class MemoryOp(AccessOp):
             return f"there is no memory called {self.word('space')}"
         if count * self.width != n or len(self.immediates) != count:
             return f"{count} accesses of {self.width} elements are not the {n} elements"
-        return self._base_problem() or self.address_problem("address", "slots", "immediates") or self.mask_problem("mask", (1, count))
+        problem = self._base_problem() or self.address_problem("address", "slots", "immediates")
+        return problem or self.mask_problem("mask", (1, count))
 
 
 def access_properties(
