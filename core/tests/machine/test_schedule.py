@@ -1,0 +1,158 @@
+"""Scheduling: what it makes of a block computes the same, and the checker reports every order that would not."""
+
+from __future__ import annotations
+
+import random
+
+import machine_programs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilefw.api.errors import InternalError
+from tilefw.machine.cells import Cells, live_out, touched
+from tilefw.machine.check_schedule import check_schedule
+from tilefw.machine.inst import Function, Inst
+from tilefw.machine.liveness import analyse, units
+from tilefw.machine.schedule import schedule
+from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
+from tilefw.machine.text import parse_function, print_function
+
+SLOW = InstructionTraits(latency=100, memory="global", unit="far", issue=8)
+ROWS = {
+    "op": PURE, "ret": JUMP, "bar": EFFECT, "br": EFFECT,
+    "mul": InstructionTraits(latency=16, unit="matrix", issue=16),
+    "ld": SLOW, "st": InstructionTraits(effects=True, latency=100, memory="global", unit="far", issue=8),
+    "get": InstructionTraits(latency=20, memory="shared", unit="near", issue=4),
+    "put": InstructionTraits(effects=True, latency=20, memory="shared", unit="near", issue=4),
+}  # fmt: skip
+
+
+def table(v: int | None = 64) -> InstructionTable:
+    return from_dict("toy", ROWS, [RegisterClass("v", 32, v)])
+
+
+def function(body: str, registers: int = 20) -> Function:
+    return parse_function(f'func @f target "toy"\n  regs v: 0-{registers - 1}\nentry:\n{body}')
+
+
+def scheduled(body: str, disjoint: bool = False, v: int | None = 64) -> list[str]:
+    """The opcode and first register of each instruction of one block, in its new order."""
+    f = function(body)
+    schedule(f, table(v), {}, disjoint, verify=True)
+    return [line.strip() for line in print_function(f).splitlines()[3:]]
+
+
+@given(st.randoms(use_true_random=False), st.lists(st.integers(0, 1), max_size=12))
+def test_scheduled_functions_compute_what_they_did(rng: random.Random, choices: list[int]) -> None:
+    f = machine_programs.draw(rng, length=20)
+    wanted = machine_programs.run(f, choices)
+    schedule(f, machine_programs.chip(), {"v": (8, 16, 24)}, verify=True)
+    assert machine_programs.run(f, choices) == wanted
+
+
+def accesses(rng: random.Random) -> Function:
+    """One block of accesses, barriers and arithmetic on few registers."""
+    f = Function("f", "toy")
+    registers = [f.register("v", *rng.choice([(1, 1), (2, 2), (4, 2)])) for _ in range(5)]
+    piece = lambda: (r := rng.choice(registers)).slice(*rng.choice([(0, 1), (0, r.width), (r.width - 1, 1)]))  # noqa: E731
+    insts = f.block("entry").insts
+    for _ in range(rng.randrange(2, 25)):
+        opcode = rng.choice(["op", "op", "mul", "ld", "st", "get", "put", "bar"])
+        buffer = rng.choice([None, -1, 0, 1, 2]) if opcode in ("ld", "st", "get", "put") else None
+        defs = [piece()] if opcode in ("op", "mul", "ld", "get") else []
+        uses = [] if opcode == "bar" else [piece() for _ in range(rng.randrange(1, 3))]
+        insts.append(Inst(opcode, defs, uses, buffer=buffer, predicate=rng.choice([None, None, None, piece()])))
+    insts.append(Inst("ret"))
+    return f
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_the_checker_takes_every_schedule(rng: random.Random, disjoint: bool) -> None:
+    schedule(accesses(rng), table(), {"v": (2, 6, 12)}, disjoint, verify=True)
+
+
+def ordered(a: Inst, b: Inst, disjoint: bool) -> bool:
+    """Whether two neighbours must keep their order, by the words of the rules."""
+    read, written = ({u for piece in inst.reads() for u in units(piece)} for inst in (a, b)), None
+    (read_a, read_b), written = read, [{u for piece in inst.writes() for u in units(piece)} for inst in (a, b)]
+    if written[0] & (read_b | written[1]) or read_a & written[1]:
+        return True
+    acting = [ROWS[inst.opcode] for inst in (a, b)]
+    if any(its.effects and not its.memory for its in acting):
+        return all(its.effects or its.memory for its in acting)
+    if not acting[0].memory or acting[0].memory != acting[1].memory or not any(its.effects for its in acting):
+        return False
+    told_apart = acting[0].memory == "shared" or disjoint
+    return not told_apart or a.buffer == b.buffer or {a.buffer, b.buffer} & {None, -1} != set()
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_the_checker_reports_exactly_the_neighbours_that_must_keep_their_order(rng: random.Random, disjoint: bool) -> None:
+    before = accesses(rng).blocks[0].insts
+    at = rng.randrange(len(before) - 2) if len(before) > 2 else None
+    if at is None:
+        return
+    a, b = before[at : at + 2]
+    after = [*before[:at], b, a, *before[at + 2 :]]
+    if ordered(a, b, disjoint):
+        with pytest.raises(InternalError):
+            check_schedule(before, after, table(), disjoint, "f")
+    else:
+        check_schedule(before, after, table(), disjoint, "f")
+
+
+def test_the_checker_reports_lost_instructions() -> None:
+    before = function("  %0 = op 1\n  st %0\n  ret\n").blocks[0].insts
+    with pytest.raises(InternalError, match="lost or made"):
+        check_schedule(before, before[1:], table(), False, "f")
+
+
+def test_loads_from_far_go_first_and_their_readers_last() -> None:
+    body = "  %0 = op 1\n  %1 = op 2\n  %2 = op %1\n  %3 = ld %0\n  %4 = op %3\n  %5 = op %2\n  st %4, %5\n  ret\n"
+    assert scheduled(body) == [
+        "%0 = op 1", "%3 = ld %0", "%1 = op 2", "%2 = op %1", "%5 = op %2", "%4 = op %3", "st %4, %5", "ret",
+    ]  # fmt: skip
+
+
+def test_what_keeps_its_pipe_long_is_interleaved() -> None:
+    """Every matrix instruction takes as long as the reads for the next one."""
+    reads = "".join(f"  %{i} = get {i} {{buffer=0}}\n" for i in range(8))
+    products = "".join(f"  %{10 + i} = mul %{2 * i}, %{2 * i + 1}\n" for i in range(4))
+    found = scheduled(reads + products + "  put %10, %11, %12, %13 {buffer=1}\n  ret\n")
+    kinds = [line.split(" = ")[1].split()[0] for line in found if " = " in line]
+    assert kinds.index("mul") < len(kinds) - 1 - kinds[::-1].index("get")  # the first product does not wait for the last read
+
+
+def test_registers_bound_how_early_loads_go() -> None:
+    body = "".join(f"  %{i} = ld {i}\n  %{i + 10} = op %{i}\n  bar %{i + 10}\n" for i in range(6)) + "  ret\n"
+    body = "".join(f"  %{i} = ld {i}\n" + f"  put %{i} {{buffer={i}}}\n" for i in range(8)) + "  ret\n"
+    free = scheduled(body)
+    assert [line.split(" = ")[-1].split()[0] for line in free[:8]] == ["ld"] * 8
+    bound = scheduled(body, v=3)
+    assert [line.split(" = ")[-1].split()[0] for line in bound[:4]] == ["ld"] * 3 + ["put"]
+
+
+def test_a_load_passes_a_store_only_where_buffers_do_not_overlap() -> None:
+    body = "  %0 = op 1\n  st %0 {buffer=0}\n  %1 = ld 2 {buffer=1}\n  st %1 {buffer=0}\n  ret\n"
+    assert scheduled(body)[1].startswith("st")
+    assert scheduled(body, disjoint=True)[0].startswith("%1 = ld")
+
+
+def test_what_stands_behind_a_branch_stays() -> None:
+    body = "  %0 = op 1\n  br {targets=entry}\n  %1 = ld 2\n  %2 = op %1\n  %3 = ld 3\n  st %3, %0\n  st %2\n  ret\n"
+    assert scheduled(body) == [line.strip() for line in body.splitlines()]
+
+
+@given(st.randoms(use_true_random=False))
+def test_cells_live_behind_blocks_are_the_units_of_liveness(rng: random.Random) -> None:
+    f = machine_programs.draw(rng)
+    cells = Cells(f, machine_programs.chip())
+    found = live_out(f, machine_programs.chip(), touched(f, cells))
+    of: dict[int, list] = {}
+    for piece, numbers in cells.of.items():
+        its = list(units(piece))
+        for number in numbers:
+            of[number], its = its[: cells.weights[number]], its[cells.weights[number] :]
+    for live, wanted in zip(found, analyse(f, machine_programs.chip()).live_out, strict=True):
+        assert {unit for number in live for unit in of[number]} == {unit for unit in wanted if not unit[0].physical}
