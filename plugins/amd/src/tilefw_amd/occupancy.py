@@ -19,6 +19,12 @@ def waves_per_simd(limits: Mapping[str, int], vector_registers: int) -> int:
     return min(limits["waves_per_simd"], limits["registers_per_thread"] // each)
 
 
+def steps(limits: Mapping[str, int]) -> tuple[int, ...]:
+    """The most registers of a lane with which so many waves fit on a SIMD, ascending: one more costs a wave."""
+    most, waves = limits["registers_per_thread"], range(limits["waves_per_simd"], 0, -1)
+    return tuple(most // count // VGPR_GRANULE * VGPR_GRANULE for count in waves)
+
+
 def occupancy(limits: Mapping[str, int], threads: int, vector_registers: int, shared_bytes: int) -> float:
     """Resident waves over the most there can be, for workgroups of `threads`. 0 means that not even one workgroup fits."""
     simds = limits["simds_per_processor"]

@@ -1,4 +1,4 @@
-"""The order of lowering behind selection: registers, real instructions, waits, wait states; then `emit`."""
+"""The order of lowering behind selection: a good order of instructions, registers, real instructions, waits, wait states; then `emit`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 from tilefw.api import CompileOptions, TargetInfo
 from tilefw.api.ir import ModulePass
-from tilefw.api.machine import FillWaitStates, InsertWaits
+from tilefw.api.machine import FillWaitStates, InsertWaits, ScheduleInstructions
 from tilefw.api.simt import assign_registers
-from tilefw_amd import replay, wait_states, waits
+from tilefw_amd import occupancy, replay, wait_states, waits
 from tilefw_amd.finish import Finish
 from tilefw_amd.isa.vocabulary import instructions
 
 
 def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[ModulePass]:
     table = instructions(target.name)
+    steps = {"v": occupancy.steps(target.limits)}
     return (
+        ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         assign_registers(table, verify=options.verify),
         Finish(),
         InsertWaits(table, waits.MODEL, replay.seen if options.verify else None),
