@@ -1,4 +1,4 @@
-"""The order of lowering behind selection: a good order of instructions, registers, real instructions, waits, wait states; then `emit`."""
+"""The order of lowering behind selection: schedule, registers, real instructions, waits, wait states; then `emit`."""
 
 from __future__ import annotations
 
