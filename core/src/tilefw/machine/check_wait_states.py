@@ -6,11 +6,11 @@ way whether it left that less than the needed wait states ago.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.forward import exits
+from tilefw.machine.forward import Exit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
@@ -32,18 +32,19 @@ class Pair:
 
 def check_wait_states(function: Function, table: InstructionTable, rules: Pair) -> None:
     """Raises InternalError with the two instructions that stand too close."""
-    before = _before(function, table)
-    for block in range(len(function.blocks)):
+    ways = exits(function, table)
+    before = _before(function, ways)
+    for block in reached(ways):
         for place, inst in enumerate(function.blocks[block].insts):
             if touched := rules.touches(inst):
                 _look_back(function, before, rules, (block, place), touched)
 
 
-def _before(function: Function, table: InstructionTable) -> list[list[tuple[int, int]]]:
+def _before(function: Function, ways: Sequence[Sequence[Exit]]) -> list[list[tuple[int, int]]]:
     """For each block the places, (block, how many of its instructions are gone through), from which control comes."""
     found: list[list[tuple[int, int]]] = [[] for _ in function.blocks]
-    for number, ways in enumerate(exits(function, table)):
-        for place, successor in ways:
+    for number in reached(ways):
+        for place, successor in ways[number]:
             found[successor].append((number, len(function.blocks[number].insts) if place < 0 else place + 1))
     return found
 

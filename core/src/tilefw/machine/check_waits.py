@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.forward import Exit, exits
+from tilefw.machine.forward import Exit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
@@ -47,9 +47,10 @@ class Seen:
 def check_waits(function: Function, table: InstructionTable, seen: Callable[[Inst], Seen]) -> None:
     """Raises InternalError with the instruction that comes too early and the one that it comes too early for."""
     code = [[(inst, seen(inst)) for inst in block.insts] for block in function.blocks]
-    follower = _Follower(function.name, code, exits(function, table))
-    for block, insts in enumerate(code):
-        for place, (_, facts) in enumerate(insts):
+    ways = exits(function, table)
+    follower = _Follower(function.name, code, ways)
+    for block in reached(ways):
+        for place, (_, facts) in enumerate(code[block]):
             for event in facts.events:
                 if not event.behind:
                     follower.follow(block, place, event)

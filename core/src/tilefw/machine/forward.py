@@ -42,6 +42,18 @@ def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
     return found
 
 
+def reached(ways: Sequence[Sequence[Exit]]) -> list[int]:
+    """The blocks that control may come to from the entry, ascending."""
+    found = {0}
+    work = [0]
+    while work:
+        for _, successor in ways[work.pop()]:
+            if successor not in found:
+                found.add(successor)
+                work.append(successor)
+    return sorted(found)
+
+
 def entries(
     function: Function, table: InstructionTable, start: State,
     through: Callable[[Sequence[Inst], State], dict[int, State]], meet: Callable[[State, State], State],

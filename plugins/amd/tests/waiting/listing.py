@@ -9,12 +9,12 @@ import re
 from dataclasses import dataclass, field
 
 from tilefw.api.machine import Function, Inst, Operand, Slice
-from tilefw_amd import emit
 from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.isa.inst import Register, Target
 from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.printer import text as printed
 from tilefw_amd.isa.registers import VECTORS
+from tilefw_amd.machine_inst import instruction
 
 _LABEL = re.compile(r"^(?P<name>[.\w$]+):")
 _INSTRUCTION = re.compile(r"^\s+(?P<text>(?:s|v|ds|global|buffer|flat|scratch)_\w+\b[^;]*)")
@@ -42,7 +42,7 @@ class Listing:
         for inst in self.function.insts():
             line = self.line_of.get(inst)
             if line is None:
-                new.append("\t" + printed(emit.instruction(inst)))
+                new.append("\t" + printed(instruction(inst)))
             else:
                 before[line] = new
                 new = []
@@ -71,7 +71,7 @@ def read(text: str, entry: str) -> Listing | None:
                 return None
             if statement.startswith(_WAITING):
                 continue
-            inst = _machine(listing.function, statement)
+            inst = machine(listing.function, statement)
             listing.line_of[inst], listing.encoded[inst] = number, parse(statement)
             block.insts.append(inst)
     return listing
@@ -84,7 +84,7 @@ def counts(text: str) -> dict[str, int]:
     return {"waits": sum(words[0] == "s_waitcnt" for words in statements), "pauses": len(pauses), "states": sum(pauses)}
 
 
-def _machine(function: Function, statement: str) -> Inst:
+def machine(function: Function, statement: str) -> Inst:
     """One instruction for the machine layer; signs of operands are left out, as they change no register."""
     encoded = parse(statement)
     written = [item.strip() for item in _COMMA.split(statement.partition(" ")[2])]
