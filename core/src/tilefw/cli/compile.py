@@ -29,9 +29,9 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.runtime.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
-    source, keywords = _source(args)
+    source, keywords, facts = _source(args, target.info)
     keywords |= {name: literal(value) for name, value in args.option}
-    request = _request(args, keywords, target.info)
+    request = _request(args, keywords, facts, target.info)
     watch = compiler.Watch(dump=print_after if args.print_between_passes else None)
     watched = args.print_between_passes or args.time_passes
     assemble = args.emit in ("asm", "bin")
@@ -49,12 +49,12 @@ def main(summary: str, argv: list[str]) -> int:
     return 0
 
 
-def _request(args: argparse.Namespace, keywords: dict[str, Any], info: TargetInfo) -> CompileOptions:
+def _request(args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], info: TargetInfo) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
     from tilefw.runtime import options
 
     try:
-        return options.resolve(keywords, info, keep_levels=args.emit in ("tile", "lane", "machine"))
+        return options.resolve(keywords, info, facts=facts, keep_levels=args.emit in ("tile", "lane", "machine"))
     except LaunchError as error:
         raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
 
@@ -75,20 +75,20 @@ def _parser(summary: str) -> Any:
     return parse
 
 
-def _source(args: argparse.Namespace) -> tuple[Source, dict[str, Any]]:
+def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[str, Any], frozenset[str]]:
     from tilefw.cli import sources
 
     path, colon, function = args.kernel.rpartition(":")
     if colon and path.endswith(".py"):
         _refuse(args, "--param")
-        return sources.from_file(path, function, dict(args.signature), dict(args.constexpr)), {}
+        return sources.from_file(path, function, dict(args.signature), dict(args.constexpr)), {}, frozenset()
     _refuse(args, "--signature", "--constexpr")
     if args.kernel.endswith(".py"):
         raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
     if os.path.splitext(args.kernel)[1] or os.sep in args.kernel:
         _refuse(args, "--param")
-        return sources.from_text(args.kernel), {}
-    return sources.from_library(args.kernel, dict(args.param), args.seed)
+        return sources.from_text(args.kernel), {}, frozenset()
+    return sources.from_library(args.kernel, dict(args.param), args.seed, info)
 
 
 def _refuse(args: argparse.Namespace, *names: str) -> None:

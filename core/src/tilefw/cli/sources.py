@@ -12,25 +12,30 @@ from tilefw.cli.scripts import function
 from tilefw.runtime import compiler
 
 if TYPE_CHECKING:
+    from tilefw.api.target import TargetInfo
     from tilefw.kernels.spec import KernelSpec, Launch
 
 TEXT_LIMIT = 64 << 20  # bytes of an IR file
 NOT_YET = {".ttir": "Triton IR"}
 
 
-def from_library(name: str, given: Mapping[str, str], seed: int) -> tuple[compiler.Source, dict[str, Any]]:
-    """A library kernel as its own launch would compile it, and that launch's keywords."""
+def from_library(
+    name: str, given: Mapping[str, str], seed: int, info: TargetInfo
+) -> tuple[compiler.Source, dict[str, Any], frozenset[str]]:
+    """A library kernel as its own launch would compile it, that launch's keywords, and its facts that the target wants."""
     import numpy as np
 
     from tilefw.kernels.spec import load
+    from tilefw.runtime.launch import facts_of
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))
-    return from_launch(spec, launch), dict(launch.keywords)
+    source, values = from_launch(spec, launch)
+    return source, dict(launch.keywords), facts_of(info, values)
 
 
-def from_launch(spec: KernelSpec, launch: Launch) -> compiler.Source:
-    """The kernel with the specialisation that this launch's arguments give it."""
+def from_launch(spec: KernelSpec, launch: Launch) -> tuple[compiler.Source, dict[str, Any]]:
+    """The kernel with the specialisation that this launch's arguments give it, and their values."""
     from tilefw.kernels.spec import Buffer
     from tilefw.runtime.arrays import TypedArray
     from tilefw.runtime.arrays import dtype as element
@@ -38,8 +43,9 @@ def from_launch(spec: KernelSpec, launch: Launch) -> compiler.Source:
 
     values = {n: TypedArray(v.array, element(v.dtype)) if isinstance(v, Buffer) else v for n, v in launch.arguments.items()}
     bound = {**values, **launch.constexprs}
-    signature, constexprs, _ = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params if p.name in bound})
-    return compiler.from_jit(spec.kernel, signature, constexprs)
+    given = {p.name: bound[p.name] for p in spec.kernel.params if p.name in bound}
+    signature, constexprs, passed = specialize(spec.kernel, given)
+    return compiler.from_jit(spec.kernel, signature, constexprs), dict(passed)
 
 
 def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> compiler.Source:

@@ -18,7 +18,7 @@ from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
 from tilefw.runtime.jit import specialize
-from tilefw.runtime.launch import execute
+from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import stage
 from tilefw.tile.accuracy import Comparison
@@ -172,7 +172,9 @@ class _Run:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
         module = self.source.build()
         self.fields["required"] = required(module) | self.spec.requires(self.parameters)
-        request = options.resolve(self.launch.keywords, self.target.info, keep_levels=True)
+        request = options.resolve(
+            self.launch.keywords, self.target.info, facts=facts_of(self.target.info, self.values), keep_levels=True
+        )
         self.compiled = compiler.compile_source(
             self.source, self.target, request, assemble=self.assemble, watch=compiler.Watch(), times=self.times
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Finding, LaunchOptions, LaunchReport
-from tilefw.api.target import UNDER_2_GIB
+from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
@@ -72,7 +72,7 @@ def launch(
     resolved = config.resolve(config.settings(**execution))
     target = find(resolved.target)
     extents = grid_of(grid)
-    facts = _facts(target, values)
+    facts = facts_of(target.info, values)
     source = compiler.from_jit(fn, signature, constexprs)
     request = options.resolve(shaping, target.info, facts=facts)
     # Only the chip itself needs assembled bytes; a simulator reads the text.
@@ -107,9 +107,9 @@ def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> list[Any
     return [values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None]
 
 
-def _facts(target: Target, values: Mapping[str, Any]) -> frozenset[str]:
+def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:
     """The facts about arguments that the target wants and that hold here, beyond those in the signature."""
-    wanted = target.info.wants & {"disjoint", "under_2_gib"}
+    wanted = info.wants & {"disjoint", "under_2_gib"}
     if not wanted:
         return frozenset()
     arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
