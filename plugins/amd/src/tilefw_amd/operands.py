@@ -35,12 +35,13 @@ _SCALAR = ("s", "m")  # classes that stand in the scalar file
 @dataclass(frozen=True, slots=True)
 class _Source:
     """`width` of its constants in bits; whether it takes scalar registers and inline constants. Of the latter `packed` ones take
-    zero alone: all others would be the low element's (CDNA3 ISA, section "VOP3P")."""
+    zero alone: all others would be the low element's (CDNA3 ISA, section "VOP3P"). A lane `mask` stands nowhere else."""
 
     width: int
     scalar: bool
     constant: bool
     packed: bool
+    mask: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def _source(of: FormOperand) -> _Source:
     kind = of.constants or of.type
     packed = kind is not None and kind.packed
     width = kind.bits if packed and kind is not None else constants.width(kind)
-    return _Source(width, "s" in of.kinds, "c" in of.kinds, packed)
+    mask = of.type is not None and of.type.kind == "mask"
+    return _Source(width, "s" in of.kinds, "c" in of.kinds, packed, mask)
 
 
 def _reads_mask(form: Form) -> bool:
@@ -99,7 +101,7 @@ def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
         sources[:2] = sources[1], sources[0]
     bus = _Bus(shape.vcc)
     # A mask has no other place, and registers that are there go before constants that would need one.
-    order = sorted(range(len(sources)), key=lambda i: _rank(sources[i]))
+    order = sorted(range(len(sources)), key=lambda i: _rank(sources[i], shape.sources[i]))
     found: list[Operand] = [0] * len(sources)
     for i in order:
         alone = shape.literal and i == 0 and all(_in_vector(s) for s in sources[1:])
@@ -107,10 +109,10 @@ def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
     return [*found, *names]  # type: ignore[list-item]
 
 
-def _rank(source: Source) -> int:
-    if isinstance(source, Slice):
-        return 0 if source.reg.cls == "m" else 1
-    return 2
+def _rank(source: Source, place: _Source) -> int:
+    if place.mask:
+        return 0
+    return 1 if isinstance(source, Slice) else 2
 
 
 def _in_vector(source: Source) -> bool:

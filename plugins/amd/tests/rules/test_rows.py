@@ -1,0 +1,81 @@
+"""Every row on every type that kernels compute in gives what the reference says: the chip's rules and what core makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rules.expected import ROWS, keys, patterns_of, verdict
+from rules.one_row import Column, run
+from tilefw.simt.expand.elements import expansion
+from tilefw_amd.lower import rules, uniform_rules
+
+# Formats that are stored, not computed in: the front end widens them first.
+_COMPUTED = ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+_COUNT = 384
+
+
+def _row(key: str) -> str:
+    return key.partition(".")[0].removesuffix("_rtz")
+
+
+def _is_tried(key: str, types: tuple[str, ...]) -> bool:
+    return ROWS[_row(key)].is_cast or types[-1] in _COMPUTED
+
+
+def _is_to_bool(key: str, result: str) -> bool:
+    """Floats become predicates by a comparison: no target serves these casts."""
+    return key[:3] in ("f2s", "f2u") and result == "i1"
+
+
+KEYS = {key: (types, result) for key, types, result in keys() if _is_tried(key, types) and not _is_to_bool(key, result)}
+BY_ROW = sorted({key.partition(".")[0] for key in KEYS})
+
+
+def columns_of(key: str, types: tuple[str, ...], count: int) -> list[Column]:
+    ranges = (*ROWS[_row(key)].draw.ranges, None, None, None)
+    return [Column(t, patterns_of(t, count, seed, ranges[seed])) for seed, t in enumerate(types)]
+
+
+def check(key: str, columns: list[Column], uniform: bool = False) -> None:
+    result = KEYS[key][1]
+    found = run(key, result, columns, uniform)
+    wave = len(found)
+    operands = [(c.type, np.resize(c.patterns, wave)) for c in columns]
+    outcome = verdict(key, result, operands, found)
+    assert not outcome.wrong, (key, str(outcome))
+
+
+@pytest.mark.parametrize("row", BY_ROW)
+def test_values_of_lanes(row: str) -> None:
+    for key, (types, _) in KEYS.items():
+        if key.partition(".")[0] == row:
+            check(key, columns_of(key, types, _COUNT))
+
+
+@pytest.mark.parametrize("row", sorted({key.partition(".")[0] for key in uniform_rules()}))
+def test_values_equal_in_all_lanes(row: str) -> None:
+    for key, (types, _) in KEYS.items():
+        if key.partition(".")[0] == row and all(t in ("i1", "i8", "i16", "i32", "i64") for t in types):
+            check(key, columns_of(key, types, 12), uniform=True)
+
+
+@pytest.mark.parametrize("row", sorted({row for key in rules() if len(ROWS[row := _row(key)].operands) == 2}))
+def test_constants_on_either_side(row: str) -> None:
+    """Constants that are inline, literals, zero, one, all ones; scalar registers beside them."""
+    for key, (types, _) in KEYS.items():
+        if key.partition(".")[0] != row or key not in rules():
+            continue
+        for place in range(2):
+            for seed in range(3):
+                columns = columns_of(key, types, 64)
+                columns[place] = Column(types[place], patterns_of(types[place], 8, 10 * seed + place)[:1], constant=True)
+                check(key, columns)
+
+
+def test_the_rules_name_rows() -> None:
+    """A rule for what is no row, or no type, would never be asked for."""
+    packed = ("x2", "x4")
+    for key in (*rules(), *uniform_rules()):
+        plain = key[:-2] if key.endswith(packed) else key
+        assert plain in KEYS or expansion(plain) is not None or plain.startswith("select."), key
