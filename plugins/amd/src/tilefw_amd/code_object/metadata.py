@@ -6,6 +6,7 @@ of it is lost; the classes are views of what the loader asks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -85,20 +86,28 @@ def pack(document: Document) -> bytes:
 def read_text(text: str, name: str) -> Document:
     """The document of a `.amdgpu_metadata` block; raises CodeError."""
     try:
-        document = yaml.load(text, _Loader)
+        document = yaml.load(text, _loader(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _error(name, "the .amdgpu_metadata block is no YAML", str(error).replace("\n", " ")) from None
     return _checked(document, name)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as LLVM reads it into MessagePack: a value that looks like a date is a string, and nothing stands in two places (a few
-    lines of aliases of aliases would be gigabytes)."""
+_RESOLVERS = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """YAML as LLVM reads it into MessagePack: a value that looks like a date is a string."""
+
+    yaml_implicit_resolvers = _RESOLVERS
+
+
+class _Loader(yaml.SafeLoader):
+    """The same where something may stand in two places, which is refused: a few lines of aliases of aliases would be gigabytes."""
+
+    yaml_implicit_resolvers = _RESOLVERS
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -106,8 +115,52 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+def _loader(text: str) -> type:
+    return _Loader if "&" in text else _FastLoader  # no alias without an anchor
+
+
 def write_text(document: Document) -> str:
-    return yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=False, explicit_start=True, explicit_end=True)
+    """The document as YAML, a line for each value, in its own order."""
+    return "\n".join(["---", *_block(document, ""), "...", ""])
+
+
+def _block(value: Any, indent: str) -> Iterator[str]:
+    """Lines of a map or list that is not empty."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _item(f"{indent}{_scalar(key)}:", inner, indent + ("" if isinstance(inner, list) else "  "))
+        return
+    for inner in value:
+        first, *others = [_scalar(inner)] if _is_flat(inner) else _block(inner, indent + "  ")
+        yield f"{indent}- {first.lstrip()}"
+        yield from others
+
+
+def _item(key: str, value: Any, indent: str) -> Iterator[str]:
+    if _is_flat(value):
+        yield f"{key} {_scalar(value)}"
+    else:
+        yield key
+        yield from _block(value, indent)
+
+
+def _is_flat(value: Any) -> bool:
+    return not value or not isinstance(value, Mapping | list)
+
+
+# Words that are themselves in YAML without quotes, but for those that stand for something else there.
+_PLAIN = re.compile(r"\.?[A-Za-z_][\w.$-]*\*?", re.ASCII)
+_NOT_PLAIN = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf", ".nan"})
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_PLAIN:
+        return value
+    if type(value) is int:
+        return str(value)
+    style = '"' if isinstance(value, str) else None
+    text = yaml.safe_dump(value, default_style=style, default_flow_style=True, width=float("inf"))
+    return text.removesuffix("...\n").rstrip("\n")
 
 
 def kernels(document: Document, name: str) -> Iterator[KernelMetadata]:
