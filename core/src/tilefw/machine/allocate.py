@@ -1,55 +1,81 @@
 """Gives every virtual register a physical one: linear scan over live ranges with holes, tuples and alignment.
 
 Registers are taken in order of their first definition; each gets the lowest place in its class's file where none of its
-units meets a live range that stands there already. Ranges are exact segments, so that two values may share a register
+parts meets a live range that stands there already. Ranges are exact segments, so that two values may share a register
 whose lives interleave (the "lifetime holes" of Traub, Holloway and Smith, "Quality and Speed in Linear-scan Register
-Allocation", 1998). There is no spilling: a function that does not fit is refused with what it needs.
+Allocation", 1998). A tuple that finds no room for all its parts among narrower values is what this order is bad at; a function that
+does not fit so is tried again with wide and long-lived registers first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from tilefw.api.errors import InternalError, Place, UnsupportedError
-from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
-from tilefw.machine.liveness import Unit, analyse, kills, units
-from tilefw.machine.register_file import RegisterFile, Segment
+from tilefw.api.errors import InternalError, UnsupportedError
+from tilefw.machine.inst import Function, Operand, Reg, Slice
+from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
+
+
+class Failure(NamedTuple):
+    """A register that found no place."""
+
+    reg: Reg
+    file: str
 
 
 def allocate(function: Function, table: InstructionTable, limits: Mapping[str, int] | None = None) -> dict[str, int]:
     """Rewrite `function` onto physical registers, of each file at most `limits`; how many of each it uses (the highest index + 1).
 
-    Copies whose two sides met in one register stay as identities (see `drop_identities`), so that a checker can follow
-    instruction by instruction. Classes without a `count` stay virtual. Raises UnsupportedError (TFW0650) when a class
-    has too few registers.
+    Copies whose two sides met in one register stay as identities (see `drop_identities`). Classes without a `count` stay
+    virtual. Nothing is spilled: raises UnsupportedError (TFW0650) when a file has too few registers.
     """
-    ranges, places = _live_ranges(function, table)
-    files = _files(table, limits or {})
-    for (reg, index), segments in ranges.items():
-        if reg.physical:
-            files[table.file(reg.cls)].take(index, segments)
-    chosen: dict[Reg, int] = {}
+    ranges = LiveRanges(function, table)
+    found = find_places(function, ranges, table, limits or {})
+    if isinstance(found, Failure):
+        raise too_few(function, found, ranges, table, limits or {})
+    return rewrite(function, table, found)
+
+
+def find_places(
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
+) -> dict[Reg, int] | Failure:
+    """The first physical register of each virtual one, or one that found none."""
+    firsts = {reg: min(part.segments[0][0] for part in parts) for reg, parts in ranges.parts.items()}
+    in_order = sorted(firsts, key=lambda reg: (firsts[reg], reg.id))
     hints = _hints(function, table)
-    for reg in _in_order(function, ranges):
-        file = files.get(table.file(reg.cls))
+    found = _place_all(in_order, True, ranges, hints, table, limits)
+    if isinstance(found, Failure) and any(reg.width > 1 for reg in in_order):
+        size = {reg: sum(part.width * part.points.bit_count() for part in parts) for reg, parts in ranges.parts.items()}
+        by_size = sorted(in_order, key=lambda reg: (-reg.width, -size[reg]))
+        again = _place_all(by_size, False, ranges, hints, table, limits)
+        return found if isinstance(again, Failure) else again
+    return found
+
+
+def _place_all(
+    order: Iterable[Reg], in_order: bool, ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]], table: InstructionTable,
+    limits: Mapping[str, int],
+) -> dict[Reg, int] | Failure:
+    files = _files(table, limits)
+    for reg, parts in ranges.fixed.items():
+        if reg.cls in files:
+            files[reg.cls].take(0, parts)
+    chosen: dict[Reg, int] = {}
+    for reg in order:
+        name = table.file(reg.cls)
+        file = files.get(name)
         if file is None:
             continue
-        parts = [ranges.get((reg, i), []) for i in range(reg.width)]
-        preferred = [chosen[h] for h in hints.get(reg, ()) if h in chosen]
-        first = file.place(reg.width, reg.align, parts, preferred)
+        preferred = [at for h, away in hints.get(reg, ()) if (at := _hinted(h, away, chosen)) is not None]
+        first = file.place(reg.width, reg.align, ranges.parts[reg], preferred, in_order)
         if first is None:
-            raise _too_few(reg, ranges, table, limits or {}, places)
+            return Failure(reg, name)
         chosen[reg] = first
-        for i, segments in enumerate(parts):
-            file.take(first + i, segments)
-    sizes = {table.file(name): c.count for name, c in table.classes.items() if c.count is not None}
-    names = {reg: table.file(reg.cls) for reg in chosen}
-    _rewrite(function, {reg: (function.file(names[reg], sizes[names[reg]]), first) for reg, first in chosen.items()})
-    used: dict[str, int] = {}
-    for reg, first in chosen.items():
-        used[names[reg]] = max(used.get(names[reg], 0), first + reg.width)
-    return used
+        file.take(first, ranges.parts[reg])
+    return chosen
 
 
 def _files(table: InstructionTable, limits: Mapping[str, int]) -> dict[str, RegisterFile]:
@@ -58,116 +84,93 @@ def _files(table: InstructionTable, limits: Mapping[str, int]) -> dict[str, Regi
     for name, cls in table.classes.items():
         if cls.count is not None:
             file = table.file(name)
-            beyond = range(min(limits.get(file, cls.count), cls.count), cls.count)
-            files[file] = RegisterFile(cls.count, table.reserved.get(file, frozenset()).union(beyond))
+            files[file] = RegisterFile(cls.count, unusable(table, limits, file, cls.count))
     return files
 
 
-def drop_identities(function: Function, table: InstructionTable) -> int:
-    """Remove copies of a register to itself; how many."""
-    dropped = 0
-    for block in function.blocks:
-        kept = [i for i in block.insts if not (table.traits(i.opcode).move and i.uses and i.defs == i.uses[:1])]
-        dropped += len(block.insts) - len(kept)
-        block.insts = kept
-    return dropped
+def unusable(table: InstructionTable, limits: Mapping[str, int], file: str, count: int) -> frozenset[int]:
+    """The registers of a file of `count` that are for nobody: reserved ones, and those beyond the limit."""
+    return table.reserved.get(file, frozenset()).union(range(min(limits.get(file, count), count), count))
 
 
-def _live_ranges(function: Function, table: InstructionTable) -> tuple[dict[Unit, list[Segment]], list[Place | None]]:
-    """Per unit its segments, in order and merged; and the source place of each instruction."""
-    live = analyse(function, table)
-    ranges: dict[Unit, list[Segment]] = {}
-    places: list[Place | None] = []
-    position = 0
-    for block, alive in zip(function.blocks, live.live_out, strict=True):
-        begin, end = 2 * position, 2 * (position + len(block.insts))
-        open_ends = dict.fromkeys(alive, end)
-        for i in range(len(block.insts) - 1, -1, -1):
-            _step(block.insts[i], 2 * (position + i), open_ends, ranges)
-        for unit, until in open_ends.items():
-            ranges.setdefault(unit, []).append((begin, until))
-        places += [inst.place for inst in block.insts]
-        position += len(block.insts)
-    return {unit: _merged(segments) for unit, segments in ranges.items()}, places
+def _hinted(reg: Reg, away: int, chosen: dict[Reg, int]) -> int | None:
+    """Where a register would stand so that a copy becomes idle: `away` from where `reg` does."""
+    if reg.physical:
+        return away
+    first = chosen.get(reg)
+    return None if first is None else first + away
 
 
-def _step(inst: Inst, at: int, open_ends: dict[Unit, int], ranges: dict[Unit, list[Segment]]) -> None:
-    for piece in kills(inst):
-        for unit in units(piece):
-            # A result that nobody reads still overwrites what stood there.
-            ranges.setdefault(unit, []).append((at + 1, open_ends.pop(unit, at + 2)))
-    for piece in inst.reads():
-        for unit in units(piece):
-            open_ends.setdefault(unit, at + 1)
-    if inst.predicate is not None:
-        for piece in inst.writes():
-            for unit in units(piece):
-                open_ends[unit] = max(open_ends.get(unit, 0), at + 2)
-
-
-def _merged(segments: list[Segment]) -> list[Segment]:
-    merged: list[Segment] = []
-    for start, end in sorted(segments):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _in_order(function: Function, ranges: dict[Unit, list[Segment]]) -> Iterator[Reg]:
-    """The registers that live at all, by their first position."""
-    first: dict[Reg, int] = {}
-    for (reg, _), segments in ranges.items():
-        if not reg.physical:
-            first[reg] = min(first.get(reg, segments[0][0]), segments[0][0])
-    return iter(sorted(first, key=lambda reg: (first[reg], reg.id)))
-
-
-def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[Reg]]:
-    """For each register those that a copy ties it to: sharing one makes the copy go away."""
-    hints: dict[Reg, list[Reg]] = {}
-    for inst in function.insts():
-        if not table.traits(inst.opcode).move or len(inst.defs) != 1 or len(inst.uses) != 1:
+def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[tuple[Reg, int]]]:
+    """For each register those that a copy ties it to, and how far from them it would stand for the copy to go away."""
+    moves = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).move}
+    hints: dict[Reg, list[tuple[Reg, int]]] = {}
+    for inst in function.insts() if moves else ():
+        if inst.opcode not in moves or len(inst.defs) != 1 or len(inst.uses) != 1:
             continue
         source, to = inst.uses[0], inst.defs[0]
-        if isinstance(source, Slice) and source == source.reg.whole and to == to.reg.whole and source.reg.cls == to.reg.cls:
-            hints.setdefault(to.reg, []).append(source.reg)
-            hints.setdefault(source.reg, []).append(to.reg)
+        if isinstance(source, Slice) and table.file(source.reg.cls) == table.file(to.reg.cls):
+            away = source.first - to.first
+            hints.setdefault(to.reg, []).append((source.reg, away))
+            hints.setdefault(source.reg, []).append((to.reg, -away))
     return hints
 
 
-def _too_few(
-    reg: Reg, ranges: dict[Unit, list[Segment]], table: InstructionTable, limits: Mapping[str, int], places: list[Place | None]
+def too_few(
+    function: Function, failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
+    note: str = "values of this class are not spilled",
 ) -> UnsupportedError:
-    # Segments as changes of how many units are alive, sorted: at one point those that end go before those that begin.
-    file = table.file(reg.cls)
-    mine = [segments for (r, _), segments in ranges.items() if table.file(r.cls) == file]
-    changes = sorted(change for segments in mine for a, b in segments for change in ((a, 1), (b, -1)))
+    """The refusal of a function that does not fit: how many registers it needs at once, and where."""
+    reg, file = failure
+    pressure, where = most_at_once(ranges.parts, lambda r: table.file(r.cls) == file)
+    count = table.classes[reg.cls].count or 0
+    chip = count - len(table.reserved.get(file, frozenset()))
+    available = count - len(unusable(table, limits, file, count))
+    shape = "" if reg.width == 1 else f", and {reg.width} in a row at a multiple of {reg.align}"
+    has = f"the chip has {chip}" + (f", of which {available} are free for as many waves at once" if available < chip else "")
+    places = [inst.place for inst in function.insts()]
+    return UnsupportedError(
+        f"the kernel needs {pressure} registers of class '{file}' at once{shape}; {has}",
+        code="TFW0650",
+        place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
+        note=note,
+        help="make the tile of a program smaller, or spread it over more warps (num_warps)",
+    )
+
+
+def most_at_once(parts: Mapping[Reg, list[Part]], counts: Callable[[Reg], bool]) -> tuple[int, int]:
+    """The most registers that live at one point, of those that count, and the first such point."""
+    # Segments as changes of how many are alive, sorted: at one point those that end go before those that begin.
+    changes = sorted(
+        change
+        for reg, its in parts.items() if counts(reg)
+        for part in its for a, b in part.segments for change in ((a, part.width), (b, -part.width))
+    )
     alive, pressure, where = 0, 0, 0
     for point, change in changes:
         alive += change
         if alive > pressure:
             pressure, where = alive, point
-    count = table.classes[reg.cls].count or 0
-    beyond = range(min(limits.get(file, count), count), count)
-    available = count - len(table.reserved.get(file, frozenset()).union(beyond))
-    shape = "" if reg.width == 1 else f", and {reg.width} in a row at a multiple of {reg.align}"
-    return UnsupportedError(
-        f"the kernel needs {pressure} registers of class '{file}' at once{shape}; the chip has {available}",
-        code="TFW0650",
-        place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
-        note="registers are not spilled to memory yet",
-        help="make the tile of a program smaller, or spread it over more warps (num_warps)",
-    )
+    return pressure, where
 
 
-def _rewrite(function: Function, chosen: dict[Reg, tuple[Reg, int]]) -> None:
+def rewrite(function: Function, table: InstructionTable, chosen: Mapping[Reg, int]) -> dict[str, int]:
+    """Put registers where they were placed; how many of each file are used (the highest index + 1)."""
+    sizes = {table.file(name): c.count for name, c in table.classes.items() if c.count is not None}
+    used: dict[str, int] = {}
+    places: dict[Reg, tuple[Reg, int]] = {}
+    for reg, first in chosen.items():
+        file = table.file(reg.cls)
+        places[reg] = function.file(file, sizes[file]), first
+        used[file] = max(used.get(file, 0), first + reg.width)
+    pieces: dict[Slice, Slice] = {}
+
     def piece(s: Slice) -> Slice:
-        if s.reg not in chosen:
-            return s
-        file, first = chosen[s.reg]
-        return file.slice(first + s.first, s.count)
+        found = pieces.get(s)
+        if found is None:
+            file, first = places.get(s.reg, (s.reg, 0))
+            found = pieces[s] = file.slice(first + s.first, s.count)
+        return found
 
     def operand(o: Operand) -> Operand:
         return piece(o) if isinstance(o, Slice) else o
@@ -178,7 +181,20 @@ def _rewrite(function: Function, chosen: dict[Reg, tuple[Reg, int]]) -> None:
                 raise InternalError(f"{inst.opcode}: tied operands {inst.defs[d]} and {inst.uses[u]} are two registers")
         inst.defs = tuple(map(piece, inst.defs))
         inst.uses = tuple(map(operand, inst.uses))
-        inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
-        inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
-        inst.predicate = None if inst.predicate is None else piece(inst.predicate)
+        if inst.implicit_defs or inst.implicit_uses:
+            inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
+            inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
+        if inst.predicate is not None:
+            inst.predicate = piece(inst.predicate)
     function.registers = [reg for reg in function.registers if reg not in chosen]
+    return used
+
+
+def drop_identities(function: Function, table: InstructionTable) -> int:
+    """Remove copies of a register to itself; how many."""
+    dropped = 0
+    for block in function.blocks:
+        kept = [i for i in block.insts if not (table.traits(i.opcode).move and i.uses and i.defs == i.uses[:1])]
+        dropped += len(block.insts) - len(kept)
+        block.insts = kept
+    return dropped

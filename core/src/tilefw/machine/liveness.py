@@ -1,12 +1,14 @@
 """Which registers hold a value that is still to be read, at every block's edges; tuples by their parts.
 
 A unit is one smallest register: `(reg, index)`. The analysis is the textbook backward one ("Engineering a Compiler",
-§8.6): live-in = reads before writes + (live-out - writes). A write under a predicate does not end a live range.
+§8.6): live-in = reads before writes + (live-out - writes). A write under a predicate does not end a live range, unless it is the
+only write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tilefw.machine.flow import predecessors, successors
@@ -22,11 +24,20 @@ def units(piece: Slice) -> Iterator[Unit]:
         yield piece.reg, i
 
 
-def kills(inst: Inst) -> Iterator[Slice]:
-    """The slices whose old value is surely gone after `inst`."""
+def written_once(function: Function) -> frozenset[Unit]:
+    """The virtual units that one instruction alone writes: what it keeps of them under a predicate is nothing (see `cells`)."""
+    writers = Counter(unit for inst in function.insts() for piece in inst.writes() for unit in units(piece))
+    return frozenset(unit for unit, count in writers.items() if count == 1 and not unit[0].physical)
+
+
+def effects(inst: Inst, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
+    """The units that an instruction reads, and those whose old value is surely gone after it."""
+    read = {unit for piece in (*inst.uses, *inst.implicit_uses) if isinstance(piece, Slice) for unit in units(piece)}
+    written = {unit for piece in inst.writes() for unit in units(piece)}
     if inst.predicate is None:
-        yield from inst.defs
-        yield from inst.implicit_defs
+        return read, written
+    kept = {unit for unit in written if unit not in once}
+    return read | kept | set(units(inst.predicate)), written - kept
 
 
 @dataclass(slots=True)
@@ -35,20 +46,6 @@ class Liveness:
 
     live_in: list[set[Unit]]
     live_out: list[set[Unit]]
-
-
-def step_back(live: set[Unit], inst: Inst) -> None:
-    """Turn the set that is live after `inst` into the one that is live before it."""
-    for piece in kills(inst):
-        if piece.count == 1:
-            live.discard((piece.reg, piece.first))
-        else:
-            live.difference_update(units(piece))
-    for piece in inst.reads():
-        if piece.count == 1:
-            live.add((piece.reg, piece.first))
-        else:
-            live.update(units(piece))
 
 
 def analyse(function: Function, table: InstructionTable) -> Liveness:
@@ -74,16 +71,16 @@ def analyse(function: Function, table: InstructionTable) -> Liveness:
 
 def _summaries(function: Function) -> tuple[list[set[Unit]], list[set[Unit]]]:
     """Per block: units read before any write, and units surely written."""
+    once = written_once(function)
     uses: list[set[Unit]] = []
     defs: list[set[Unit]] = []
     for block in function.blocks:
         read: set[Unit] = set()
         written: set[Unit] = set()
         for inst in block.insts:
-            for piece in inst.reads():
-                read.update(u for u in units(piece) if u not in written)
-            for piece in kills(inst):
-                written.update(units(piece))
+            its, killed = effects(inst, once)
+            read |= its - written
+            written |= killed
         uses.append(read)
         defs.append(written)
     return uses, defs

@@ -1,18 +1,18 @@
-"""The registers of a class while values are placed in them, in the order of their beginnings: what stands where, what is free now.
+"""The registers of a file while values are placed in them: which stand where, and which are free now.
 
-Places are tried from the lowest on. Which registers are taken at the position that allocation has come to is kept as a set of bits,
-so that only those which may do are looked at: with files of hundreds of registers most are not.
+Each register has the points at which it is taken as bits of an int, so that a place is judged by an `and` for each register.
+Where values come in the order of their beginnings, the registers taken at the point that allocation has come to are a set of bits
+too, so that only those are looked at which may do: with files of hundreds of registers most are not.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
-# A position: an instruction reads at 2i and writes at 2i + 1, so a result may take the place of an operand that dies there.
-Segment = tuple[int, int]
-_END, _START = 0, 1  # of two at one position the end comes first
+from tilefw.machine.live_ranges import Part
+
+_END, _START = 0, 1  # of two at one point the end comes first
 
 
 class RegisterFile:
@@ -21,64 +21,79 @@ class RegisterFile:
     def __init__(self, count: int, reserved: frozenset[int]) -> None:
         self.count = count
         self._usable = ((1 << count) - 1) & ~sum(1 << k for k in reserved)
-        self._reserved = reserved
-        self._starts: list[list[int]] = [[] for _ in range(count)]
-        self._ends: list[list[int]] = [[] for _ in range(count)]
+        self._taken = [0] * count
         self._busy = 0
-        self._events: list[tuple[int, int, int]] = []
+        self._changes: list[tuple[int, int, int]] = []
+        self._multiples: dict[int, int] = {}
 
-    def take(self, index: int, segments: Sequence[Segment]) -> None:
-        """These segments of a register, apart from those that it has."""
-        for start, end in segments:
-            k = bisect_right(self._starts[index], start)
-            self._starts[index].insert(k, start)
-            self._ends[index].insert(k, end)
-            heappush(self._events, (start, _START, index))
-            heappush(self._events, (end, _END, index))
+    @property
+    def available(self) -> int:
+        """How many registers there are for values."""
+        return self._usable.bit_count()
 
-    def place(self, width: int, align: int, parts: Sequence[Sequence[Segment]], preferred: Sequence[int]) -> int | None:
+    def take(self, first: int, parts: Sequence[Part]) -> None:
+        """Put a register's parts at `first` and behind."""
+        for part in parts:
+            start = first + part.first
+            for i in range(start, start + part.width):
+                self._taken[i] |= part.points
+            registers = ((1 << part.width) - 1) << start
+            for begin, end in part.segments:
+                heappush(self._changes, (begin, _START, registers))
+                heappush(self._changes, (end, _END, registers))
+
+    def place(self, width: int, align: int, parts: Sequence[Part], preferred: Sequence[int], in_order: bool) -> int | None:
         """Where `width` registers in a row, the first at a multiple of `align`, are free for `parts`: at `preferred`, or as low as
-        can be. Calls come in the order of the first beginning in `parts`."""
+        can be; None where nowhere. `in_order`: calls come in the order of the first beginning in `parts`."""
+        allowed = self._multiples_of(align) & ((1 << max(0, self.count - width + 1)) - 1)
+        usable = allowed & _runs(self._usable, width)
         for first in preferred:
-            span = range(first, first + width)
-            if first % align == 0 and span.stop <= self.count and self._reserved.isdisjoint(span) and self._fits(first, parts):
+            if first >= 0 and usable >> first & 1 and self._fits(first, parts):
                 return first
-        position = min((segments[0][0] for segments in parts if segments), default=0)
-        self._advance(position)
-        for first in self._candidates(width, align, parts, position):
+        if in_order:
+            position = min(part.segments[0][0] for part in parts)
+            self._advance(position)
+            free = ~self._busy
+            for part in parts:
+                if part.segments[0][0] == position:
+                    usable &= _runs(free, part.width) >> part.first
+        for first in _members(usable):
             if self._fits(first, parts):
                 return first
         return None
 
-    def _candidates(self, width: int, align: int, parts: Sequence[Sequence[Segment]], position: int) -> Iterator[int]:
-        """The places, lowest first, but for those where a part that begins now stands on a register that is taken now."""
-        mask = (1 << max(0, self.count - width + 1)) - 1
-        for i, segments in enumerate(parts):
-            begins = segments and segments[0][0] == position
-            mask &= (self._usable & ~self._busy if begins else self._usable) >> i
-        while mask:
-            lowest = mask & -mask
-            mask ^= lowest
-            first = lowest.bit_length() - 1
-            if first % align == 0:
-                yield first
-
-    def _fits(self, first: int, parts: Sequence[Sequence[Segment]]) -> bool:
-        return not any(self._meets(first + i, segments) for i, segments in enumerate(parts))
-
-    def _meets(self, index: int, segments: Sequence[Segment]) -> bool:
-        starts, ends = self._starts[index], self._ends[index]
-        for start, end in segments:
-            k = bisect_right(starts, start)
-            if (k and ends[k - 1] > start) or (k < len(starts) and starts[k] < end):
-                return True
-        return False
+    def _fits(self, first: int, parts: Sequence[Part]) -> bool:
+        for part in parts:
+            start = first + part.first
+            for i in range(start, start + part.width):
+                if self._taken[i] & part.points:
+                    return False
+        return True
 
     def _advance(self, position: int) -> None:
-        events = self._events
-        while events and events[0][0] <= position:
-            _, kind, index = heappop(events)
-            if kind == _START:
-                self._busy |= 1 << index
-            else:
-                self._busy &= ~(1 << index)
+        changes = self._changes
+        while changes and changes[0][0] <= position:
+            _, kind, registers = heappop(changes)
+            self._busy = self._busy | registers if kind == _START else self._busy & ~registers
+
+    def _multiples_of(self, align: int) -> int:
+        if align not in self._multiples:
+            self._multiples[align] = sum(1 << k for k in range(0, self.count, align))
+        return self._multiples[align]
+
+
+def _runs(registers: int, width: int) -> int:
+    """The registers from which `width` in a row are in the set."""
+    have = 1
+    while have < width:
+        step = min(have, width - have)
+        registers &= registers >> step
+        have += step
+    return registers
+
+
+def _members(registers: int) -> Iterator[int]:
+    while registers:
+        lowest = registers & -registers
+        yield lowest.bit_length() - 1
+        registers ^= lowest

@@ -1,0 +1,90 @@
+"""Where every register of a function is live, part by part, as segments of points: what allocation and spilling look at.
+
+An instruction reads at point 2n and writes at 2n + 1, so that a result may take the place of an operand that dies there; one that
+writes early (see `InstructionTraits`) writes at 2n as well. Segments are half open, sorted and apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tilefw.machine.cells import Cells, Touched, live_out, touched
+from tilefw.machine.inst import Function, Inst, Reg
+from tilefw.machine.table import InstructionTable
+
+Segment = tuple[int, int]
+
+
+class Part(NamedTuple):
+    """`width` registers of one, from `first`, that live and die together; `points` are the segments as bits."""
+
+    first: int
+    width: int
+    segments: list[Segment]
+    points: int
+
+
+class LiveRanges:
+    """`parts`: of each virtual register that is touched at all. `fixed`: of each physical file. `starts`: the number of each
+    block's first instruction, and behind the last one how many there are."""
+
+    __slots__ = ("cells", "fixed", "parts", "starts", "touched")
+
+    def __init__(self, function: Function, table: InstructionTable) -> None:
+        self.cells = cells = Cells(function, table)
+        self.touched = touched(function, cells)
+        self.starts = [0]
+        early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
+        segments: list[list[Segment]] = [[] for _ in cells.pieces]
+        for block, its, alive in zip(function.blocks, self.touched, live_out(function, table, self.touched), strict=True):
+            _scan(block.insts, its, alive, self.starts[-1], early, segments)
+            self.starts.append(self.starts[-1] + len(block.insts))
+        self.parts: dict[Reg, list[Part]] = {}
+        self.fixed: dict[Reg, list[Part]] = {}
+        for piece, found in zip(cells.pieces, segments, strict=True):
+            if found:
+                where = self.fixed if piece.reg.physical else self.parts
+                merged = _merged(found)
+                where.setdefault(piece.reg, []).append(Part(piece.first, piece.count, merged, _points(merged)))
+
+
+def _scan(
+    insts: list[Inst], its: Touched, alive: set[int], number: int, early: set[str], segments: list[list[Segment]]
+) -> None:
+    """Add the segments of one block, whose first instruction has this number, from its end backward."""
+    open_until = dict.fromkeys(alive, 2 * (number + len(insts)))
+    for i in range(len(insts) - 1, -1, -1):
+        at = 2 * (number + i)
+        written = at if early and insts[i].opcode in early else at + 1
+        kills, writes = its.kills[i], its.writes[i]
+        for cell in kills:
+            # A result that nobody reads still overwrites what stood there.
+            segments[cell].append((written, open_until.pop(cell, at + 2)))
+        if len(kills) != len(writes):
+            for cell in writes:
+                if cell not in kills:
+                    open_until.setdefault(cell, at + 2)
+        for cell in its.reads[i]:
+            if cell not in open_until:
+                open_until[cell] = at + 1
+    for cell, until in open_until.items():
+        segments[cell].append((2 * number, until))
+
+
+def _merged(segments: list[Segment]) -> list[Segment]:
+    if len(segments) == 1:
+        return segments
+    merged: list[Segment] = []
+    for start, end in sorted(segments):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _points(segments: list[Segment]) -> int:
+    points = 0
+    for start, end in segments:
+        points |= (1 << end) - (1 << start)
+    return points
