@@ -8,6 +8,7 @@ comes too early gets the pause in front of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -26,30 +27,48 @@ Past = dict[tuple[int, Inst, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Registers that an instruction leaves or touches under rule number `rule` (an index of `WaitStateModel.horizons`)."""
+class Share:
+    """Registers that an instruction leaves, or touches, under each of `rules` (indexes of `WaitStateModel.horizons`): those of the
+    operands at `places`, counted over its definitions and then its uses, and `unwritten` ones (see `RegisterSets`)."""
 
-    rule: int
-    registers: int
+    rules: tuple[int, ...]
+    places: tuple[int, ...]
+    unwritten: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What instructions of one shape have to do with wait states: what they leave, what they touch, and how many `states` they give
+    to those around them. One object serves all instructions of the shape."""
+
+    leaves: tuple[Share, ...]
+    touches: tuple[Share, ...]
+    states: int = 1
+
+    def only(self, rules: AbstractSet[int]) -> Profile:
+        """The profile without the rules that are not among these."""
+        return Profile(_only(self.leaves, rules), _only(self.touches, rules), self.states)
+
+
+def _only(shares: tuple[Share, ...], rules: AbstractSet[int]) -> tuple[Share, ...]:
+    kept = ((tuple(rule for rule in share.rules if rule in rules), share) for share in shares)
+    return tuple(Share(some, share.places, share.unwritten) for some, share in kept if some)
 
 
 @dataclass(frozen=True)
 class WaitStateModel:
     """The rules of a chip.
 
-    `horizons`: for each rule the most wait states that any pair of instructions needs under it. `leaves` and `touches` say what an
-    instruction leaves under which rules, and what it touches (see `RegisterSets`; `first` and `names` as there). `needed(rule,
-    producer, consumer)` is asked of two that share a register. `states` are the wait states that an instruction gives.
-    `pause` makes the instructions that give so many.
+    `horizons`: for each rule the most wait states that any pair of instructions needs under it. `first` and `names`: see
+    `RegisterSets`. `profile` says what an instruction leaves and touches, `needed(rule, producer, consumer)` how many wait states
+    must stand between two that share a register. `pause` makes the instructions that give so many.
     """
 
     horizons: Sequence[int]
     first: Mapping[str, int]
     names: Mapping[str, int]
-    leaves: Callable[[Inst, RegisterSets], Sequence[Part]]
-    touches: Callable[[Inst, RegisterSets], Sequence[Part]]
+    profile: Callable[[Inst], Profile]
     needed: Callable[[int, Inst, Inst], int]
-    states: Callable[[Inst], int]
     pause: Callable[[int], list[Inst]]
 
 
@@ -75,7 +94,9 @@ class FillWaitStates(ModulePass):
 
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:
     """Put the pauses in; how many instructions that were."""
-    walk = _Walk(model)
+    walk = _Walk(function, model)
+    if not walk.concerned:
+        return 0
     added = 0
     for block, entry in zip(function.blocks, entries(function, table, {}, walk.states, meet), strict=True):
         pauses = [] if entry is None else [(place, model.pause(states)) for place, states in walk.through(block.insts, entry)[1]]
@@ -94,12 +115,21 @@ def meet(a: Past, b: Past) -> Past:
 
 
 class _Walk:
-    """Goes through blocks of one function, from the past at the entry to that at the exit, with the pauses in between."""
+    """Goes through blocks of one function, from the past at the entry to that at the exit, with the pauses in between.
 
-    def __init__(self, model: WaitStateModel) -> None:
+    Rules under which nothing is left, or nothing touched, are left out: `concerned` says whether some are there.
+    """
+
+    def __init__(self, function: Function, model: WaitStateModel) -> None:
         self._model = model
         self._sets = RegisterSets(model.first, model.names)
-        self._known: dict[Inst, tuple[Sequence[Part], Sequence[Part], int]] = {}
+        profiles = {inst: model.profile(inst) for inst in function.insts()}
+        kinds = set(profiles.values())
+        left = {rule for kind in kinds for share in kind.leaves for rule in share.rules}
+        touched = {rule for kind in kinds for share in kind.touches for rule in share.rules}
+        self.concerned = left & touched
+        short = {kind: kind.only(self.concerned) for kind in kinds}
+        self._profiles = {inst: short[kind] for inst, kind in profiles.items()}
 
     def states(self, insts: Sequence[Inst], entry: Past) -> dict[int, Past]:
         """The pasts behind each branch, and at -1 that behind the last instruction."""
@@ -107,56 +137,82 @@ class _Walk:
 
     def through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
         """The pasts as `states` gives them, and the pauses as (place, wait states)."""
-        horizons = self._model.horizons
-        # By rule: (wait state at which it was left, producer, registers), states counted from the entry.
-        recent: dict[int, list[tuple[int, Inst, int]]] = {}
-        for (rule, producer, registers), age in entry.items():
-            recent.setdefault(rule, []).append((-age, producer, registers))
-        now = 0
+        recent = _Recent(entry, self._model.horizons)
         pasts: dict[int, Past] = {}
         pauses: list[tuple[int, int]] = []
         for place, inst in enumerate(insts):
-            leaves, touches, states = self._of(inst)
-            missing = 0
-            for part in touches:
-                productions = recent.get(part.rule)
-                if productions:
-                    missing = max(missing, self._missing(part, inst, productions, now))
-            if missing > 0:
-                pauses.append((place, missing))
-                now += missing
-            now += states
-            for part in leaves:
-                productions = recent.setdefault(part.rule, [])
-                productions.append((now, inst, part.registers))
-                if len(productions) > horizons[part.rule]:
-                    oldest = now - horizons[part.rule]
-                    recent[part.rule] = [p for p in productions if p[0] > oldest]
+            profile = self._profiles[inst]
+            for share in profile.touches:
+                if any(recent.until[rule] > recent.now for rule in share.rules):
+                    missing = self._missing(share, inst, recent)
+                    if missing > 0:
+                        pauses.append((place, missing))
+                        recent.now += missing
+            recent.now += profile.states
+            for share in profile.leaves:
+                recent.add(share.rules, inst, self._registers(share, inst))
             if inst.targets:
-                pasts[place] = self._closed(recent, now)
-        pasts[-1] = self._closed(recent, now)
-        return pasts, pauses
+                pasts[place] = recent.closed()
+        pasts[-1] = recent.closed()
+        return pasts, _together(pauses)
 
-    def _of(self, inst: Inst) -> tuple[Sequence[Part], Sequence[Part], int]:
-        known = self._known.get(inst)
-        if known is None:
-            model, sets = self._model, self._sets
-            known = self._known[inst] = model.leaves(inst, sets), model.touches(inst, sets), model.states(inst)
-        return known
+    def _registers(self, share: Share, inst: Inst) -> int:
+        found, of = share.unwritten, self._sets.of
+        definitions = len(inst.defs)
+        for place in share.places:
+            found |= of(inst.defs[place] if place < definitions else inst.uses[place - definitions])
+        return found
 
-    def _missing(self, part: Part, inst: Inst, productions: list[tuple[int, Inst, int]], now: int) -> int:
+    def _missing(self, share: Share, inst: Inst, recent: _Recent) -> int:
         """How many wait states lack behind the worst of the productions."""
         worst = 0
-        horizon = self._model.horizons[part.rule]
-        for left, producer, registers in productions:
-            if now - left < horizon and registers & part.registers:
-                worst = max(worst, self._model.needed(part.rule, producer, inst) - (now - left))
+        touched = self._registers(share, inst)
+        for rule in share.rules:
+            oldest = recent.now - self._model.horizons[rule]
+            for left, producer, registers in recent.of[rule]:
+                if left > oldest and registers & touched:
+                    worst = max(worst, self._model.needed(rule, producer, inst) - (recent.now - left))
         return worst
 
-    def _closed(self, recent: dict[int, list[tuple[int, Inst, int]]], now: int) -> Past:
+
+class _Recent:
+    """Productions while a block is gone through: by rule, (wait state at which it was left, producer, registers), with states
+    counted from the entry; `until` is the state from which on nothing is left that a rule reaches."""
+
+    __slots__ = ("_horizons", "now", "of", "until")
+
+    def __init__(self, entry: Past, horizons: Sequence[int]) -> None:
+        self._horizons = horizons
+        self.of: list[list[tuple[int, Inst, int]]] = [[] for _ in horizons]
+        self.until = [0] * len(horizons)
+        self.now = 0
+        for (rule, producer, registers), age in entry.items():
+            self.of[rule].append((-age, producer, registers))
+            self.until[rule] = max(self.until[rule], horizons[rule] - age)
+
+    def add(self, rules: Sequence[int], inst: Inst, registers: int) -> None:
+        for rule in rules:
+            horizon, productions = self._horizons[rule], self.of[rule]
+            productions.append((self.now, inst, registers))
+            self.until[rule] = self.now + horizon
+            if len(productions) > 2 * horizon:
+                oldest = self.now - horizon
+                self.of[rule] = [production for production in productions if production[0] > oldest]
+
+    def closed(self) -> Past:
         closed: Past = {}
-        for rule, productions in recent.items():
+        for rule, productions in enumerate(self.of):
+            oldest = self.now - self._horizons[rule]
             for left, producer, registers in productions:
-                if now - left < self._model.horizons[rule]:
-                    closed[rule, producer, registers] = now - left  # the last is the youngest
+                if left > oldest:
+                    age = self.now - left
+                    closed[rule, producer, registers] = min(age, closed.get((rule, producer, registers), age))
         return closed
+
+
+def _together(pauses: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """One pause a place: what its operands lack was found one after the other."""
+    found: dict[int, int] = {}
+    for place, states in pauses:
+        found[place] = found.get(place, 0) + states
+    return list(found.items())

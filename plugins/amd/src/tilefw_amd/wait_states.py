@@ -1,74 +1,129 @@
-"""The wait states of gfx942 as core's pass reads them: the rules of `legal`, asked of machine instructions.
+"""The wait states of gfx942 as core's pass reads them: the rules of `legal`, once for all instructions of one shape.
 
-The rules speak of encoded instructions, so that each machine instruction is encoded for them once.
+The rules speak of encoded instructions, and a shape is all of an instruction that they look at besides the numbers of its
+registers: opcode, files and widths of operands, modifiers. One instruction of each shape is encoded, with registers of its own
+for every operand, so that what a rule says of it tells which operands are meant.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 
-from tilefw.api.machine import Inst, Part, RegisterSets, WaitStateModel
+from tilefw.api.machine import Function, Inst, Operand, Profile, Share, Slice, WaitStateModel
 from tilefw_amd import machine_inst
-from tilefw_amd.isa.form import Form
-from tilefw_amd.isa.inst import Inst as Encoded
+from tilefw_amd.isa.registers import SGPRS
+from tilefw_amd.isa.vocabulary import CLASSES, SCALARS
 from tilefw_amd.legal import MATRIX_RULES, MOST, RULES
 from tilefw_amd.waits import FIRST, NAMES, as_set
 
 _RULES = (*MATRIX_RULES, *RULES)
 _LONGEST_PAUSE = 16  # wait states of one S_NOP: its immediate has four bits and counts from one (CDNA3 ISA, "SOPP", S_NOP)
+# Opcodes of which the rules look at a number: the hardware register.
+_NUMBERED = frozenset({"s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32"})
+
+Shaped = tuple[str, int, int] | str | int
+"""An operand of a shape: (class, first register or -1 for any, registers); text; a number, 0 for any."""
 
 
 def model() -> WaitStateModel:
-    """The rules for one function: what is found of its instructions is kept with them."""
-    encoded = _Encoded()
+    """The rules for one function: what is encoded of its instructions is kept."""
+    encoded = functools.cache(machine_inst.instruction)
+
+    def needed(rule: int, producer: Inst, consumer: Inst) -> int:
+        states = _RULES[rule].states
+        return states if isinstance(states, int) else states(encoded(producer), encoded(consumer))
+
     horizons = [rule.states if isinstance(rule.states, int) else MOST for rule in _RULES]
-    return WaitStateModel(horizons, FIRST, NAMES, encoded.leaves, encoded.touches, encoded.needed, states, pause)
-
-
-class _Encoded:
-    """The instructions of a function in their encodings."""
-
-    def __init__(self) -> None:
-        self._known: dict[Inst, Encoded] = {}
-
-    def _of(self, inst: Inst) -> Encoded:
-        found = self._known.get(inst)
-        if found is None:
-            found = self._known[inst] = machine_inst.instruction(inst)
-        return found
-
-    def leaves(self, inst: Inst, sets: RegisterSets) -> list[Part]:
-        found = self._of(inst)
-        parts = ((rule, as_set(_RULES[rule].leaves(found))) for rule in _leaving(found.form))
-        return [Part(rule, registers) for rule, registers in parts if registers]
-
-    def touches(self, inst: Inst, sets: RegisterSets) -> list[Part]:
-        found = self._of(inst)
-        parts = ((rule, as_set(_RULES[rule].touches(found))) for rule in _touching(found.form))
-        return [Part(rule, registers) for rule, registers in parts if registers]
-
-    def needed(self, rule: int, producer: Inst, consumer: Inst) -> int:
-        needed = _RULES[rule].states
-        return needed if isinstance(needed, int) else needed(self._of(producer), self._of(consumer))
-
-
-@functools.cache
-def _leaving(form: Form) -> tuple[int, ...]:
-    """The rules under which instructions of the form may leave something."""
-    return tuple(number for number, rule in enumerate(_RULES) if rule.first(form))
-
-
-@functools.cache
-def _touching(form: Form) -> tuple[int, ...]:
-    """The rules under which they may come too early."""
-    return tuple(number for number, rule in enumerate(_RULES) if rule.after(form))
-
-
-def states(inst: Inst) -> int:
-    """One, or what S_NOP says."""
-    return int(inst.uses[0]) + 1 if inst.opcode == "s_nop" else 1
+    return WaitStateModel(horizons, FIRST, NAMES, profile, needed, pause)
 
 
 def pause(count: int) -> list[Inst]:
     """S_NOPs that give so many wait states together."""
     return [Inst("s_nop", (), (min(left, _LONGEST_PAUSE) - 1,)) for left in range(count, 0, -_LONGEST_PAUSE)]
+
+
+def profile(inst: Inst) -> Profile:
+    """What the instruction leaves and touches under which rules."""
+    opcode = inst.opcode
+    if opcode == "s_waitcnt":
+        return _NOTHING
+    if opcode == "s_nop":
+        return _pause_of(int(str(inst.uses[0]), 0) + 1)
+    numbered = opcode in _NUMBERED
+    operands = [_shaped(operand, numbered) for operand in (*inst.defs, *inst.uses)]
+    return _profile(opcode, tuple(operands), len(inst.defs), inst.tied, len(inst.targets))
+
+
+_NOTHING = Profile((), ())
+
+
+@functools.cache
+def _pause_of(states: int) -> Profile:
+    return Profile((), (), states)
+
+
+def _shaped(operand: Operand, numbered: bool) -> Shaped:
+    if isinstance(operand, Slice):
+        reg = operand.reg
+        special = operand.first >= SGPRS and FIRST[reg.cls] == FIRST["s"]
+        return reg.cls, operand.first if special else -1, operand.count
+    if isinstance(operand, str):
+        return "" if operand.startswith("offset") else operand
+    return operand if numbered else 0
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=65536)
+def _profile(opcode: str, operands: tuple[Shaped, ...], defs: int, tied: tuple[tuple[int, int], ...], targets: int) -> Profile:
+    taken = _Registers(operands, {defs + use: definition for definition, use in tied})
+    inst = Inst(opcode, taken.operands[:defs], taken.operands[defs:], tied=tied, targets=("label",) * targets)
+    encoded = machine_inst.instruction(_without_empty(inst))
+    leaves = _shares(((n, rule.leaves(encoded)) for n, rule in enumerate(_RULES) if rule.first(encoded.form)), taken)
+    touches = _shares(((n, rule.touches(encoded)) for n, rule in enumerate(_RULES) if rule.after(encoded.form)), taken)
+    return Profile(leaves, touches)
+
+
+def _shares(parts: Iterable[tuple[int, tuple[int, ...]]], taken: _Registers) -> tuple[Share, ...]:
+    """Rules of the same operands together."""
+    rules: dict[tuple[tuple[int, ...], int], list[int]] = {}
+    for rule, numbers in parts:
+        places = tuple(sorted({taken.place[number] for number in numbers if number in taken.place}))
+        unwritten = as_set(number for number in numbers if number not in taken.place)
+        if places or unwritten:
+            rules.setdefault((places, unwritten), []).append(rule)
+    return tuple(Share(tuple(several), *what) for what, several in rules.items())
+
+
+class _Registers:
+    """Operands of a shape with registers of their own. `place` is the place of each number's operand; the registers that a shape
+    names are at no place."""
+
+    def __init__(self, operands: Sequence[Shaped], tied: dict[int, int]) -> None:
+        self._files = Function("shape", "")
+        self._next: dict[int, int] = {}
+        self.place: dict[int, int] = {}
+        self.operands: list[Operand] = []
+        for place, operand in enumerate(operands):
+            self.operands.append(self.operands[tied[place]] if place in tied else self._operand(place, operand))
+
+    def _operand(self, place: int, operand: Shaped) -> Operand:
+        if not isinstance(operand, tuple):
+            return operand
+        cls, first, count = operand
+        base = FIRST[cls]
+        file = self._files.file(cls, SCALARS if base == FIRST["s"] else CLASSES[cls].count or 0)
+        if first >= 0:
+            return file.slice(first, count)
+        aligned = -(-count // 4) * 4
+        start = self._next.get(base, 0)
+        self._next[base] = start + aligned
+        self.place |= {base + start + n: place for n in range(count)}
+        return file.slice(start, count)
+
+
+def _without_empty(inst: Inst) -> Inst:
+    """Without the modifiers that a shape leaves out; they stand behind all operands."""
+    return Inst(inst.opcode, inst.defs, [use for use in inst.uses if use != ""], tied=inst.tied, targets=inst.targets)

@@ -167,7 +167,8 @@ class _Binder:
     def _issues(self) -> tuple[Any, ...]:
         # Old values that a result is combined with stand last among the sources, as `Issue.merged` wants them.
         pending = tuple(d.index for d in self.destinations if isinstance(d, Slot) and d.index not in (SCC, EXEC_MASK))
-        merged = pending if any(o.read for o in self.row.destinations) else ()
+        # An atomic that reads its result's register has data in it, which must be there when it is issued.
+        merged = pending if "load" in self.row.facts and any(o.read for o in self.row.destinations) else ()
         return issues(self.inst, pending, merged)
 
     # --- operands ----------------------------------------------------------------------------------------------------
