@@ -14,6 +14,7 @@ from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.isa.registers import VCC
 from tilefw_amd.isa.vocabulary import SCALARS
+from tilefw_amd.lower import by_constant
 from tilefw_amd.lower.floats import ONE
 from tilefw_amd.lower.instruction import FORM, MASK, i32
 from tilefw_amd.operands import legal
@@ -147,6 +148,8 @@ def _unsigned(part: int, code: Code, n: Element, d: Element) -> Element:
     comparisons (Granlund and Möller, "Improved division by invariant integers", 2011). Where all is uniform, all but the
     reciprocal is scalar.
     """
+    if isinstance(d, Const) and d.bits:
+        return by_constant.remainder(code, n, d.bits, False) if part else by_constant.unsigned_quotient(code, n, d.bits)
     reciprocal = emit(code, "v_rcp_iflag_f32", "w32", emit(code, "v_cvt_f32_u32", "w32", d))
     y: Element = emit(code, "v_cvt_u32_f32", "w32", code("mulf.f32", reciprocal, _real(2.0**32 - 512)))
     if code.uniform(n, d):
@@ -164,6 +167,9 @@ def _unsigned(part: int, code: Code, n: Element, d: Element) -> Element:
 
 def _signed(part: int, code: Code, n: Element, d: Element) -> Element:
     """Of the magnitudes; the quotient takes the sign of both, the remainder that of the dividend."""
+    if isinstance(d, Const) and d.bits:
+        divisor = d.bits - (d.bits >> 31 << 32)
+        return by_constant.remainder(code, n, divisor, True) if part else by_constant.signed_quotient(code, n, divisor)
     sign = code("shrs.i32", n if part else code("xori.i32", n, d), i32(31))
     result = _unsigned(part, code, code("absi.i32", n), code("absi.i32", d))
     return code("subi.i32", code("xori.i32", result, sign), sign)
