@@ -247,8 +247,9 @@ class Values:
                 columns = [self.packed(v, chunk) for v in operands]
                 return Piece(packed=[code(pairs, *registers) for registers in zip(*columns, strict=True)])
         columns = [self.elements(v, chunk) for v in operands]
-        if row.is_cast and vector.per_register == 2 and count % 2 == 0 and f"{key}x2" in self.chip.rules:
-            return Piece(packed=[code(f"{key}x2", columns[0][i], columns[0][i + 1]) for i in range(0, count, 2)])
+        to = vector.per_register
+        if row.is_cast and to > 1 and count % to == 0 and f"{key}x{to}" in self.chip.rules:
+            return Piece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
         return Piece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
 
     def _renamed(self, source: SSAValue, vector: Vector, chunk: int) -> Piece:
