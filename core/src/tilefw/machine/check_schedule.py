@@ -7,7 +7,7 @@ equal last writers at the end of the block, mean equal results. (Nothing here co
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.inst import Inst
@@ -18,11 +18,17 @@ SHARED = "shared"
 _START = None  # who wrote what is there when the block begins
 
 
-def check_schedule(before: Sequence[Inst], after: Sequence[Inst], table: InstructionTable, disjoint: bool, where: str) -> None:
-    """Raises InternalError with the first instruction of `after`, a block's order, that does not see what it saw in `before`."""
+def check_schedule(
+    before: Sequence[Inst], after: Sequence[Inst], function: Iterable[Inst], table: InstructionTable, disjoint: bool, where: str
+) -> None:
+    """Raises InternalError with the first instruction of `after`, a block's order, that does not see what it saw in `before`.
+
+    `function` are all instructions of the function, in any order; `disjoint`: buffers of different arguments do not overlap.
+    """
     if len(before) != len(after) or set(map(id, before)) != set(map(id, after)):
         raise InternalError(f"scheduling of {where} lost or made instructions")
-    wanted, found = _Replay(table, disjoint), _Replay(table, disjoint)
+    changing = _changing(function, table) if disjoint else None
+    wanted, found = _Replay(table, changing), _Replay(table, changing)
     sights = {id(inst): wanted.step(inst) for inst in before}
     for inst in after:
         if found.step(inst) != sights[id(inst)]:
@@ -32,12 +38,12 @@ def check_schedule(before: Sequence[Inst], after: Sequence[Inst], table: Instruc
 
 
 class _Replay:
-    """The state of one order as it goes."""
+    """The state of one order as it goes. `changing`: the buffers that are written at all, where buffers do not overlap."""
 
-    def __init__(self, table: InstructionTable, disjoint: bool) -> None:
+    def __init__(self, table: InstructionTable, changing: frozenset[int] | None) -> None:
         self.writers: dict[Unit, int] = {}
         self._table = table
-        self._disjoint = disjoint
+        self._changing = changing
         self._fence: int | None = None
         self._behind: set[int] = set()  # accesses since the fence
         self._branches = 0
@@ -60,8 +66,11 @@ class _Replay:
         its = self._table.traits(inst.opcode)
         if not its.memory:
             return self._pass_fence(inst) if its.effects else None
+        apart = self._changing is not None or its.memory == SHARED
+        buffer = inst.buffer if inst.buffer is not None and apart else -1
+        if its.memory != SHARED and buffer >= 0 and self._changing is not None and self._changing.isdisjoint({buffer, -1}):
+            return None
         self._behind.add(id(inst))
-        buffer = inst.buffer if inst.buffer is not None and (self._disjoint or its.memory == SHARED) else -1
         here = (its.memory, buffer)
         seen: Hashable = tuple(sorted((where, *last) for where, last in self._written.items() if _meet(where, here)))
         if its.effects:
@@ -75,6 +84,16 @@ class _Replay:
         passed = (self._fence, frozenset(self._behind))
         self._fence, self._behind, self._written, self._read = id(inst), set(), {}, {}
         return passed
+
+
+def _changing(function: Iterable[Inst], table: InstructionTable) -> frozenset[int]:
+    """The buffers outside of shared memory that something may write, -1 for any."""
+    acting = ((inst, table.traits(inst.opcode)) for inst in function)
+    return frozenset(
+        -1 if inst.buffer is None else inst.buffer
+        for inst, its in acting
+        if its.effects and its.memory != SHARED and (its.memory or inst.buffer is not None)
+    )
 
 
 def _meet(a: tuple[str, int], b: tuple[str, int]) -> bool:

@@ -10,19 +10,49 @@ An edge says that one instruction stays behind another, and by how many cycles a
 Two accesses have an order when one of them writes and they may touch the same bytes: of one space, and of one buffer or of one that
 is not known. Buffers of shared memory never overlap without a barrier in between (`simt.shared_memory.barriers`); global ones,
 the arguments of a kernel, may, unless the launch says that they do not. An effect without a space (a barrier, an atomic, a cache
-being written back) has its order with all accesses and all other effects.
+being written back) has its order with all accesses and all other effects; of memory it changes at most the buffer that it names.
+
+Loads of a global buffer that nothing in the function writes, where buffers do not overlap, have no order at all: whoever waits at a
+barrier does not wait for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tilefw.machine.cells import Touched
 from tilefw.machine.inst import Inst
-from tilefw.machine.table import InstructionTraits
+from tilefw.machine.table import InstructionTable, InstructionTraits
 
 SHARED = "shared"
 _ANY = -1  # the buffer of an access that may be anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Aliasing:
+    """What is known of a function's global memory: whether buffers of different arguments are `disjoint`, which are `written`, and
+    whether others may be."""
+
+    disjoint: bool = False
+    written: frozenset[int] = frozenset()
+    anywhere: bool = False
+
+    def constant(self, traits: InstructionTraits, buffer: int) -> bool:
+        """Whether an access reads what does not change while the function runs."""
+        if traits.effects or traits.memory == SHARED or buffer == _ANY:
+            return False
+        return self.disjoint and not self.anywhere and buffer not in self.written
+
+
+def aliasing(insts: Iterable[Inst], table: InstructionTable, disjoint: bool) -> Aliasing:
+    """Of a function."""
+    written: set[int] = set()
+    for inst in insts:
+        traits = table.traits(inst.opcode)
+        if traits.effects and traits.memory != SHARED and (traits.memory or inst.buffer is not None):
+            written.add(_ANY if inst.buffer is None else inst.buffer)
+    return Aliasing(disjoint, frozenset(written), _ANY in written)
 
 
 class Dependences:
@@ -48,14 +78,16 @@ class Dependences:
         self.waits[then] += 1
 
 
-def dependences(insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, disjoint: bool) -> Dependences:
+def dependences(insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, known: Aliasing) -> Dependences:
     """The order of `insts`, a run of instructions without branches that `touched` begins with."""
     found = Dependences(len(insts))
     _by_registers(found, traits, touched)
-    memory = _Memory(found, disjoint)
+    memory = _Memory(found, known)
     for i, (inst, its) in enumerate(zip(insts, traits, strict=True)):
+        buffer = _ANY if inst.buffer is None else inst.buffer
         if its.memory:
-            memory.access(i, its, _ANY if inst.buffer is None else inst.buffer)
+            if not known.constant(its, buffer):
+                memory.access(i, its, buffer)
         elif its.effects:
             memory.fence(i)
     return found
@@ -98,9 +130,9 @@ class _Buffer:
 class _Memory:
     """Adds the edges of accesses and effects as they come."""
 
-    def __init__(self, found: Dependences, disjoint: bool) -> None:
+    def __init__(self, found: Dependences, known: Aliasing) -> None:
         self._found = found
-        self._disjoint = disjoint
+        self._known = known
         self._since: list[tuple[int, int]] = []  # the accesses since the last fence, and how long after them it should come
         self._fence = -1
         self._spaces: dict[str, dict[int, _Buffer]] = {}
@@ -119,8 +151,7 @@ class _Memory:
         if self._fence >= 0:
             self._found.add(self._fence, i, 0)
         self._since.append((i, traits.latency if traits.memory == SHARED else 0))
-        known = traits.memory == SHARED or self._disjoint
-        group = buffer if known else _ANY
+        group = buffer if traits.memory == SHARED or self._known.disjoint else _ANY
         buffers = self._spaces.setdefault(traits.memory, {})
         own = buffers.setdefault(group, _Buffer())
         overlapping = list(buffers.values()) if group == _ANY else [own, *([buffers[_ANY]] if _ANY in buffers else [])]

@@ -6,7 +6,8 @@ first. So loads from far go early, and what keeps its pipe for long, as matrix i
 pipes.
 
 Instructions that would make more registers live than a limit stand back until others have ended enough values; where nothing else
-is left, the order goes on as it was written, from the first instruction that is not placed. (The algorithm is the textbook's:
+is left, the order goes on as it was written, from the first instruction that is not placed. Instructions under one predicate follow
+each other where they can: a chip that switches lanes off for them does so once. (The algorithm is the textbook's:
 "Engineering a Compiler", §12.3; the two modes are those of Goodman and Hsu, "Code scheduling and register allocation in large
 basic blocks", 1988.)
 """
@@ -22,10 +23,12 @@ from tilefw.machine.table import InstructionTraits
 
 
 def list_schedule(
-    order: Dependences, traits: Sequence[InstructionTraits], pressure: Pressure, limits: Sequence[int], pace: int
+    order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure, limits: Sequence[int],
+    pace: int,
 ) -> list[int]:
-    """The instructions by their indexes in their new order. `pressure` is left as it is at the end of it."""
-    scheduler = _Scheduler(order, traits, pressure, limits, pace)
+    """The instructions by their indexes in their new order. `guards` are their predicates, None for none; `pressure` is left as it
+    is at the end of the order."""
+    scheduler = _Scheduler(order, traits, guards, pressure, limits, pace)
     return scheduler.run()
 
 
@@ -54,9 +57,12 @@ class _Scheduler:
     """The state of one block's schedule. A key holds an instruction's rank and its index, so that keys sort as they should."""
 
     def __init__(
-        self, order: Dependences, traits: Sequence[InstructionTraits], pressure: Pressure, limits: Sequence[int], pace: int
+        self, order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure,
+        limits: Sequence[int], pace: int,
     ) -> None:
         self.order = order
+        self.guards = guards
+        self.guarded: dict[object, list[int]] = {guard: [] for guard in guards if guard is not None}
         self.pressure = pressure
         self.limits = limits
         self.pace = pace
@@ -82,7 +88,9 @@ class _Scheduler:
         clock = 0
         while len(self.result) < self.count:
             self._wake(clock)
-            chosen, later = self._choose(clock)
+            chosen, later = self._alike(), -1
+            if chosen < 0:
+                chosen, later = self._choose(clock)
             if chosen < 0:
                 if later < 0:
                     chosen = self._as_written()
@@ -108,19 +116,35 @@ class _Scheduler:
         while pending and pending[0] < bound:
             i = heappop(pending) % count
             heappush(self.of[i].keys, self.keys[i])
+            if self.guards[i] is not None:
+                heappush(self.guarded[self.guards[i]], self.keys[i])
+
+    def _alike(self) -> int:
+        """The best instruction under the predicate of the last one, -1 for none."""
+        if not self.result or self.guards[self.result[-1]] is None:
+            return -1
+        keys = self.guarded[self.guards[self.result[-1]]]
+        while keys and self.placed[keys[0] % self.count]:
+            heappop(keys)
+        return heappop(keys) % self.count if keys and self._fits(keys[0] % self.count) else -1
+
+    def _fits(self, i: int) -> bool:
+        """Whether the registers that instruction i makes live are there."""
+        now, limits = self.pressure.now, self.limits
+        return all(now[file] + more <= limits[file] for file, more in self.pressure.grows[i])
 
     def _choose(self, clock: int) -> tuple[int, int]:
         """The queue's instruction to begin now, or -1 and the cycle when there may be one, -1 again where only registers lack."""
         best: _Queue | None = None
         later = self.pending[0] // self.count if self.pending else -1
-        now, limits, placed, count = self.pressure.now, self.limits, self.placed, self.count
+        placed, count = self.placed, self.count
         for queue in self.queues.values():
             keys = queue.keys
             while keys and placed[keys[0] % count]:
                 heappop(keys)  # placed as it was written
             if not keys or (best is not None and best.keys[0] < keys[0]):
                 continue
-            if queue.file >= 0 and any(now[file] + more > limits[file] for file, more in self.pressure.grows[keys[0] % count]):
+            if queue.file >= 0 and not self._fits(keys[0] % count):
                 continue
             free = self.free[queue.unit]
             if free <= clock:

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.machine.cells import Cells, Touched, live_out, touched
 from tilefw.machine.check_schedule import check_schedule
-from tilefw.machine.dependences import dependences
+from tilefw.machine.dependences import Aliasing, aliasing, dependences
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Block, Function
 from tilefw.machine.list_scheduling import list_schedule
@@ -51,11 +51,13 @@ def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint
     """Order the instructions of one function, block by block; raises InternalError when the checker disagrees."""
     regions = _regions(function, table)
     limits = _limits(regions, table, steps)
+    known = aliasing(function.insts(), table, disjoint)
     for region in regions:
         before = region.block.insts
-        _schedule(region, table, limits, disjoint)
+        _schedule(region, table, limits, known)
         if verify:
-            check_schedule(before, region.block.insts, table, disjoint, f"{function.name}, {region.block.label}")
+            where = f"{function.name}, {region.block.label}"
+            check_schedule(before, region.block.insts, function.insts(), table, disjoint, where)
 
 
 @dataclass(slots=True)
@@ -112,14 +114,15 @@ def _allocatable(file: str, table: InstructionTable) -> int:
     return max(count for count in counts if count is not None) - len(table.reserved.get(file, ()))
 
 
-def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], disjoint: bool) -> None:
+def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], known: Aliasing) -> None:
     count = len(region.traits)
     if count < 2:
         return
     given = list(region.pressure.peak)
-    order = dependences(region.block.insts[:count], region.traits, region.touched, disjoint)
+    order = dependences(region.block.insts[:count], region.traits, region.touched, known)
     region.pressure.restart()
-    found = list_schedule(order, region.traits, region.pressure, limits, table.pace)
+    guards = [inst.predicate for inst in region.block.insts[:count]]
+    found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace)
     if any(peak > limit and peak > had for peak, limit, had in zip(region.pressure.peak, limits, given, strict=True)):
         return
     insts = region.block.insts

@@ -12,10 +12,13 @@ from tilefw_amd import occupancy, replay, wait_states, waits
 from tilefw_amd.finish import Finish
 from tilefw_amd.isa.vocabulary import instructions
 
+# Scalar registers cost no occupancy; what a schedule leaves of them is for pairs and for what assignment needs on the way.
+_SCALARS = (64, 80, 96)
+
 
 def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[ModulePass]:
     table = instructions(target.name)
-    steps = {"v": occupancy.steps(target.limits)}
+    steps = {"v": occupancy.steps(target.limits), "s": _SCALARS}
     return (
         ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         assign_registers(table, verify=options.verify),

@@ -39,7 +39,7 @@ _ONLY_READING = frozenset({"load", "crossbar"})
 _PIPES = {"valu64": "valu", "trans": "valu"}
 # A compute unit has one pipe to LDS and one to memory for its four SIMDs (CDNA3 white paper, "Compute unit"); waves of one program
 # want them at the same time, so that each finds a quarter.
-_SHARED_BY = {"lds": 4, "vmem": 4}
+_SHARED_BY = {"lds": 2, "vmem": 1}
 
 
 def instructions(name: str = "amd-cdna3") -> InstructionTable:
