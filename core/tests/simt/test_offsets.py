@@ -13,6 +13,7 @@ from test_chips import CASES, lowered
 from test_tile_to_lane import agree
 
 from tilefw.kernels.reference import Reference
+from tilefw.simt import lane
 from tilefw.simt.description import Machine
 from tilefw.testing.lane_interpreter import run
 
@@ -32,6 +33,16 @@ def test_random_tiles_agree_with_the_reference(seed, chip, warps, simplify, smal
 @pytest.mark.parametrize("chip", [OFFSETS, BOUNDED], ids=lambda c: c.name)
 @pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v.values())))
 def test_a_library_kernel_is_right(name, parameters, chip, small):
+    check(name, parameters, chip, small)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm", "swiglu", "cross_entropy", "embedding", "column_sum", "rope", "welford"])
+def test_blocks_that_loops_move_are_right(name):
+    check(name, {}, BOUNDED, True)
+
+
+def check(name, parameters, chip, small):
+    """Run a kernel's lane IR, and compare its outputs with the reference's."""
     function, launch, passed, (module, machine) = lowered(name, parameters, chip, small)
     reference = Reference(module, launch.grid, passed, budget=10**9)
     arguments = [getattr(value, "array", value) for value in passed.values()]
@@ -39,6 +50,15 @@ def test_a_library_kernel_is_right(name, parameters, chip, small):
     for output in launch.outputs:
         compared = reference.compare(output)
         assert not compared.wrong, f"{output}: {compared}"
+
+
+def test_a_loop_moves_offsets_and_neither_base_nor_limit():
+    function, *_ = lowered("swiglu", {}, BOUNDED, True)
+    (loop,) = [op for op in function.walk() if op.name == "scf.for"]
+    (first, *_) = [op for op in loop.walk() if isinstance(op, lane.LoadOp) and not op.shared]
+    offset, base, limit = first.part("address"), first.part("base"), first.part("limit")
+    assert offset.owner.parent is loop.body.block
+    assert base.owner.parent is not loop.body.block and limit.owner.parent is not loop.body.block
 
 
 def text_of(name: str, chip, small: bool = True) -> str:

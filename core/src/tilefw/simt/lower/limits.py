@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import BlockArgument, SSAValue
 
 from tilefw.simt.lower.access import APART, Addressing, Indices
 from tilefw.tile import types
@@ -28,14 +29,22 @@ class Limits:
         self.scalars = addressing.scalars
         self.facts = addressing.facts
 
-    def of(self, op: BlockAccess, indices: Indices, also: SSAValue | None) -> tuple[SSAValue | None, list[int]]:
-        """A block's limit (None if nothing is checked), and the dims that it does not check."""
+    def covering(self, op: BlockAccess) -> int | None:
+        """The dim that can have a limit."""
+        return next((d for d, bound in enumerate(op.shape) if bound is not None and self._covers(op, d)), None)
+
+    def of(self, op: BlockAccess, own: int | None, moves: bool, also: SSAValue | None) -> tuple[SSAValue | None, list[int]]:
+        """A block's limit (None if nothing is checked), and the dims that it does not check.
+
+        `own` is the dim that has one; offsets are counted from the block's first element, or from index 0 there where it `moves`.
+        """
         b = self.builder
         checked = [d for d, bound in enumerate(op.shape) if bound is not None]
         if not checked and also is None:
             return None, []
-        own = next((d for d in checked if self._covers(op, d)), None)
-        limit = b.constant(literal(OUTSIDE), types.i32) if own is None else self._end(op, own)
+        limit = b.constant(literal(OUTSIDE), types.i32)
+        if own is not None:
+            limit = b.op("muli", self._bound(op, own), self._step(op, own)) if moves else self._end(op, own)
         masked = []
         for d in checked:
             if d == own:
@@ -57,15 +66,38 @@ class Limits:
         others = sum((extent - 1) * s for d, (extent, s) in enumerate(zip(op.block, strides, strict=True)) if s and d != dim)
         return others + 1 <= strides[dim]  # type: ignore[operator]
 
-    def _end(self, op: BlockAccess, dim: int) -> SSAValue:
-        """Where a dim's bound is, in bytes from the block's first element: no more than the whole block."""
-        b, size = self.builder, self.addressing.size(op)
+    def begin(self, op: BlockAccess, dim: int) -> SSAValue:
+        """Where a block begins along its limit's dim, in bytes: no further than the bound, from where all is out of bounds."""
+        b = self.builder
+        offset, bound = op.offsets[dim], op.shape[dim]
+        at = b.extend(self.scalars[offset], types.i32)
+        if not (isinstance(offset, BlockArgument) and isinstance(loop := offset.block.parent_op(), ForOp) and loop.ub is bound):
+            wide, _ = self._wide(op, dim)
+            at = b.extend(b.op("mins", wide, b.extend(self._bound(op, dim), wide.type)), types.i32)
+        return b.op("muli", at, self._step(op, dim))
+
+    def _bound(self, op: BlockAccess, dim: int) -> SSAValue:
+        """A dim's bound, but no more than leaves its whole block room below `OUTSIDE`, as i32."""
+        b, step = self.builder, self._stride(op, dim) * self.addressing.size(op)
+        _, bound = self._wide(op, dim)
+        cap = b.constant(min(OUTSIDE // step - op.block[dim] - 1, (1 << 31) - 1), bound.type)
+        return b.extend(b.op("mins", b.op("maxs", bound, b.constant(0, bound.type)), cap), types.i32)
+
+    def _stride(self, op: BlockAccess, dim: int) -> int:
         stride = self.facts.constant(op.strides[dim])
         assert stride is not None
+        return stride
+
+    def _step(self, op: BlockAccess, dim: int) -> SSAValue:
+        return self.builder.constant(literal(self._stride(op, dim) * self.addressing.size(op)), types.i32)
+
+    def _end(self, op: BlockAccess, dim: int) -> SSAValue:
+        """Where a dim's bound is, in bytes from the block's first element: no more than the whole block."""
+        b = self.builder
         offset, bound = self._wide(op, dim)
         left = b.op("subi", b.op("maxs", bound, offset), offset)  # no less than 0, and without a sign it cannot wrap
         left = b.extend(b.op("minu", left, b.constant(op.block[dim], left.type)), types.i32)
-        return b.op("muli", left, b.constant(literal(stride * size), types.i32))
+        return b.op("muli", left, self._step(op, dim))
 
     def _inside(self, op: BlockAccess, dim: int) -> SSAValue:
         """Whether the only index of a dim is in bounds."""

@@ -23,6 +23,7 @@ from tilefw.simt.lower.limits import FAR, OUTSIDE, Limits, literal
 from tilefw.tile import types
 from tilefw.tile.block_ops import BlockAccess
 
+_FEW = 2  # offsets that are moved rather than their base
 _SPARE = 1 << 15  # how far lanes out of bounds may be from the rest, with `UNDER_2_GIB` on both sides of it
 _Made = dict[tuple[Constants, Constants], SSAValue]
 
@@ -60,8 +61,9 @@ class Offsets:
         places = self._places(op, indices)
         least = min(0, *(place.immediate for place in places))
         places = [_Place(p.xor, p.add, p.immediate - least) for p in places]
-        base = self._base(op, least - bias)
-        limit, masked = (None, []) if self.limits is None else self.limits.of(op, indices, also)
+        own = None if self.limits is None else self.limits.covering(op)
+        base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
+        limit, masked = (None, []) if self.limits is None else self.limits.of(op, own, moves, also)
         chosen = bool(masked) or (limit is not None and also is not None)
 
         firsts: dict[object, int] = {}  # one access of each offset, in the order of the slots
@@ -73,16 +75,62 @@ class Offsets:
             firsts.setdefault(key, k)
             immediates.append(place.immediate - far)
         made: _Made = {}
-        offsets = [self._far(op, indices, places[k], bias, chosen, made) for k in firsts.values()]
+        offsets = [self._far(op, indices, places[k], shift, chosen, made) for k in firsts.values()]
         if chosen:
             assert self.limits is not None
             offsets = self.limits.chosen(op, indices, list(firsts.values()), masked, also, offsets)
         mask = a.both(a.bounds(op, indices), also) if filled or limit is None else None
         return Placed(b.join(offsets), mask, width, slots, immediates, base, limit)
 
-    def _far(self, op: BlockAccess, indices: Indices, place: _Place, bias: int, chosen: bool, made: _Made) -> SSAValue:
+    def _start(
+        self, op: BlockAccess, addresses: int, bias: int, least: int, own: int | None
+    ) -> tuple[SSAValue, SSAValue, bool]:
+        """The base, what is added to each lane's offset, and whether that holds where the block begins along the dim `own`.
+
+        Where a block begins is the base's business, unless loops move it: to move the few offsets that there are is less work than
+        to move the base, with all that a chip makes of it, and serves every access alike. Nor is it worth 64 bits to sum up what
+        32 hold: the sum of index times stride, of small buffers.
+        """
+        b, size = self.builder, self.addressing.size(op)
+        start, few = self.scalars[op.base], not self.builder.in_loop or addresses <= _FEW
+        if own is not None and few and self._moves(op, own):
+            assert self.limits is not None
+            return self._base(op, least - bias, own), self.limits.begin(op, own), True
+        steady = all(self.facts.constant(s) is not None for s in op.strides)
+        if steady or not few or not self.small or not bias or any(self._below(op, d) for d in range(len(op.block))):
+            return self._base(op, least - bias), b.constant(literal(bias), types.i32), False
+        shift = b.constant(literal(bias), types.i32)
+        for d, offset in enumerate(op.offsets):
+            if self.facts.constant(offset) == 0:
+                continue
+            index, stride = b.extend(self.scalars[offset], types.i32), self.facts.constant(op.strides[d])
+            step = self._step(op, d) if stride is None else b.constant(literal(stride * size), types.i32)
+            shift = b.op("addi", b.op("muli", index, step), shift)
+        return b.op("addi", start, b.constant(least - bias, start.type)), shift, False
+
+    def _moves(self, op: BlockAccess, own: int) -> bool:
+        """Whether a loop moves a block along a dim, from where the offsets to come have no sign and fit."""
+        b = self.builder
+        begin = self.scalars[op.offsets[own]]
+        if not (self.small and b.in_loop and b.depth(begin) > b.depth(self.scalars[op.base])):
+            return False
+        stride = self.facts.constant(op.strides[own])
+        if stride is None or op.block[own] * stride * self.addressing.size(op) >= I32_LIMIT // 2:
+            return False
+        for d, offset in enumerate(op.offsets):
+            low, stride = self.facts.bounds(offset)[0], self.facts.constant(op.strides[d])
+            if self.facts.constant(offset) != 0 and (low is None or low < 0 or stride is None or stride < 0):
+                return False
+        return True
+
+    def _below(self, op: BlockAccess, dim: int) -> bool:
+        """Whether a block may begin below a bound, so that its first element is not accessed when others are."""
+        least = self.facts.bounds(op.offsets[dim])[0]
+        return op.checks[dim] == "both" and (least is None or least < 0)
+
+    def _far(self, op: BlockAccess, indices: Indices, place: _Place, shift: SSAValue, chosen: bool, made: _Made) -> SSAValue:
         """A lane's offset; of one that is chosen, with what is too much for an immediate beside `OUTSIDE`."""
-        b, offset = self.builder, self._offset(op, indices, place.xor, place.add, bias, made)
+        b, offset = self.builder, self._offset(op, indices, place.xor, place.add, shift, made)
         far = place.immediate & FAR if chosen else 0
         return b.op("addi", offset, b.constant(far, offset.type)) if far else offset
 
@@ -94,8 +142,7 @@ class Offsets:
             if extent == 1:
                 continue
             stride = self.facts.constant(op.strides[d])
-            least = self.facts.bounds(op.offsets[d])[0]
-            below = op.checks[d] == "both" and (least is None or least < 0)  # the first element may be out of bounds
+            below = self._below(op, d)
             if stride is None:
                 if below or not self.small:
                     return None
@@ -105,12 +152,12 @@ class Offsets:
                 continue
             reach = (extent - 1) * stride * size
             low, high, positive = low + min(0, reach), high + max(0, reach), positive and stride >= 0
-            loose += abs(reach) if below else 0
+            loose += abs(reach) if below or reach < 0 else 0
         if known:
             return -low if high - low + size <= I32_LIMIT else None
         if loose > _SPARE:
             return None
-        return 0 if positive else UNDER_2_GIB + loose
+        return 0 if positive and not loose else UNDER_2_GIB + loose
 
     def _places(self, op: BlockAccess, indices: Indices) -> list[_Place]:
         size = self.addressing.size(op)
@@ -121,15 +168,18 @@ class Offsets:
             found.append(_Place(xor, tuple(0 if s is not None else c for c, s in zip(add, strides, strict=True)), immediate))
         return found
 
-    def _base(self, op: BlockAccess, constant: int) -> SSAValue:
-        """The address of the block's first element and a constant, as a scalar; what loops around change least is added first."""
+    def _base(self, op: BlockAccess, constant: int, without: int | None = None) -> SSAValue:
+        """The address of the block's first element (index 0 of the dim `without`) and a constant, as a scalar.
+
+        What loops around change least is added first.
+        """
         b, size, pointer = self.builder, self.addressing.size(op), self.addressing.pointer
         start = self.scalars[op.base]
         entries = [(b.depth(start), 1, start)]
         if constant:
             entries.append((0, 2, b.constant(constant, pointer)))
         for d, offset in enumerate(op.offsets):
-            if self.facts.constant(offset) != 0:
+            if d != without and self.facts.constant(offset) != 0:
                 entries += [(b.depth(term), 0, term) for term in self._terms(op, d, size)]
         terms = [term for *_, term in sorted(entries, key=lambda entry: entry[:2])]
         total = terms[0]
@@ -151,11 +201,17 @@ class Offsets:
         for term in apart:
             wide = b.extend(term, pointer)
             if stride is not None:
-                terms.append(b.op("muli", wide, b.constant(stride * size, pointer)))
+                terms.append(self._times(wide, stride * size))
                 continue
             factor = b.extend(self.scalars[op.strides[d]], pointer)
-            terms.append(b.op("muli", b.op("muli", wide, factor), b.constant(size, pointer)))
+            terms.append(self._times(b.op("muli", wide, factor), size))
         return terms
+
+    def _times(self, value: SSAValue, factor: int) -> SSAValue:
+        """A wide product with a constant, which of a power of two is no product."""
+        if factor > 0 and not factor & (factor - 1):
+            return self.builder.op("shl", value, self.builder.constant(factor.bit_length() - 1, value.type))
+        return self.builder.op("muli", value, self.builder.constant(factor, value.type))
 
     def _step(self, op: BlockAccess, d: int) -> SSAValue:
         """The low 32 bits of a dim's stride in bytes, a scalar."""
@@ -164,23 +220,23 @@ class Offsets:
         return b.op("muli", stride, b.constant(self.addressing.size(op), types.i32))
 
     def _offset(
-        self, op: BlockAccess, indices: Indices, xor: Constants, add: Constants, bias: int, made: _Made
+        self, op: BlockAccess, indices: Indices, xor: Constants, add: Constants, shift: SSAValue, made: _Made
     ) -> SSAValue:
         """A lane's offset, one register. In a loop it is another one's and the step of one bit, as steps of all hold registers."""
         key = (xor, add)
         if key not in made:
             b, d = self.builder, next((d for d, c in enumerate(add) if c), None)
             if d is None:
-                made[key] = self._thread(op, indices, xor, bias)
+                made[key] = self._thread(op, indices, xor, shift)
                 return made[key]
             last = 1 << (add[d].bit_length() - 1) if b.in_loop else add[d]
             rest = (*add[:d], add[d] - last, *add[d + 1 :])
             step = b.op("muli", self._step(op, d), b.constant(last, types.i32))
-            made[key] = b.op("addi", self._offset(op, indices, xor, rest, bias, made), b.splat(step, 1))
+            made[key] = b.op("addi", self._offset(op, indices, xor, rest, shift, made), b.splat(step, 1))
         return made[key]
 
-    def _thread(self, op: BlockAccess, indices: Indices, xor: Constants, bias: int) -> SSAValue:
-        """The thread's index times stride, of all dims, and the bias."""
+    def _thread(self, op: BlockAccess, indices: Indices, xor: Constants, shift: SSAValue) -> SSAValue:
+        """The thread's index times stride, of all dims, and what is added to it."""
         a, b, size = self.addressing, self.builder, self.addressing.size(op)
         total = None
         for d, (part, constant) in enumerate(zip(indices.parts, xor, strict=True)):
@@ -191,8 +247,8 @@ class Offsets:
             factor = b.splat(self._step(op, d), 1) if stride is None else b.constant(literal(stride * size), index.type)
             product = b.op("muli", index, factor)
             total = product if total is None else b.op("addi", total, product)
-        shift = b.constant(literal(bias), lane.vector(1, types.i32))
-        return shift if total is None else b.op("addi", total, shift)
+        more = b.splat(shift, 1)
+        return more if total is None else b.op("addi", total, more)
 
     # -- computed offsets
 
