@@ -32,13 +32,23 @@ def list_schedule(
     return scheduler.run()
 
 
-def heights(order: Dependences, traits: Sequence[InstructionTraits]) -> list[int]:
-    """Cycles from the beginning of each instruction to the end of everything that depends on it."""
+def heights(order: Dependences, traits: Sequence[InstructionTraits], pace: int) -> list[int]:
+    """Cycles from the beginning of each instruction to the end of everything that depends on it.
+
+    What keeps its pipe until it is done, as matrix instructions do, also has those behind it that were written later, as the pipe
+    takes them one after the other: the way to the end of a loop is all its matrix work, not that of one sum.
+    """
     found = [its.latency for its in traits]
+    behind: dict[str, int] = {}
     for i in range(len(found) - 1, -1, -1):
+        height = found[i]
         for then, delay in zip(order.successors[i], order.delays[i], strict=True):
-            if delay + found[then] > found[i]:
-                found[i] = delay + found[then]
+            if delay + found[then] > height:
+                height = delay + found[then]
+        its = traits[i]
+        if its.issue > pace and its.issue >= its.latency and its.unit:
+            height = behind[its.unit] = max(height, its.issue + behind.get(its.unit, 0))
+        found[i] = height
     return found
 
 
@@ -67,7 +77,7 @@ class _Scheduler:
         self.limits = limits
         self.pace = pace
         self.count = len(traits)
-        high = heights(order, traits)
+        high = heights(order, traits, pace)
         top = max(high, default=0)
         self.keys = [(top - height) * self.count + i for i, height in enumerate(high)]
         units: dict[str, int] = {}
