@@ -82,7 +82,7 @@ def _runs(m: int, k: int, a: str, d: str) -> MatrixAtom:
 
 
 RUNS = ChipDescription(
-    "runs", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True, registers=256,
+    "runs", lanes=64, pointer_bits=64, access_bytes=16, shared_bytes=1 << 16, shuffles=True, registers=256, issue_cycles=4,
     atoms=(
         _runs(32, 8, "f16", "f32"), _runs(16, 16, "f16", "f32"), _runs(32, 8, "bf16", "f32"), _runs(16, 16, "bf16", "f32"),
         _runs(32, 16, "i8", "i32"), _runs(16, 4, "f32", "f32"), _runs(32, 2, "f32", "f32"), _runs(16, 4, "f64", "f64"),

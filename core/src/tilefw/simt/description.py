@@ -63,7 +63,7 @@ class ChipDescription:
     `access_bytes` the widest access of a lane to global memory, `shared_access_bytes` to shared memory. `shared_bytes` what a
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
-    bits are what a lane can have, 0 where nobody minds.
+    bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing.
@@ -83,6 +83,7 @@ class ChipDescription:
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
     registers: int = 0
+    issue_cycles: int = 1
     offsets: bool = False
     bounded: bool = False
 

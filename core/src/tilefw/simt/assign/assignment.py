@@ -4,7 +4,7 @@
 2. Homes (`homes`): each class has one, from its weightiest anchor.
 3. Demands run backward through the program. Effects make the first: a store wants its operands in the home of what it stores, or
    coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An asynchronous copy
-   takes its coalesced layout; a store to shared memory the home of its value.
+   takes its coalesced layout; a store to shared memory the home of its value, or what `staging` finds for a load.
 4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
    home, whichever is cheaper (`costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for
    each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and
@@ -25,6 +25,7 @@ from tilefw.simt.assign.accesses import Accesses, AccessOp
 from tilefw.simt.assign.classes import Carried, Classes, carried
 from tilefw.simt.assign.costs import Costs, fixed
 from tilefw.simt.assign.homes import Homes
+from tilefw.simt.assign.staging import staged_layout
 from tilefw.simt.description import Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
@@ -87,7 +88,7 @@ class Assignment:
         elif isinstance(op, CopyOp | CopyBlockOp):
             self._access(op, self.accesses.coalesced(op))
         elif isinstance(op, StoreSharedOp):
-            self.layouts[op] = self.homes.of(op.value)
+            self.layouts[op] = staged_layout(op, self.accesses, self.dots) or self.homes.of(op.value)
             self._want(op.value, self.layouts[op])
         elif op.results and not isinstance(op, YieldOp | ConditionOp):
             self._result(op)

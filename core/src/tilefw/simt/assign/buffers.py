@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.assign.assignment import Assignment
-from tilefw.simt.assign.stepwise import dot_of, steps_of
-from tilefw.simt.description import Machine
+from tilefw.simt.assign.stepwise import dot_of, operand_of
+from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
@@ -36,7 +36,7 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -
         if isinstance(op, AllocSharedOp):
             uses[op.results[0]] = _Use()
         elif isinstance(op, LoadSharedOp):
-            uses[buffer_of(op.view, op)].readers += _readers(op, assignment)
+            uses[buffer_of(op.view, op)].readers += _readers(op, assignment, machine.chip)
         elif isinstance(op, StoreSharedOp):
             uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
         elif isinstance(op, CopyOp | CopyBlockOp):
@@ -45,15 +45,17 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: Machine) -
     return {buffer: _chosen(buffer, use, machine) for buffer, use in uses.items()}
 
 
-def _readers(op: LoadSharedOp, assignment: Assignment) -> Sequence[LinearLayout]:
+def _readers(op: LoadSharedOp, assignment: Assignment, chip: ChipDescription) -> Sequence[LinearLayout]:
     dot = dot_of(op)
     made = assignment.made.get(op.results[0], ())
-    return made if dot is None or not made else [steps_of(op, dot, assignment.dots[dot]).layout]
+    return made if dot is None or not made else [operand_of(op, dot, assignment.dots[dot], chip)]
 
 
 def _chosen(buffer: SSAValue, use: _Use, machine: Machine) -> SharedLayout:
     type = buffer.type.view  # type: ignore[attr-defined]
-    return swizzle.choose(type.shape, shared_access.storage_bits(type.element), use.writers, use.readers, machine.chip, use.copies)
+    # What is stored before a loop and at its end alike counts once: the loop's rounds are many.
+    writers = list(dict.fromkeys(use.writers))
+    return swizzle.choose(type.shape, shared_access.storage_bits(type.element), writers, use.readers, machine.chip, use.copies)
 
 
 def buffer_of(view: SSAValue, user: Operation) -> SSAValue:

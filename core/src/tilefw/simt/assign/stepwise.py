@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
+from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.tile.dot_op import DotOp
@@ -42,3 +43,10 @@ def steps_of(op: LoadSharedOp, dot: DotOp, layouts: DotLayouts) -> Steps:
     left = dot.a is op.results[0]
     layout, offset = (layouts.a_step, layouts.a_offset) if left else (layouts.b_step, layouts.b_offset)
     return Steps(layout, tuple(offset(step) for step in range(layouts.steps)))
+
+
+def operand_of(op: LoadSharedOp, dot: DotOp, layouts: DotLayouts, chip: ChipDescription) -> LinearLayout:
+    """What a buffer's layout is chosen for: all steps, as each is read; fragment loads are matched with one of them."""
+    if chip.fragment_loads:
+        return steps_of(op, dot, layouts).layout
+    return layouts.a if dot.a is op.results[0] else layouts.b

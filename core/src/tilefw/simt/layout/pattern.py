@@ -17,7 +17,8 @@ from tilefw.simt.layout.shared import SharedLayout
 if TYPE_CHECKING:
     from tilefw.simt.description import ChipDescription, FragmentLoad
 
-# A cycle of shared memory serves one wave of a core whose (usually four) schedulers issue an instruction each in that time.
+# A cycle of shared memory serves one wave of a core whose (usually four) schedulers issue an instruction each in that time, or in
+# the `issue_cycles` that a wave of the chip takes for one.
 CYCLE_SLOTS = 4
 _WORD = 32
 _RENAMED = 1 / 64  # of a slot: renaming costs nothing, but of equals the one in order is better
@@ -25,12 +26,13 @@ _RENAMED = 1 / 64  # of a slot: renaming costs nothing, but of equals the one in
 
 @dataclass(frozen=True, slots=True)
 class Banks:
-    """The facts of a chip's shared memory that count here; sizes in bytes."""
+    """The facts of a chip's shared memory that count here; sizes in bytes. In one cycle `cycle_slots` instructions are issued."""
 
     count: int
     bytes: int
     access: int
     loads: tuple[FragmentLoad, ...]
+    cycle_slots: float = CYCLE_SLOTS
 
     @property
     def row(self) -> int:
@@ -40,7 +42,10 @@ class Banks:
 
 def banks_of(description: ChipDescription) -> Banks:
     """The banks of a chip, and its fragment loads."""
-    return Banks(description.banks, description.bank_bytes, description.shared_access_bytes, description.fragment_loads)
+    return Banks(
+        description.banks, description.bank_bytes, description.shared_access_bytes, description.fragment_loads,
+        CYCLE_SLOTS / description.issue_cycles,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class Pattern:
     """`times` accesses of each wave. One takes the low `width` offset bits (a logarithm) in one piece, in every place.
 
     The sums of the elements `together` are the places served in one cycle; an access takes `cycles` of them. `packing` are the
-    issue slots that bring the elements to the registers' order.
+    issue slots that bring the elements to the registers' order. However narrow, an access takes `least` cycles: one serves no more
+    lanes than there are banks.
     """
 
     width: int
@@ -56,6 +62,8 @@ class Pattern:
     times: float
     cycles: int
     packing: float = 0.0
+    cycle_slots: float = CYCLE_SLOTS
+    least: int = 1
 
     def conflicts(self, shared: SharedLayout, bits: int, banks: Banks) -> int:
         """The logarithm of the cycles that the places of one cycle take: words that differ while their banks are the same."""
@@ -66,7 +74,7 @@ class Pattern:
 
     def slots(self, conflicts: int = 0) -> float:
         """Issue slots of a thread for all accesses."""
-        return self.times * (1 + CYCLE_SLOTS * (self.cycles << conflicts)) + self.packing
+        return self.times * (1 + self.cycle_slots * max(self.least, self.cycles << conflicts)) + self.packing
 
 
 @dataclass(frozen=True)
@@ -146,7 +154,9 @@ class Side:
         layout, size = self.layout, self.bits // 8
         lanes = min(len(layout.lane), log2(max(1, banks.row // (size << width))))
         cycles = 1 << (len(layout.lane) - lanes)
-        return Pattern(width, layout.lane[:lanes], layout.registers >> width, cycles, self._packing(vector[:width]))
+        packing = self._packing(vector[:width])
+        least = max(1, (1 << len(layout.lane)) // banks.count)
+        return Pattern(width, layout.lane[:lanes], layout.registers >> width, cycles, packing, banks.cycle_slots, least)
 
     def _packing(self, vector: Sequence[int]) -> float:
         """Small elements that do not come as the registers of 32 bits hold them are taken apart and packed anew; single ones only
@@ -172,7 +182,7 @@ class Side:
                 matrices = self.layout.registers * self.bits // 32
                 at_once = min(matrices, load.most)
                 cycles = max(1, load.rows * load.row_bytes // banks.row) * at_once
-                found.append(Pattern(length, rows.rows, matrices / at_once, cycles))
+                found.append(Pattern(length, rows.rows, matrices / at_once, cycles, 0.0, banks.cycle_slots))
         return found
 
 
