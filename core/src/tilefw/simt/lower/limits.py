@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, SSAValue
 
+from tilefw.simt import lane
 from tilefw.simt.lower.access import APART, Addressing, Indices
 from tilefw.tile import types
 from tilefw.tile.block_ops import BlockAccess
@@ -133,10 +134,28 @@ class Limits:
             result.append(self.choose(mask, b.join([offsets[k] for k in group])))
         return result
 
+    def parted(self, mask: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+        """The limit for a mask: what of it is equal in all lanes makes it zero; and the rest of the mask."""
+        b, limit, rest = self.builder, self.builder.constant(literal(OUTSIDE), types.i32), None
+        for term in _conjuncts(mask):
+            scalar = term.owner.source if isinstance(term.owner, lane.SplatOp) else term
+            if types.shape_of(scalar.type):
+                rest = self.addressing.both(rest, term)
+            else:
+                limit = b.op("select", scalar, limit, b.constant(0, types.i32))
+        return limit, rest
+
     def choose(self, mask: SSAValue, offsets: SSAValue) -> SSAValue:
         """The offsets where the mask, one for each or one for all, is true."""
         b, (n,) = self.builder, types.shape_of(offsets.type)
         return b.op("select", b.splat(mask, n), offsets, b.constant(literal(OUTSIDE), offsets.type))
+
+
+def _conjuncts(mask: SSAValue) -> list[SSAValue]:
+    """The terms of a conjunction."""
+    if isinstance(mask.owner, lane.ELEMENTWISE["andi"]):
+        return [term for operand in mask.owner.operands for term in _conjuncts(operand)]
+    return [mask]
 
 
 def literal(value: int) -> int:

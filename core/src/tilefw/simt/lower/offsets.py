@@ -19,7 +19,7 @@ from tilefw.simt.assign.accesses import PointerOp
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
-from tilefw.simt.lower.limits import FAR, OUTSIDE, Limits, literal
+from tilefw.simt.lower.limits import FAR, Limits, literal
 from tilefw.tile import types
 from tilefw.tile.block_ops import BlockAccess
 
@@ -268,9 +268,10 @@ class Offsets:
         base = b.op("addi", pointer, b.constant(-bias, pointer.type))
         masked, limit = a.both(mask, also), None
         if self.limits is not None and masked is not None:
-            limit = b.constant(literal(OUTSIDE), types.i32)
-            masks = [masked if types.shape_of(masked.type) in ((), (1,)) else b.pick(masked, group) for group in groups]
-            parts = [self.limits.choose(m, part) for m, part in zip(masks, parts, strict=True)]
+            limit, chosen = self.limits.parted(masked)
+            if chosen is not None:
+                masks = [chosen if types.shape_of(chosen.type) in ((), (1,)) else b.pick(chosen, group) for group in groups]
+                parts = [self.limits.choose(m, part) for m, part in zip(masks, parts, strict=True)]
         return Placed(b.join(parts), masked if filled or limit is None else None, width, range(n), [0] * n, base, limit)
 
     def scalar(self, address: SSAValue, mask: SSAValue | None) -> Placed:
@@ -278,7 +279,8 @@ class Offsets:
         b = self.builder
         offset, limit = b.constant(0, lane.vector(1, types.i32)), None
         if self.limits is not None and mask is not None:
-            offset, limit, mask = self.limits.choose(mask, offset), b.constant(literal(OUTSIDE), types.i32), None
+            (limit, chosen), mask = self.limits.parted(mask), None
+            offset = offset if chosen is None else self.limits.choose(chosen, offset)
         return Placed(offset, mask, 1, range(1), [0], address, limit)
 
     def _bias_of(self, offsets: SSAValue, size: int) -> int | None:
