@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from tilefw.machine.inst import Function, Inst, Operand, Reg, Slice
-from tilefw.machine.spill_model import MEMORY, Home, Location, SpillModel
+from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 
 LANES = 8  # of a register of class v
@@ -61,19 +61,19 @@ SPILLS = SpillModel(
 def _copied(inst: Inst) -> list[tuple[Location, Location]] | None:
     if inst.opcode == "mova":
         (to,), (source,) = inst.defs, inst.uses
-        return [((to.reg.cls, to.first + i, 0), (source.reg.cls, source.first + i, 0)) for i in range(to.count)]
+        return [((to.reg.cls, to.first + i, WHOLE), (source.reg.cls, source.first + i, WHOLE)) for i in range(to.count)]
     if inst.opcode == "save":
         value, at = inst.uses
-        return [((MEMORY, at + 4 * i, 0), (value.reg.cls, value.first + i, 0)) for i in range(value.count)]
+        return [((MEMORY, at + 4 * i, WHOLE), (value.reg.cls, value.first + i, WHOLE)) for i in range(value.count)]
     if inst.opcode == "restore":
         (value,), (at,) = inst.defs, inst.uses
-        return [((value.reg.cls, value.first + i, 0), (MEMORY, at + 4 * i, 0)) for i in range(value.count)]
+        return [((value.reg.cls, value.first + i, WHOLE), (MEMORY, at + 4 * i, WHOLE)) for i in range(value.count)]
     if inst.opcode == "put":
         (holder,), (value, lane) = inst.defs, inst.uses
-        return [((holder.reg.cls, holder.first, lane), (value.reg.cls, value.first, 0))]
+        return [((holder.reg.cls, holder.first, lane), (value.reg.cls, value.first, WHOLE))]
     if inst.opcode == "get":
         (value,), (holder, lane) = inst.defs, inst.uses
-        return [((value.reg.cls, value.first, 0), (holder.reg.cls, holder.first, lane))]
+        return [((value.reg.cls, value.first, WHOLE), (holder.reg.cls, holder.first, lane))]
     return None
 
 
@@ -193,7 +193,7 @@ class _Run:
 
     def value(self, operand: Operand) -> list[Value]:
         if isinstance(operand, Slice):
-            return [self.state.get((*key, 0), _POISON) for key in _keys(operand)]
+            return [self.state.get((*key, WHOLE), _POISON) for key in _keys(operand)]
         return [hash(operand) % _PRIME if isinstance(operand, str) else operand]
 
     def step(self, inst: Inst) -> None:
@@ -211,8 +211,8 @@ class _Run:
                 for key in _keys(piece):
                     new = next(results)
                     if guard == 0:  # where no other writes it, there is no old value to keep
-                        new = _POISON if key in self.once and not piece.reg.physical else self.state.get((*key, 0), _POISON)
-                    self.state[(*key, 0)] = _POISON if guard is _POISON else new
+                        new = _POISON if key in self.once and not piece.reg.physical else self.state.get((*key, WHOLE), _POISON)
+                    self.state[(*key, WHOLE)] = _POISON if guard is _POISON else new
 
     def results(self, inst: Inst) -> Iterator[Value]:
         values = [v for use in (*inst.uses, *inst.implicit_uses) for v in self.value(use)]
@@ -223,12 +223,9 @@ class _Run:
         return iter([_POISON if bad else (seed + 31 * i) % _PRIME for i in range(sum(p.count for p in inst.writes()))])
 
     def transfer(self, inst: Inst) -> None:
-        found = [self.state.get(self.place(source), _POISON) for _, source in _copied(inst) or ()]
+        found = [self.state.get(source, _POISON) for _, source in _copied(inst) or ()]
         for (to, _), value in zip(_copied(inst) or (), found, strict=True):
-            self.state[self.place(to)] = value
-
-    def place(self, location: Location) -> tuple[object, int, int]:
-        return location
+            self.state[to] = value
 
 
 def _keys(piece: Slice) -> Iterator[tuple[object, int]]:

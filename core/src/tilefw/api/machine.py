@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilefw.machine.allocate import allocate, drop_identities
-from tilefw.machine.check import check_allocation
+from tilefw.machine.check import check_allocation, snapshot
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
-from tilefw.machine.spill_model import MEMORY, Home, Location, SpillModel
+from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, parse_functions, print_function, print_inst
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
-    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
+    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
     "FunctionOp", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Pair",
     "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel", "Steps",
     "WaitModel", "WaitStateModel", "allocate", "check_allocation", "check_wait_states", "check_waits", "drop_identities",
     "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function", "print_inst",
-    "schedule",
+    "schedule", "snapshot",
 ]
 
 _PASSES = {

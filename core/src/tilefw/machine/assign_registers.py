@@ -10,12 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilefw.machine.allocate import allocate, drop_identities
-from tilefw.machine.check import check_allocation
+from tilefw.machine.check import check_allocation, snapshot
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
 from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
-from tilefw.machine.text import parse_function, print_function
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ def assign(
     verify: bool = True,
 ) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
-    virtual = parse_function(print_function(function)) if verify else None
+    before = snapshot(function) if verify else None
     function.attributes["registers"] = allocate(function, table, limits)
-    if virtual is not None:
-        check_allocation(virtual, function, table)
     drop_identities(function, table)
+    if before is not None:
+        check_allocation(before, function, table, spills)

@@ -1,140 +1,375 @@
 """Replays an allocation and trusts nothing of it: every read must find the value that the virtual code meant.
 
-A state says for each physical unit which virtual units' current values it surely holds. The transfer of an instruction:
+A state says of each location (a physical register, a lane of one, a word of scratch memory) which virtual units' current values it
+surely holds. Values that nobody has written yet are anything, and so held everywhere. The transfer of an instruction:
 
-    read  v at p     v must be in state[p]
-    write v at p     v leaves every other unit; state[p] = {v}
-    copy  v at p from w at q    state[p] = state[q] with v; v leaves every unit that does not hold w
-    write under a predicate     as a write, and v's old value must have been at p, or nowhere at all
+    read  v at p     v must be in state[p], or not written yet
+    write v at p     v leaves every other location; state[p] = {v}
+    write under a predicate     as a write, and v's old value must have been at p, if v has one (see `cells`)
 
-States meet by intersection; the greatest fixed point over the blocks is found by iteration from "anything". (The scheme is
-regalloc2's, whose checker symbolically executes the allocated code in the same way; `src/checker.rs` there.)
+    a copy v = w of the virtual code     v leaves every location that does not hold w, and comes to each that does
+    a copy under a predicate             v leaves every location that does not hold both
+    a constant v = c of the virtual code     the same, with a location for each constant
+    a copy p = q that allocation added, or a constant     state[p] = state[q]
+
+The first group are instructions that stand in the physical code as they stood in the virtual one, in the same order. Copies and
+constants of the virtual code may be missing, others may be added, no other instruction may. States meet by intersection; the
+greatest fixed point over the blocks is found by iteration from "anything". (The scheme is regalloc2's, whose checker symbolically
+executes the allocated code in the same way; `src/checker.rs` there.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.flow import successors
-from tilefw.machine.inst import Function, Inst, Slice
-from tilefw.machine.liveness import Unit, units
+from tilefw.machine.inst import Function, Inst, Reg, Slice
+from tilefw.machine.liveness import Unit, units, written_once
+from tilefw.machine.spill_model import WHOLE, Location, SpillModel
 from tilefw.machine.table import InstructionTable
 
-State = dict[Unit, frozenset[Unit]]
-_NOTHING: frozenset[Unit] = frozenset()
+
+class Snapshot(NamedTuple):
+    """The virtual code as it stood before allocation: of each block its label, and its instructions with copies of them."""
+
+    blocks: list[tuple[str, list[tuple[Inst, Inst]]]]
+    once: frozenset[Unit]
 
 
-class _Held:
-    """A state as instructions change it: what each physical unit holds, and where each virtual unit stands."""
-
-    __slots__ = ("state", "where")
-
-    def __init__(self, state: State) -> None:
-        self.state = dict(state)
-        self.where: dict[Unit, set[Unit]] = {}
-        for unit, values in state.items():
-            for value in values:
-                self.where.setdefault(value, set()).add(unit)
-
-    def put(self, value: Unit, unit: Unit, beside: frozenset[Unit] = _NOTHING) -> None:
-        """`value` is new, and stands in `unit` alone, with what is `beside` it."""
-        for old in self.where.pop(value, ()):
-            self.state[old] -= {value}
-        for gone in self.state.get(unit, _NOTHING):
-            self.where[gone].discard(unit)
-        self.state[unit] = held = beside | {value}
-        for now in held:
-            self.where.setdefault(now, set()).add(unit)
+def snapshot(function: Function) -> Snapshot:
+    """What `check_allocation` compares with; allocation changes instructions in place."""
+    blocks = [(block.label, [(inst, _clone(inst)) for inst in block.insts]) for block in function.blocks]
+    return Snapshot(blocks, written_once(function))
 
 
-def check_allocation(before: Function, after: Function, table: InstructionTable) -> None:
-    """Raises InternalError with the instruction at fault. `before` is the virtual code, of the same instructions as `after`."""
-    _same_shape(before, after)
-    _well_placed(before, after, table)
-    following = successors(after, table)
-    entry: list[State | None] = [None] * len(after.blocks)
-    entry[0] = {}
-    work = [0]
-    while work:
-        i = work.pop()
-        held = _Held(entry[i] or {})
-        for virtual, physical in zip(before.blocks[i].insts, after.blocks[i].insts, strict=True):
-            _transfer(held, virtual, physical, table, None)
-        state = held.state
-        for j in following[i]:
-            met = state if entry[j] is None else _meet(entry[j] or {}, state)
-            if entry[j] is None or met != entry[j]:
-                entry[j] = dict(met)
-                work.append(j)
-    for i, start in enumerate(entry):
-        if start is None:
-            continue  # never reached
-        held = _Held(start)
-        for virtual, physical in zip(before.blocks[i].insts, after.blocks[i].insts, strict=True):
-            _transfer(held, virtual, physical, table, after.blocks[i].label)
+def _clone(inst: Inst) -> Inst:
+    return Inst(
+        inst.opcode, inst.defs, inst.uses, predicate=inst.predicate, predicate_not=inst.predicate_not, tied=inst.tied,
+        implicit_defs=inst.implicit_defs, implicit_uses=inst.implicit_uses, targets=inst.targets, buffer=inst.buffer,
+        place=inst.place,
+    )
 
 
-def _meet(a: State, b: State) -> State:
-    met = {unit: a[unit] & b[unit] for unit in a.keys() & b.keys()}
-    return {unit: held for unit, held in met.items() if held}
+def check_allocation(before: Snapshot, after: Function, table: InstructionTable, spills: SpillModel | None = None) -> None:
+    """Raises InternalError with the instruction at fault. `before` is the code that allocation was given, `after` what it made."""
+    blocks = _paired(before, after)
+    for pairs in blocks:
+        for virtual, physical in pairs:
+            if virtual is not None and physical is not None:
+                _well_placed(virtual, physical, table, spills)
+    _Replay(before, blocks, table, spills).run(after, successors(after, table))
 
 
-def _transfer(held: _Held, virtual: Inst, physical: Inst, table: InstructionTable, block: str | None) -> None:
-    """Apply one instruction; with a `block`, report what it reads wrongly."""
-    if block is not None:
-        _check_reads(held, virtual, physical, block)
-    copies = table.traits(virtual.opcode).move and virtual.predicate is None and len(virtual.uses) == 1
-    if copies and isinstance(source := physical.uses[0], Slice):
-        _copy(held, virtual, physical, source)
-        return
-    for v, p in _written(virtual, physical):
-        held.put(v, p)
+# -- which instruction became which
+
+Pair = tuple[Inst | None, Inst | None]  # (virtual, physical): one of them None for what went away, or came
 
 
-def _copy(held: _Held, virtual: Inst, physical: Inst, source: Slice) -> None:
-    copied = [held.state.get(unit, _NOTHING) for unit in units(source)]
-    for (v, p), values in zip(_written(virtual, physical), copied, strict=True):
-        held.put(v, p, values - {v})
+def _paired(before: Snapshot, after: Function) -> list[list[Pair]]:
+    if [label for label, _ in before.blocks] != [block.label for block in after.blocks]:
+        raise InternalError("allocation changed the blocks, not only their registers")
+    return [list(_pairs(old, block.insts)) for (_, old), block in zip(before.blocks, after.blocks, strict=True)]
 
 
-def _written(virtual: Inst, physical: Inst) -> Iterator[tuple[Unit, Unit]]:
-    for a, b in zip(virtual.writes(), physical.writes(), strict=True):
-        yield from zip(units(a), units(b), strict=True)
+def _pairs(old: list[tuple[Inst, Inst]], new: list[Inst]) -> Iterator[Pair]:
+    position = {id(inst): i for i, (inst, _) in enumerate(old)}
+    at = 0
+    for inst in new:
+        where = position.get(id(inst))
+        if where is None:
+            yield None, inst
+            continue
+        if where < at:
+            raise InternalError(f"allocation moved or doubled '{inst}'")
+        yield from ((virtual, None) for _, virtual in old[at:where])
+        yield old[where][1], inst
+        at = where + 1
+    yield from ((virtual, None) for _, virtual in old[at:])
 
 
-def _check_reads(held: _Held, virtual: Inst, physical: Inst, block: str) -> None:
-    kept = set(map(id, virtual.defs)) if virtual.predicate is not None else set()
-    for a, b in zip(virtual.reads(), physical.reads(), strict=True):
+def _well_placed(virtual: Inst, physical: Inst, table: InstructionTable, spills: SpillModel | None) -> None:
+    """The same instruction; class, size, alignment, reserved registers, ties, and results that share no register with another
+    or, where they come early, with an operand."""
+    if _form(virtual) != _form(physical):
+        raise InternalError(f"allocation changed '{virtual}' into '{physical}', not only its registers")
+    for a, b in zip(_operands(virtual), _operands(physical), strict=True):
+        if not _fits(a, b, table) and not (spills is not None and _stands(virtual, a, b, table, spills)):
+            raise InternalError(f"allocation puts {a} at {b} in '{physical}'")
+    written = [unit for piece in physical.writes() for unit in units(piece)]
+    if len(written) != len(set(written)):
+        raise InternalError(f"allocation gives two results of '{physical}' one register")
+    for d, u in physical.tied:
+        if physical.defs[d] != physical.uses[u]:
+            raise InternalError(f"allocation parts the tied operands of '{physical}'")
+    if table.traits(virtual.opcode).early:
+        _check_early(virtual, physical)
+
+
+def _form(inst: Inst) -> tuple[object, ...]:
+    """All of an instruction but its registers."""
+    literals = [u for u in inst.uses if not isinstance(u, Slice)]
+    return inst.opcode, inst.predicate is None, inst.predicate_not, inst.tied, inst.targets, inst.buffer, literals
+
+
+def _operands(inst: Inst) -> list[Slice]:
+    explicit = (*inst.defs, *(u for u in inst.uses if isinstance(u, Slice)), *inst.implicit_defs, *inst.implicit_uses)
+    return [*explicit, *([inst.predicate] if inst.predicate is not None else [])]
+
+
+def _fits(a: Slice, b: Slice, table: InstructionTable) -> bool:
+    if a.reg.physical or not b.reg.physical:
+        return (a.reg.cls, a.first, a.count) == (b.reg.cls, b.first, b.count) and a.reg.physical == b.reg.physical
+    return table.file(a.reg.cls) == b.reg.cls and _is_placed(a, b, table)
+
+
+def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
+    """As many registers, rightly aligned, that are there for values."""
+    registers = range(b.first, b.first + b.count)
+    reserved = table.reserved.get(b.reg.cls, frozenset())
+    there = registers.stop <= (table.classes[b.reg.cls].count or 0) and reserved.isdisjoint(registers)
+    return there and a.count == b.count and (b.first - a.first) % a.reg.align == 0
+
+
+def _stands(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:
+    """Whether the instruction may have this operand in a file that is not its class's own."""
+    return not a.reg.physical and b.reg.physical and _is_placed(a, b, table) and spills.stands(inst, a.reg, b.reg.cls)
+
+
+def _check_early(virtual: Inst, physical: Inst) -> None:
+    same = [{unit for piece in inst.writes() for unit in units(piece)} for inst in (virtual, physical)]
+    reads = [[u for u in (*inst.uses, *inst.implicit_uses) if isinstance(u, Slice)] for inst in (virtual, physical)]
+    for a, b in zip(*reads, strict=True):
         for v, p in zip(units(a), units(b), strict=True):
-            if v[0].physical or v in held.state.get(p, _NOTHING):
-                continue
-            if id(a) in kept and not held.where.get(v):
-                continue  # a first, conditional definition has no old value to keep
-            raise InternalError(f"allocation of {block}: '{physical}' reads {p[0]}[{p[1]}], which does not hold {v[0]}[{v[1]}]")
+            if p in same[1] and v not in same[0]:
+                raise InternalError(f"allocation gives a result of '{physical}', which comes early, the register of an operand")
 
 
-def _same_shape(before: Function, after: Function) -> None:
-    shapes = [[(b.label, [i.opcode for i in b.insts]) for b in f.blocks] for f in (before, after)]
-    if shapes[0] != shapes[1]:
-        raise InternalError("allocation changed the instructions, not only their registers")
+# -- which value is where
 
 
-def _well_placed(before: Function, after: Function, table: InstructionTable) -> None:
-    """Class, size, alignment, reserved registers, ties, and results that do not overlap."""
-    for virtual, physical in zip(before.insts(), after.insts(), strict=True):
-        for a, b in zip((*virtual.writes(), *virtual.reads()), (*physical.writes(), *physical.reads()), strict=True):
-            file = table.file(a.reg.cls) if b.reg.physical else a.reg.cls
-            fits = b.reg.cls == file and a.count == b.count and b.first + b.count <= b.reg.width
-            if b.reg.physical and not a.reg.physical:
-                reserved = table.reserved.get(b.reg.cls, frozenset())
-                aligned = (b.first - a.first) % a.reg.align == 0
-                fits = fits and aligned and reserved.isdisjoint(range(b.first, b.first + b.count))
-            if not fits:
-                raise InternalError(f"allocation puts {a} at {b} in '{physical}'")
-        written = [unit for piece in physical.writes() for unit in units(piece)]
-        if len(written) != len(set(written)):
-            raise InternalError(f"allocation gives two results of '{physical}' one register")
-        for d, u in physical.tied:
-            if physical.defs[d] != physical.uses[u]:
-                raise InternalError(f"allocation parts the tied operands of '{physical}'")
+class _State:
+    """Which virtual units each location holds, as bits; which nobody has written; and where each stands."""
+
+    __slots__ = ("held", "lanes", "unwritten", "where")
+
+    def __init__(self, held: dict[Location, int], unwritten: int) -> None:
+        self.held = dict(held)
+        self.unwritten = unwritten
+        self.where: dict[int, set[Location]] = {}
+        self.lanes: dict[tuple[str, int], set[Location]] = {}
+        for location, values in held.items():
+            self._note(location, values)
+
+    def holds(self, location: Location, value: int) -> bool:
+        return bool((self.held.get(location, 0) | self.unwritten) >> value & 1)
+
+    def both(self, a: int, b: int) -> set[Location]:
+        """The locations that hold either value."""
+        return {at for at in self.where.get(a, set()) | self.where.get(b, set()) if self.holds(at, a) and self.holds(at, b)}
+
+    def at(self, location: Location) -> int:
+        return self.held.get(location, 0)
+
+    def write(self, value: int, location: Location, beside: int = 0) -> None:
+        """`value` is new, and stands at `location` alone, with what is `beside` it."""
+        self.forget(value)
+        self.put(location, beside | 1 << value)
+
+    def add(self, value: int, location: Location) -> None:
+        """`value` stands at `location` as well."""
+        self.held[location] = self.held.get(location, 0) | 1 << value
+        self._note(location, 1 << value)
+
+    def put(self, location: Location, values: int) -> None:
+        """What stood at `location`, or at lanes of it, is overwritten."""
+        file, number, lane = location
+        over = self.lanes.get((file, number), set()) if lane == WHOLE else {(file, number, WHOLE)}
+        for gone in (location, *over):
+            for value in _bits(self.held.pop(gone, 0)):
+                self.where[value].discard(gone)
+        self.held[location] = values
+        self._note(location, values)
+
+    def forget(self, value: int) -> None:
+        """What the unit held is gone."""
+        self.unwritten &= ~(1 << value)
+        for place in self.where.pop(value, ()):
+            self.held[place] &= ~(1 << value)
+
+    def _note(self, location: Location, values: int) -> None:
+        for value in _bits(values):
+            self.where.setdefault(value, set()).add(location)
+        if isinstance(location[1], int) and location[2] != WHOLE:
+            self.lanes.setdefault((location[0], location[1]), set()).add(location)
+
+
+def _bits(values: int) -> Iterator[int]:
+    while values:
+        lowest = values & -values
+        yield lowest.bit_length() - 1
+        values ^= lowest
+
+
+class _Replay:
+    """The states of all blocks, to a fixed point, and then what each instruction reads."""
+
+    def __init__(self, before: Snapshot, blocks: list[list[Pair]], table: InstructionTable, spills: SpillModel | None) -> None:
+        self.blocks = blocks
+        self.table = table
+        self.spills = spills
+        self.numbers: dict[tuple[object, int], int] = {}
+        self.once = {self.number(unit) for unit in before.once}
+
+    def number(self, unit: Unit) -> int:
+        """A virtual unit as a bit. Files are named, not objects: a physical register is a value of its own."""
+        reg, index = unit
+        return self.numbers.setdefault((reg.cls if reg.physical else reg, index), len(self.numbers))
+
+    def run(self, after: Function, following: list[list[int]]) -> None:
+        entry: list[tuple[dict[Location, int], int] | None] = [None] * len(self.blocks)
+        entry[0] = self._beginning()
+        work = [0]
+        while work:
+            i = work.pop()
+            start = entry[i]
+            assert start is not None
+            state = _State(*start)
+            for pair in self.blocks[i]:
+                self._step(state, pair, None)
+            for j in following[i]:
+                known = entry[j]
+                met = (state.held, state.unwritten) if known is None else _meet(*known, state.held, state.unwritten)
+                if met != known:
+                    entry[j] = (dict(met[0]), met[1])
+                    work.append(j)
+        for block, pairs, start in zip(after.blocks, self.blocks, entry, strict=True):
+            if start is not None:  # else it is never reached
+                state = _State(*start)
+                for pair in pairs:
+                    self._step(state, pair, block.label)
+
+    def _beginning(self) -> tuple[dict[Location, int], int]:
+        """Physical registers hold themselves; nobody has written any other value."""
+        for pairs in self.blocks:
+            for virtual, _ in pairs:
+                for piece in _operands(virtual) if virtual is not None else ():
+                    for unit in units(piece):
+                        self.number(unit)
+        held = {(name, i, WHOLE): 1 << bit for (name, i), bit in self.numbers.items() if isinstance(name, str)}
+        unwritten = sum(1 << bit for (name, _), bit in self.numbers.items() if isinstance(name, Reg))
+        return held, unwritten
+
+    def _step(self, state: _State, pair: Pair, block: str | None) -> None:
+        """Apply one instruction; with a `block`, report what it reads wrongly."""
+        virtual, physical = pair
+        if virtual is None:
+            assert physical is not None
+            self._added(state, physical)
+        elif physical is None:
+            self._gone(state, virtual)
+        else:
+            if block is not None:
+                self._check_reads(state, virtual, physical, block)
+            self._kept(state, virtual, physical)
+
+    def _added(self, state: _State, inst: Inst) -> None:
+        constant = self._constant(inst)
+        if constant is not None:
+            for to, place in zip(_locations(inst.defs), constant, strict=True):
+                state.put(to, state.at(place))
+            return
+        found = self._copied(inst)
+        if found is None or inst.predicate is not None:
+            raise InternalError(f"allocation added '{inst}', which is no copy")
+        values = [state.at(source) for _, source in found]
+        for (to, _), value in zip(found, values, strict=True):
+            state.put(to, value)
+
+    def _copied(self, inst: Inst) -> list[tuple[Location, Location]] | None:
+        """The locations that an instruction copies, if that is all that it does."""
+        if self.table.traits(inst.opcode).move:
+            (to,), (source,) = inst.defs, inst.uses
+            if not isinstance(source, Slice):
+                return None
+            return list(zip(_locations([to]), _locations([source]), strict=True))
+        found = self.spills.copied(inst) if self.spills is not None else None
+        return None if found is None else list(found)
+
+    def _constant(self, inst: Inst) -> list[Location] | None:
+        """The locations of an instruction's results that are constants: they are never overwritten."""
+        if not self.table.traits(inst.opcode).cheap or inst.predicate is not None or any(isinstance(u, Slice) for u in inst.uses):
+            return None
+        name = f"={inst.opcode} {inst.uses!r}"
+        return [(name, i, WHOLE) for i in range(sum(piece.count for piece in inst.defs))]
+
+    def _gone(self, state: _State, inst: Inst) -> None:
+        """A copy or a constant of the virtual code that stands nowhere any more."""
+        results = [self.number(unit) for piece in inst.defs for unit in units(piece)]
+        constant = self._constant(inst)
+        source = inst.uses[0] if len(inst.uses) == 1 else None
+        if constant is not None:
+            places, unwritten = [{place} for place in constant], [0] * len(results)
+        elif self.table.traits(inst.opcode).move and isinstance(source, Slice):
+            olds = [self.number(unit) for unit in units(source)]
+            places = [set(state.where.get(old, ())) for old in olds]
+            unwritten = [state.unwritten >> old & 1 for old in olds]
+            if inst.predicate is not None:  # the one value or the other: what holds both
+                places = [state.both(old, value) for old, value in zip(olds, results, strict=True)]
+                unwritten = [known & state.unwritten >> value & 1 for known, value in zip(unwritten, results, strict=True)]
+        else:
+            raise InternalError(f"allocation lost '{inst}'")
+        for value, where, unknown in zip(results, places, unwritten, strict=True):
+            state.forget(value)
+            state.unwritten |= unknown << value
+            for place in where:
+                state.add(value, place)
+
+    def _kept(self, state: _State, virtual: Inst, physical: Inst) -> None:
+        results = [self.number(unit) for piece in virtual.writes() for unit in units(piece)]
+        source = physical.uses[0] if len(physical.uses) == 1 else None
+        constant = self._constant(virtual)
+        beside = [0] * len(results)
+        if constant is not None:
+            beside = [state.at(place) for place in constant]
+        elif self.table.traits(virtual.opcode).move and virtual.predicate is None and isinstance(source, Slice):
+            beside = [state.at(place) for place in _locations([source])]
+        for value, place, others in zip(results, _locations(physical.writes()), beside, strict=True):
+            state.write(value, place, others & ~(1 << value))
+        for value, place in zip(results, constant or (), strict=constant is not None):
+            state.add(value, place)
+
+    def _check_reads(self, state: _State, virtual: Inst, physical: Inst, block: str) -> None:
+        for a, b, kept in _read(virtual, physical):
+            for v, place in zip(units(a), _locations([b]), strict=True):
+                value = self.number(v)
+                if not state.holds(place, value) and not (kept and value in self.once):
+                    where = f"{place[0]}[{place[1]}]"
+                    raise InternalError(f"allocation of {block}: '{physical}' reads {where}, which does not hold {v[0]}[{v[1]}]")
+
+
+def _locations(pieces: Iterable[Slice]) -> list[Location]:
+    return [(reg.cls if reg.physical else f"%{reg.id}", i, WHOLE) for piece in pieces for reg, i in units(piece)]
+
+
+def _read(virtual: Inst, physical: Inst) -> Iterator[tuple[Slice, Slice, bool]]:
+    """Operands that are read, as (virtual, physical, whether only a false predicate keeps them)."""
+    for a, b in zip((*virtual.uses, *virtual.implicit_uses), (*physical.uses, *physical.implicit_uses), strict=True):
+        if isinstance(a, Slice) and isinstance(b, Slice):
+            yield a, b, False
+    if virtual.predicate is not None and physical.predicate is not None:
+        yield virtual.predicate, physical.predicate, False
+        for a, b in zip(virtual.writes(), physical.writes(), strict=True):
+            yield a, b, True
+
+
+def _meet(a: dict[Location, int], free_a: int, b: dict[Location, int], free_b: int) -> tuple[dict[Location, int], int]:
+    """What holds in both: a value that one side has not written stands where the other has it."""
+    both = free_a & free_b
+    met: dict[Location, int] = {}
+    for location in a.keys() | b.keys():
+        values = (a.get(location, 0) | free_a) & (b.get(location, 0) | free_b) & ~both
+        if values:
+            met[location] = values
+    return met, both

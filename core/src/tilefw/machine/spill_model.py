@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from tilefw.machine.inst import Inst, Reg, Slice
 
-# One smallest register's worth of bits: (register file, register, lane), or (MEMORY, byte offset, 0).
+# One smallest register's worth of bits: (file, register, WHOLE), (file, register, lane), or (MEMORY, byte offset, WHOLE).
 Location = tuple[str, int, int]
 MEMORY = ""
+WHOLE = -1
 
 Transfer = Callable[[Slice, Slice | None, int], Sequence[Inst]]
 
