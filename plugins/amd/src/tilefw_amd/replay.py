@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 
 from tilefw.api.machine import Begun, Inst, Pair, Seen
 from tilefw.api.sim import Instruction
 from tilefw_amd import machine_inst
-from tilefw_amd.isa.binding import reads, writes
+from tilefw_amd.isa.binding import merges, reads, writes
 from tilefw_amd.isa.events import VMCNT, issues, needs
 from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.isa.parts import NAMES_BEHIND, Part, vector_results
@@ -39,7 +38,7 @@ def seen(inst: Inst) -> Seen:
 def _events(encoded: Encoded) -> tuple[Begun, ...]:
     row = encoded.form.row
     results = _results(encoded)
-    merged = _merged(encoded, results)
+    merged = results if merges(encoded) else ()
     found: list[Begun] = []
     for issue in issues(encoded, results, merged):
         effects = ()
@@ -50,17 +49,6 @@ def _events(encoded: Encoded) -> tuple[Begun, ...]:
         behind = frozenset({_UNDER_WAY}) if issue.behind else frozenset[int]()
         found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *effects)), frozenset(issue.merged), behind))
     return tuple(found)
-
-
-def _merged(encoded: Encoded, results: tuple[int, ...]) -> tuple[int, ...]:
-    """Of the results, those that a load changes in part, and that it does not read besides, as an address."""
-    row = encoded.form.row
-    if "load" not in row.facts or not any(o.read for o in row.destinations):
-        return ()
-    sources = replace(encoded, operands=tuple(
-        None if of.role == "destination" else operand for operand, of in zip(encoded.operands, encoded.form.operands, strict=True)
-    ))
-    return tuple(number for number in results if number not in reads(sources))
 
 
 def _results(encoded: Encoded) -> tuple[int, ...]:

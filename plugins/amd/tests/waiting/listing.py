@@ -67,7 +67,7 @@ def read(text: str, entry: str) -> Listing | None:
             block = listing.function.block(label["name"])
         elif found := _INSTRUCTION.match(lines[number]):
             statement = found["text"].strip()
-            if statement.startswith(_LEAVING):
+            if statement.startswith(_LEAVING) or "@" in statement:
                 return None
             if statement.startswith(_WAITING):
                 continue

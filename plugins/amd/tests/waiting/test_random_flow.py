@@ -48,15 +48,27 @@ def test_nothing_comes_too_soon_behind_what_made_it(shape: Shape) -> None:
     assert faults(made) == []
 
 
+# A release also waits for loads: who gets a lock must not overwrite what is still read under it. The simulator makes loads when
+# they are issued, so that it cannot see this.
+_WITHOUT_RELEASES = tuple(statement for statement in MEMORY + ARITHMETIC if "wbl2" not in statement)
+
+
 @_EXAMPLES
-@given(shapes(MEMORY + ARITHMETIC, most=5))
+@given(shapes(_WITHOUT_RELEASES, most=5))
 def test_checkers_agree_with_the_simulator_on_code_without_waits(shape: Shape) -> None:
     made = function(shape)
     assert bool(checked(made)) == bool(faults(made))
 
 
-@settings(_EXAMPLES, max_examples=60)
+@_EXAMPLES
 @given(shapes(MEMORY + ARITHMETIC, most=5))
+def test_checkers_report_what_the_simulator_reports(shape: Shape) -> None:
+    made = function(shape)
+    assert checked(made) or not faults(made)
+
+
+@settings(_EXAMPLES, max_examples=60)
+@given(shapes(_WITHOUT_RELEASES, most=5))
 def test_weaker_waits_are_reported_by_both_or_by_neither(shape: Shape) -> None:
     made = finished(shape)
     for block in made.blocks:

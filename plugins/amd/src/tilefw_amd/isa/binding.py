@@ -61,6 +61,16 @@ def writes(inst: Inst) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_touched(inst, "destination")))
 
 
+def merges(inst: Inst) -> bool:
+    """Whether the result is combined with its old value only when it arrives. Of loads alone: an atomic that reads its result's
+    register has data in it. And not where that register is the address as well, which must be there when the load is issued."""
+    if "load" not in inst.form.row.facts or not any(operand.read for operand in inst.form.row.destinations):
+        return False
+    pairs = list(zip(inst.form.operands, inst.operands, strict=True))
+    given = {n for of, it in pairs if of.role != "destination" and isinstance(it, Register) and _in_file(it) for n in number(it)}
+    return given.isdisjoint(writes(inst))
+
+
 def _touched(inst: Inst, side: str) -> Iterator[int]:
     for operand, given in zip(inst.form.operands, inst.operands, strict=True):
         source = operand.role in ("source", "address") or (operand.role == "destination" and operand.read)
@@ -165,11 +175,9 @@ class _Binder:
         return None if row.wave or "ignores exec" in row.facts else Guard(EXEC_LANES)
 
     def _issues(self) -> tuple[Any, ...]:
-        # Old values that a result is combined with stand last among the sources, as `Issue.merged` wants them.
         pending = tuple(d.index for d in self.destinations if isinstance(d, Slot) and d.index not in (SCC, EXEC_MASK))
-        # An atomic that reads its result's register has data in it, which must be there when it is issued.
-        merged = pending if "load" in self.row.facts and any(o.read for o in self.row.destinations) else ()
-        return issues(self.inst, pending, merged)
+        # Old values that a result is combined with stand last among the sources, as `Issue.merged` wants them.
+        return issues(self.inst, pending, pending if merges(self.inst) else ())
 
     # --- operands ----------------------------------------------------------------------------------------------------
 
