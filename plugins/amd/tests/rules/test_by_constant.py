@@ -8,19 +8,24 @@ import pytest
 from rules.expected import patterns_of, verdict
 from rules.one_row import Column, run
 
-_RANDOM = [int(d) for d in np.random.default_rng(7).integers(2, 1 << 31, 6)]
-DIVISORS = [1, 2, 3, 5, 6, 7, 10, 64, 100, 641, 1 << 16, 1 << 30, (1 << 31) - 1, *_RANDOM]
-_SIGNED = [-d for d in DIVISORS] + [-(1 << 31)]
-_UNSIGNED = [1 << 31, (1 << 31) + 1, (1 << 32) - 1]
+_SIZES = [1, 2, 3, 5, 6, 7, 10, 64, 100, 641, 1 << 16, 1 << 30, (1 << 31) - 1]
+
+
+def divisors(bits: int, signed: bool) -> list[int]:
+    """Small ones, powers of two, random ones, and the largest; of both signs where there are two."""
+    half = 1 << (bits - 1)
+    some = [d for d in _SIZES if d < half] + [int(d) for d in np.random.default_rng(7).integers(2, half - 1, 4)] + [half - 1]
+    return [*some, *(-d for d in some), -half] if signed else [*some, half, half + 1, 2 * half - 1]
 
 
 @pytest.mark.parametrize("row", ["divs", "divu", "rems", "remu"])
-@pytest.mark.parametrize("uniform", [False, True])
-def test_by_a_constant(row: str, uniform: bool) -> None:
-    dividends = patterns_of("i32", 8 if uniform else 320, 3)
-    for divisor in (*DIVISORS, *(_SIGNED if row.endswith("s") else _UNSIGNED)):
-        constant = np.array([divisor % (1 << 32)], np.uint64)
-        found = run(f"{row}.i32", "i32", [Column("i32", dividends), Column("i32", constant, constant=True)], uniform)
-        operands = [("i32", np.resize(dividends, len(found))), ("i32", np.resize(constant, len(found)))]
-        outcome = verdict(f"{row}.i32", "i32", operands, found)
+@pytest.mark.parametrize(("type_", "uniform"), [("i8", False), ("i16", False), ("i32", False), ("i64", False), ("i32", True)])
+def test_by_a_constant(row: str, type_: str, uniform: bool) -> None:
+    bits = int(type_[1:])
+    dividends = patterns_of(type_, 8 if uniform else 320, 3)
+    for divisor in divisors(bits, row.endswith("s")):
+        constant = np.array([divisor % (1 << bits)], np.uint64)
+        found = run(f"{row}.{type_}", type_, [Column(type_, dividends), Column(type_, constant, constant=True)], uniform)
+        operands = [(type_, np.resize(dividends, len(found))), (type_, np.resize(constant, len(found)))]
+        outcome = verdict(f"{row}.{type_}", type_, operands, found)
         assert not outcome.wrong, (divisor, str(outcome))

@@ -4,7 +4,7 @@
 |---|---|
 | `integers` | sums, products, logic, shifts, order, counts of 8 to 64 bits, packed ones |
 | `floats` | arithmetic, order, integral values, compares, functions of f16, f32, f64, packed f16 |
-| `division` | quotients, remainders, roots |
+| `division`, `integer_division` | quotients, remainders, roots |
 | `casts` | selections and casts, to and from packed registers |
 | `eight_bits` | casts of 8-bit floats |
 | `masks` | predicates of lanes |
@@ -19,14 +19,14 @@ from collections.abc import Mapping
 from functools import cache
 
 from tilefw.api.simt import Rule
-from tilefw_amd.lower import casts, division, eight_bits, floats, integers, masks, uniform
+from tilefw_amd.lower import casts, division, eight_bits, floats, integer_division, integers, masks, uniform
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
     """The rules for values of lanes. No two modules list one row."""
     table: dict[str, Rule] = {}
-    for subject in (integers, floats, division, casts, eight_bits, masks):
+    for subject in (integers, floats, division, integer_division, casts, eight_bits, masks):
         table |= subject.rules()
     return table
 

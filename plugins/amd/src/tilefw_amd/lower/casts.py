@@ -102,26 +102,35 @@ def _field(kind: str, bits: int, code: Code, x: Element) -> Element:
 
 def _to_floats() -> dict[str, Rule]:
     table: dict[str, Rule] = {}
-    for sign, extend in (("s", "exts"), ("u", "extu")):
-        letter = {"s": "i", "u": "u"}[sign]
+    for sign, letter in (("s", "i"), ("u", "u")):
         for t in ("f32", "f64"):
             table[f"{sign}2f.i32.{t}"] = vector(f"v_cvt_{t}_{letter}32", FORM[t])
-            table |= {f"{sign}2f.{i}.{t}": partial(_through, f"{extend}.{i}.i32", f"{sign}2f.i32.{t}") for i in ("i8", "i16")}
+        for i in ("i8", "i16"):
+            table[f"{sign}2f.{i}.f32"] = partial(_element_to_single, sign, BITS[i])
+            extend = "exts" if sign == "s" else "extu"
+            table[f"{sign}2f.{i}.f64"] = partial(_through, f"{extend}.{i}.i32", f"{sign}2f.i32.f64")
         table[f"{sign}2f.i16.f16"] = vector(f"v_cvt_f16_{letter}16", "e16")
-        table[f"{sign}2f.i8.f16"] = partial(_through, f"{extend}.i8.i16", f"{sign}2f.i16.f16")
+        table[f"{sign}2f.i8.f16"] = partial(_through, f"{sign}2f.i8.f32", "castf.f32.f16")
         # Beyond 2**24, where f32 rounds, f16 is infinite already.
         table[f"{sign}2f.i32.f16"] = partial(_through, f"{sign}2f.i32.f32", "castf.f32.f16")
         table[f"{sign}2f.i64.f64"] = partial(_wide_to_double, f"v_cvt_f64_{letter}32")
         for t in ("f16", "f32", "f64"):
             table[f"{sign}2f.i1.{t}"] = partial(_chosen, t, ONE[t] | (SIGN[t] if sign == "s" else 0))
-    table["u2f.i64.f32"] = _wide_to_single
-    table["u2f.i8.f32"] = _byte_to_single
-    return table
+    return table | {"u2f.i64.f32": _unsigned_to_single, "s2f.i64.f32": _signed_to_single}
 
 
-def _byte_to_single(code: Code, x: Element) -> Element:
-    register, index = place(code, x, 8)
-    return emit(code, f"v_cvt_f32_ubyte{index}", "w32", register)
+def _element_to_single(sign: str, bits: int, code: Code, x: Element) -> Element:
+    """From where the element stands, by SDWA's select; bytes without a sign have conversions of their own."""
+    if isinstance(x, Const) or code.uniform(x):
+        extend = "exts" if sign == "s" else "extu"
+        return code(f"{sign}2f.i32.f32", code(f"{extend}.i{bits}.i32", x))
+    register, index = place(code, x, bits)
+    if (sign, bits) == ("u", 8):
+        return emit(code, f"v_cvt_f32_ubyte{index}", "w32", register)
+    select = f"src0_sel:{'BYTE' if bits == 8 else 'WORD'}_{index}"
+    if sign == "u":
+        return emit(code, "v_cvt_f32_u32", "w32", register, select)
+    return emit(code, "v_cvt_f32_i32", "w32", register, select, "sext:[1]")
 
 
 def _wide_to_double(opcode: str, code: Code, x: Element) -> Element:
@@ -131,14 +140,25 @@ def _wide_to_double(opcode: str, code: Code, x: Element) -> Element:
     return code("addf.f64", scaled, emit(code, "v_cvt_f64_u32", "w64", low))
 
 
-def _wide_to_single(code: Code, x: Element) -> Element:
-    """The 32 leading bits, the last of them set where any is lost, are rounded; the rest is a power of two."""
-    high = halves(x)[1]
-    leading = emit(code, "v_min_u32", "w32", i32(32), emit(code, "v_ffbh_u32", "w32", high))
+def _unsigned_to_single(code: Code, x: Element) -> Element:
+    """Up to 32 leading zeros are shifted out."""
+    leading = emit(code, "v_min_u32", "w32", i32(32), emit(code, "v_ffbh_u32", "w32", halves(x)[1]))
+    return _rounded_word("v_cvt_f32_u32", code, x, leading)
+
+
+def _signed_to_single(code: Code, x: Element) -> Element:
+    """All copies of the sign but one are shifted out: 32 of them where the low word begins with it, else 31."""
+    low, high = halves(x)
+    most = code("addi.i32", code("shrs.i32", code("xori.i32", low, high), i32(31)), i32(32))
+    copies = code("subi.i32", emit(code, "v_ffbh_i32", "w32", high), i32(1))
+    return _rounded_word("v_cvt_f32_i32", code, x, code("minu.i32", copies, most))
+
+
+def _rounded_word(opcode: str, code: Code, x: Element, leading: Element) -> Element:
+    """The leading 32 bits, the last of them set where any bit below is, are rounded; the rest is a power of two."""
     low, high = halves(emit(code, "v_lshlrev_b64", "w64", leading, x))
     word = code("ori.i32", high, emit(code, "v_min_u32", "w32", i32(1), low))
-    rounded = emit(code, "v_cvt_f32_u32", "w32", word)
-    return emit(code, "v_ldexp_f32", "w32", rounded, code("subi.i32", i32(32), leading))
+    return emit(code, "v_ldexp_f32", "w32", emit(code, opcode, "w32", word), code("subi.i32", i32(32), leading))
 
 
 # --- floats to integers --------------------------------------------------------------------------------------------------------
@@ -172,7 +192,7 @@ def _pair_of_words(word: str, opcode: str, code: Code, x: Element, y: Element) -
     return emit(code, opcode, "w32", code(word, x), code(word, y))
 
 
-def _in_words(code: Code, x: Element) -> tuple[Element, Element]:
+def in_words(code: Code, x: Element) -> tuple[Element, Element]:
     """The integral value of x as high * 2**32 + low, 0 <= low < 2**32, both in f64."""
     whole = code("trunc.f64", x)
     high = code("floor.f64", code("mulf.f64", whole, Const("f64", (1023 - 32) << 52)))
@@ -182,7 +202,7 @@ def _in_words(code: Code, x: Element) -> tuple[Element, Element]:
 def _double_to_unsigned(code: Code, x: Element) -> Element:
     """V_MAX takes 0 for NaN and for what is below. The high word clamps by itself."""
     x = code("maxf.f64", x, Const("f64", 0))
-    low, high = _in_words(code, x)
+    low, high = in_words(code, x)
     beyond = code("gef.f64", x, Const("f64", (1023 + 64) << 52))
     bits = code("select.i32", beyond, i32(-1), emit(code, "v_cvt_u32_f64", "w32", low))
     return joined(code, bits, emit(code, "v_cvt_u32_f64", "w32", high))
@@ -190,7 +210,7 @@ def _double_to_unsigned(code: Code, x: Element) -> Element:
 
 def _double_to_signed(code: Code, x: Element) -> Element:
     """The high word clamps by itself, and is 0 for NaN, as the low one is; beyond the range the low word has to follow."""
-    low, high = _in_words(code, x)
+    low, high = in_words(code, x)
     limit = (1023 + 63) << 52
     bits = emit(code, "v_cvt_u32_f64", "w32", low)
     bits = code("select.i32", code("gef.f64", x, Const("f64", limit)), i32(-1), bits)

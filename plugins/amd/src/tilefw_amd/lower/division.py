@@ -1,4 +1,4 @@
-"""Division, remainders and roots by the chip's reciprocals: approximate, exact where a row says so, and of integers.
+"""Division and roots of floats by the chip's estimates: approximate, and exact where a row says so.
 
 CDNA3 ISA, "VOP3A", "VOP3B": V_DIV_SCALE brings operands into a range where no step over- or underflows, V_DIV_FMAS is the last
 step and scales back, V_DIV_FIXUP sees to zeros, infinities and NaN. The refinements are Markstein's ("IA-64 and Elementary
@@ -14,9 +14,8 @@ from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.isa.registers import VCC
 from tilefw_amd.isa.vocabulary import SCALARS
-from tilefw_amd.lower import by_constant
 from tilefw_amd.lower.floats import ONE
-from tilefw_amd.lower.instruction import FORM, MASK, i32
+from tilefw_amd.lower.instruction import FORM, i32
 from tilefw_amd.operands import legal
 from tilefw_amd.operands import vector as emit
 from tilefw_amd.operands import vectors as emit_several
@@ -27,18 +26,15 @@ def rules() -> dict[str, Rule]:
     table |= {"div_rn.f32": partial(_quotient, "f32"), "div_rn.f64": partial(_quotient, "f64"), "div_rn.f16": _quotient_of_halves}
     table |= {"divf.f64": lambda code, x, y: code("div_rn.f64", x, y), "sqrt.f64": lambda code, x: code("sqrt_rn.f64", x)}
     table |= {"sqrt_rn.f32": _root, "sqrt_rn.f64": _wide_root, "sqrt_rn.f16": _root_of_half, "rsqrt.f64": _wide_reciprocal_root}
-    for row, part in (("div", 0), ("rem", 1)):
-        table |= {f"{row}u.i32": partial(_unsigned, part), f"{row}s.i32": partial(_signed, part)}
-        table |= {f"{row}{sign}.{t}": partial(_narrow, sign, part, t) for sign in "su" for t in ("i8", "i16")}
     return table
 
 
-def _real(value: float, t: str = "f32") -> Const:
+def real(value: float, t: str = "f32") -> Const:
     code, word = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}[t]
     return Const(t, struct.unpack(word, struct.pack(code, value))[0])
 
 
-def _negated_fma(code: Code, t: str, x: Element, y: Element, z: Element) -> Slice:
+def negated_fma(code: Code, t: str, x: Element, y: Element, z: Element) -> Slice:
     """z - x * y, rounded once."""
     return emit(code, f"v_fma_{t}", FORM[t], x, y, z, "neg:[1,0,0]")
 
@@ -66,15 +62,15 @@ def _quotient(t: str, code: Code, x: Element, y: Element) -> Slice:
     divisor, _ = emit_several(code, f"v_div_scale_{t}", (form, "i1"), y, y, x)
     reciprocal: Element = emit(code, f"v_rcp_{t}", form, divisor)
     for _ in range(2 if t == "f64" else 1):
-        error = _negated_fma(code, t, divisor, reciprocal, one)
+        error = negated_fma(code, t, divisor, reciprocal, one)
         reciprocal = emit(code, f"v_fma_{t}", form, error, reciprocal, reciprocal)
     vcc = code.function.file("s", SCALARS).slice(VCC.index, VCC.count)
     dividend = code.new_register(form)
     code.effect(f"v_div_scale_{t}", (dividend, vcc), legal(code, f"v_div_scale_{t}", (x, y, x)))
     quotient: Element = code(f"mulf.{t}", dividend, reciprocal)
     if t == "f32":
-        quotient = emit(code, "v_fma_f32", form, _negated_fma(code, t, divisor, quotient, dividend), reciprocal, quotient)
-    rest = _negated_fma(code, t, divisor, quotient, dividend)
+        quotient = emit(code, "v_fma_f32", form, negated_fma(code, t, divisor, quotient, dividend), reciprocal, quotient)
+    rest = negated_fma(code, t, divisor, quotient, dividend)
     (fused,) = code.insts(f"v_div_fmas_{t}", (form,), rest, reciprocal, quotient, implicit_uses=(vcc,))
     return emit(code, f"v_div_fixup_{t}", form, fused, y, x)
 
@@ -85,7 +81,7 @@ def _quotient_of_halves(code: Code, x: Element, y: Element) -> Slice:
     wide_x, wide_y = code("castf.f16.f32", x), code("castf.f16.f32", y)
     reciprocal = emit(code, "v_rcp_f32", "w32", wide_y)
     estimate = code("mulf.f32", wide_x, reciprocal)
-    quotient = code("fma.f32", _negated_fma(code, "f32", wide_y, estimate, wide_x), reciprocal, estimate)
+    quotient = code("fma.f32", negated_fma(code, "f32", wide_y, estimate, wide_x), reciprocal, estimate)
     return emit(code, "v_div_fixup_f16", "e16", code("castf.f32.f16", quotient), y, x)
 
 
@@ -95,15 +91,15 @@ def _quotient_of_halves(code: Code, x: Element, y: Element) -> Slice:
 def _root(code: Code, x: Element) -> Element:
     """V_SQRT_F32 is within an ulp, but knows no subnormals: small numbers are lifted by 2**32. Tuckerman's test then chooses
     among the root and its neighbours: s is nearest where s * (s - ulp) < x <= s * (s + ulp) (Markstein, ch. 9)."""
-    zero = _real(0.0)
-    small = code("ltf.f32", x, _real(2.0**-96))
-    lifted = code("select.f32", small, code("mulf.f32", x, _real(2.0**32)), x)
+    zero = real(0.0)
+    small = code("ltf.f32", x, real(2.0**-96))
+    lifted = code("select.f32", small, code("mulf.f32", x, real(2.0**32)), x)
     root = emit(code, "v_sqrt_f32", "w32", lifted)
     below, above = code("addi.i32", root, i32(-1)), code("addi.i32", root, i32(1))
-    too_high = code("lef.f32", _negated_fma(code, "f32", below, root, lifted), zero)
-    too_low = code("gtf.f32", _negated_fma(code, "f32", above, root, lifted), zero)
+    too_high = code("lef.f32", negated_fma(code, "f32", below, root, lifted), zero)
+    too_low = code("gtf.f32", negated_fma(code, "f32", above, root, lifted), zero)
     nearest = code("select.f32", too_low, above, code("select.f32", too_high, below, root))
-    nearest = code("select.f32", small, code("mulf.f32", nearest, _real(2.0**-16)), nearest)
+    nearest = code("select.f32", small, code("mulf.f32", nearest, real(2.0**-16)), nearest)
     return code("select.f32", _class(code, "f32", lifted, _ZEROS | _POSITIVE_INFINITY), lifted, nearest)
 
 
@@ -115,15 +111,15 @@ def _root_of_half(code: Code, x: Element) -> Element:
 def _wide_root(code: Code, x: Element) -> Element:
     """Goldschmidt's iteration on the root and half its reciprocal, from V_RSQ_F64, ended by two exact residuals (Markstein, ch. 9);
     numbers whose residuals would underflow are lifted by 2**256."""
-    half = _real(0.5, "f64")
-    small = code("ltf.f64", x, _real(2.0**-767, "f64"))
+    half = real(0.5, "f64")
+    small = code("ltf.f64", x, real(2.0**-767, "f64"))
     lifted = emit(code, "v_ldexp_f64", "w64", x, code("select.i32", small, i32(256), i32(0)))
     estimate = emit(code, "v_rsq_f64", "w64", lifted)
     root, slope = code("mulf.f64", lifted, estimate), code("mulf.f64", estimate, half)
-    error = _negated_fma(code, "f64", slope, root, half)
+    error = negated_fma(code, "f64", slope, root, half)
     slope, root = code("fma.f64", slope, error, slope), code("fma.f64", root, error, root)
     for _ in range(2):
-        root = code("fma.f64", _negated_fma(code, "f64", root, root, lifted), slope, root)
+        root = code("fma.f64", negated_fma(code, "f64", root, root, lifted), slope, root)
     lowered = emit(code, "v_ldexp_f64", "w64", root, code("select.i32", small, i32(-128), i32(0)))
     return code("select.f64", _class(code, "f64", lifted, _ZEROS | _POSITIVE_INFINITY), lifted, lowered)
 
@@ -131,61 +127,7 @@ def _wide_root(code: Code, x: Element) -> Element:
 def _wide_reciprocal_root(code: Code, x: Element) -> Element:
     """One step of third order from V_RSQ_F64: y + y·e·(1/2 + 3e/8) with e = 1 - x·y²; of zeros and infinities the estimate."""
     estimate = emit(code, "v_rsq_f64", "w64", x)
-    error = _negated_fma(code, "f64", code("mulf.f64", x, estimate), estimate, _real(1.0, "f64"))
-    factor = code("fma.f64", error, _real(0.375, "f64"), _real(0.5, "f64"))
+    error = negated_fma(code, "f64", code("mulf.f64", x, estimate), estimate, real(1.0, "f64"))
+    factor = code("fma.f64", error, real(0.375, "f64"), real(0.5, "f64"))
     refined = code("fma.f64", code("mulf.f64", estimate, error), factor, estimate)
     return code("select.f64", _class(code, "f64", x, _ZEROS | _POSITIVE_INFINITY), estimate, refined)
-
-
-# --- integers ----------------------------------------------------------------------------------------------------------------
-
-
-def _unsigned(part: int, code: Code, n: Element, d: Element) -> Element:
-    """Quotient or remainder of unsigned 32 bits.
-
-    y estimates 2**32/d from below: V_RCP_F32 and the conversion are off by 1.5 ulp at most, less than the factor 1 - 2**-23 takes
-    away twice over; one of Newton's steps in integers squares the error. So the quotient is short by 2 at most, mended by two
-    comparisons (Granlund and Möller, "Improved division by invariant integers", 2011). Where all is uniform, all but the
-    reciprocal is scalar.
-    """
-    if isinstance(d, Const) and d.bits:
-        return by_constant.remainder(code, n, d.bits, False) if part else by_constant.unsigned_quotient(code, n, d.bits)
-    reciprocal = emit(code, "v_rcp_iflag_f32", "w32", emit(code, "v_cvt_f32_u32", "w32", d))
-    y: Element = emit(code, "v_cvt_u32_f32", "w32", code("mulf.f32", reciprocal, _real(2.0**32 - 512)))
-    if code.uniform(n, d):
-        y = code.inst("v_readfirstlane_b32", "uw32", y)
-    shortfall = code("muli.i32", code("subi.i32", i32(0), d), y)
-    y = code("addi.i32", y, code("mulhu.i32", y, shortfall))
-    quotient = code("mulhu.i32", n, y)
-    rest = code("subi.i32", n, code("muli.i32", quotient, d))
-    for _ in range(2):
-        enough = code("geu.i32", rest, d)
-        quotient = code("select.i32", enough, code("addi.i32", quotient, i32(1)), quotient)
-        rest = code("select.i32", enough, code("subi.i32", rest, d), rest)
-    return (quotient, rest)[part]
-
-
-def _signed(part: int, code: Code, n: Element, d: Element) -> Element:
-    """Of the magnitudes; the quotient takes the sign of both, the remainder that of the dividend."""
-    if isinstance(d, Const) and d.bits:
-        divisor = d.bits - (d.bits >> 31 << 32)
-        return by_constant.remainder(code, n, divisor, True) if part else by_constant.signed_quotient(code, n, divisor)
-    sign = code("shrs.i32", n if part else code("xori.i32", n, d), i32(31))
-    result = _unsigned(part, code, code("absi.i32", n), code("absi.i32", d))
-    return code("subi.i32", code("xori.i32", result, sign), sign)
-
-
-def _narrow(sign: str, part: int, t: str, code: Code, n: Element, d: Element) -> Element:
-    """Of 8 and 16 bits in f32: (|n| + 1/2) / d is at least 1/2d away from any integer, a relative 2**-17 of it, and V_RCP_F32 with
-    the product is within 2**-22. Division by zero gives anything."""
-    extend, convert = ("exts", "s") if sign == "s" else ("extu", "u")
-    wide_n, wide_d = code(f"{extend}.{t}.i32", n), code(f"{extend}.{t}.i32", d)
-    x, y = (code(f"{convert}2f.i32.f32", w) for w in (wide_n, wide_d))
-    half: Element = _real(0.5)
-    if sign == "s":
-        half = emit(code, "v_bfi_b32", "w32", i32(MASK >> 1), half, x)
-    quotient = code("mulf.f32", code("addf.f32", x, half), emit(code, "v_rcp_f32", "w32", y))
-    whole = code(f"f2{convert}.f32.i32", quotient)
-    if part:
-        whole = code("subi.i32", wide_n, code("muli.i32", whole, wide_d))
-    return code(f"trunci.i32.{t}", whole)

@@ -83,6 +83,9 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
     """The chip takes an amount modulo the width: what reaches the width is mended, or for a sign made the largest that does not."""
     opcode, type_ = _SHIFTS[row][bits], f"i{bits}"
     if isinstance(y, Const):
+        if (row, type_) == ("shrs", "i64") and y.bits >= bits - 1:
+            sign = code("shrs.i32", halves(x)[1], i32(31))
+            return joined(code, sign, sign)
         if y.bits >= bits and row != "shrs":
             return Const(type_, 0)
         return emit(code, opcode, FORM[type_], i32(min(y.bits, bits - 1)), x)
@@ -120,7 +123,7 @@ def _wide() -> dict[str, Rule]:
     table: dict[str, Rule] = {f"{row}.i64": partial(_by_halves, f"{row}.i32") for row in _LOGIC}
     return table | {
         "addi.i64": _sum, "subi.i64": _difference, "muli.i64": _wide_product, "mulhu.i64": _high_product,
-        "popc.i64": _ones,
+        "popc.i64": _ones, "absi.i64": _wide_absolute,
     }
 
 
@@ -177,6 +180,12 @@ def _high_product(code: Code, x: Element, y: Element) -> Element:
     _, second_high = halves(multiply_add(code, xl, yh, joined(code, middle_low, zero)))
     product = multiply_add(code, xh, yh, joined(code, middle_high, zero))
     return code("addi.i64", product, joined(code, second_high, zero))
+
+
+def _wide_absolute(code: Code, x: Element) -> Element:
+    """(x ^ s) - s with s the copies of the sign."""
+    sign = code("shrs.i64", x, Const("i64", 63))
+    return code("subi.i64", code("xori.i64", x, sign), sign)
 
 
 def _ones(code: Code, x: Element) -> Element:
