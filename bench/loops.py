@@ -1,13 +1,12 @@
 """The main loop of a gfx942 code object, and the cycles that llvm-mca takes for it.
 
-The main loop is the one without another inside that does the most matrix work, and of those the longest. llvm-mca knows the units
-and latencies of LLVM's scheduling model and waits for counters; it knows no bank conflicts and guesses latencies of memory.
+The main loop is the one without another inside that has the most matrix instructions, and of those the longest. llvm-mca knows the
+units and latencies of LLVM's scheduling model and waits for counters; it knows no bank conflicts and guesses latencies of memory.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import os
 import re
 import shutil
@@ -21,15 +20,14 @@ from tilefw_amd.kernel_code import Word, words
 
 ITERATIONS = 100
 _CYCLES = re.compile(r"^Total Cycles:\s+(\d+)", re.MULTILINE)
-_SHAPE = re.compile(r"_(\d+)x(\d+)x(\d+)")  # of a matrix instruction's name
 
 
 @dataclass(frozen=True)
 class Loop:
-    """`lines` are the instructions of one turn, its branch last; `products` are the multiplications of its matrix instructions."""
+    """`lines` are the instructions of one turn, its branch last; `matrix` counts the matrix instructions among them."""
 
     lines: tuple[str, ...]
-    products: int
+    matrix: int
 
     @functools.cached_property
     def cycles(self) -> float | None:
@@ -42,11 +40,12 @@ def main_loop(data: bytes, name: str) -> Loop | None:
     found = code_object.read(data, name)
     code = words(found, found.kernels[0])
     loops = [_loop(code[first:last]) for first, last in _spans(code)]
-    return max(loops, key=lambda loop: (loop.products, len(loop.lines)), default=None)
+    return max(loops, key=lambda loop: (loop.matrix, len(loop.lines)), default=None)
 
 
 def _loop(code: tuple[Word, ...]) -> Loop:
-    return Loop(tuple(text(word.inst) for word in code if word.inst), _products(code))
+    found = [word.inst for word in code if word.inst]
+    return Loop(tuple(map(text, found)), sum(inst.form.row.passes > 0 for inst in found))
 
 
 def _spans(code: tuple[Word, ...]) -> Iterator[tuple[int, int]]:
@@ -57,11 +56,6 @@ def _spans(code: tuple[Word, ...]) -> Iterator[tuple[int, int]]:
         inside = [other for other in found if other != (first, last) and first <= other[0] and other[1] <= last]
         if not inside:
             yield first, last
-
-
-def _products(code: tuple[Word, ...]) -> int:
-    rows = [word.inst.form.row for word in code if word.inst]
-    return sum(math.prod(map(int, _SHAPE.search(row.name).groups())) for row in rows if row.passes and _SHAPE.search(row.name))
 
 
 @functools.cache

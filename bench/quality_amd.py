@@ -4,9 +4,9 @@ Both compile the library's one source with the same options; Triton is told of e
 (`tt.pointer_range`: less than 2 GiB), as tilefw is. Instructions are those of waves in a workgroup, counted on tilefw's simulator,
 which runs both code objects with its checks on. Registers are vector registers of a lane, accumulation registers among them, of the
 code objects' own notes, as are spills (in registers); occupancy is the part of a compute unit's waves that fit at once. Bank
-conflicts are cycles of LDS accesses beyond the first, over the whole run. Loop cycles are llvm-mca's for one turn of the main loop,
-divided by the matrix work of a turn where it differs. Goals: instructions and loop cycles at most 1.05 of Triton's, occupancy not
-lower, no spills where Triton has none.
+conflicts are cycles of LDS accesses beyond the first, over the whole run. Loop cycles are llvm-mca's for one turn of the main loop;
+their ratio is of as many turns as execute all matrix instructions that a wave executes. Goals: instructions and loop cycles at most
+1.05 of Triton's, occupancy not lower, no spills where Triton has none.
 
 `python bench/quality_amd.py WORD …` prints the rows whose names have all the words; `--save DIR` also writes both listings and
 both main loops with llvm-mca's timelines there.
@@ -41,9 +41,10 @@ CHECKS = "bounds,initialisation,bank_conflicts"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one code object on one launch."""
+    """Of one code object on one launch; `matrix` are the matrix instructions among the executed ones."""
 
     instructions: float
+    matrix: float
     registers: int
     spills: int
     occupancy: float
@@ -113,8 +114,9 @@ def figures(work: Work, module: Any, names: dict[str, Any], hidden: int) -> Figu
     workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
     threads = (names.get("block") or module.only().entry.workgroup)[0]
     said, shared = kernel.metadata, kernel.descriptor.group_segment_fixed_size + (names.get("dynamic_shared") or 0)
+    executed, matrix = (counters.get(n, 0) / limits["lanes"] / workgroups for n in ("instructions", "instructions.matrix"))
     return Figures(
-        counters["instructions"] / limits["lanes"] / workgroups, said.vgprs or 0, (said.vgpr_spills or 0) + (said.sgpr_spills or 0),
+        executed, matrix, said.vgprs or 0, (said.vgpr_spills or 0) + (said.sgpr_spills or 0),
         occupancy(limits, threads, said.vgprs or 0, shared), counters.get("bank_conflicts", 0), shared,
         loops.main_loop(binary, work.name), binary,
     )
@@ -153,12 +155,14 @@ def _pairs(mine: Figures, peer: Figures) -> list[tuple[object, object]]:
 
 
 def _cycles(mine: Figures, peer: Figures) -> float | None:
-    """The ratio of cycles for the same matrix work; None where one of them has no such loop."""
-    if mine.loop is None or peer.loop is None or not mine.loop.products or not peer.loop.products:
-        return None
-    if mine.loop.cycles is None or peer.loop.cycles is None:
-        return None
-    return mine.loop.cycles / mine.loop.products / (peer.loop.cycles / peer.loop.products)
+    """The ratio of cycles for all matrix work of a wave; None where one of them has no such loop, or llvm-mca is missing."""
+    taken = [_all_turns(figures) for figures in (mine, peer)]
+    return None if None in taken else taken[0] / taken[1]
+
+
+def _all_turns(figures: Figures) -> float | None:
+    loop = figures.loop
+    return None if loop is None or not loop.matrix or loop.cycles is None else loop.cycles * figures.matrix / loop.matrix
 
 
 def _line(*cells: object) -> str:
