@@ -52,7 +52,16 @@ def profile(inst: Inst) -> Profile:
         return _pause_of(int(str(inst.uses[0]), 0) + 1)
     numbered = opcode in _NUMBERED
     operands = [_shaped(operand, numbered) for operand in (*inst.defs, *inst.uses)]
-    return _profile(opcode, tuple(operands), len(inst.defs), inst.tied, len(inst.targets))
+    return _profile(opcode, tuple(operands), len(inst.defs), inst.tied, _again(inst), len(inst.targets))
+
+
+def _again(inst: Inst) -> tuple[tuple[int, int], ...]:
+    """The uses that are a register which stands before them, as (place, that place): two would be more scalar registers than a
+    vector instruction reads."""
+    uses = inst.uses
+    if len(uses) < 2 or len(set(uses)) == len(uses):
+        return ()
+    return tuple((i, uses.index(use)) for i, use in enumerate(uses) if isinstance(use, Slice) and uses.index(use) < i)
 
 
 _NOTHING = Profile((), ())
@@ -77,8 +86,12 @@ def _shaped(operand: Operand, numbered: bool) -> Shaped:
 
 
 @functools.lru_cache(maxsize=65536)
-def _profile(opcode: str, operands: tuple[Shaped, ...], defs: int, tied: tuple[tuple[int, int], ...], targets: int) -> Profile:
-    taken = _Registers(operands, {defs + use: definition for definition, use in tied})
+def _profile(
+    opcode: str, operands: tuple[Shaped, ...], defs: int, tied: tuple[tuple[int, int], ...], again: tuple[tuple[int, int], ...],
+    targets: int,
+) -> Profile:
+    same = {defs + use: defs + first for use, first in again} | {defs + use: definition for definition, use in tied}
+    taken = _Registers(operands, same)
     inst = Inst(opcode, taken.operands[:defs], taken.operands[defs:], tied=tied, targets=("label",) * targets)
     encoded = machine_inst.instruction(_without_empty(inst))
     leaves = _shares(((n, rule.leaves(encoded)) for n, rule in enumerate(_RULES) if rule.first(encoded.form)), taken)
@@ -98,16 +111,16 @@ def _shares(parts: Iterable[tuple[int, tuple[int, ...]]], taken: _Registers) -> 
 
 
 class _Registers:
-    """Operands of a shape with registers of their own. `place` is the place of each number's operand; the registers that a shape
-    names are at no place."""
+    """Operands of a shape with registers of their own, but for those that are the `same` as an earlier one. `place` is the place of
+    each number's operand; the registers that a shape names are at no place."""
 
-    def __init__(self, operands: Sequence[Shaped], tied: dict[int, int]) -> None:
+    def __init__(self, operands: Sequence[Shaped], same: dict[int, int]) -> None:
         self._files = Function("shape", "")
         self._next: dict[int, int] = {}
         self.place: dict[int, int] = {}
         self.operands: list[Operand] = []
         for place, operand in enumerate(operands):
-            self.operands.append(self.operands[tied[place]] if place in tied else self._operand(place, operand))
+            self.operands.append(self.operands[same[place]] if place in same else self._operand(place, operand))
 
     def _operand(self, place: int, operand: Shaped) -> Operand:
         if not isinstance(operand, tuple):
