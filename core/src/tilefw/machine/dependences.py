@@ -2,7 +2,7 @@
 
 An edge says that one instruction stays behind another, and by how many cycles a machine in order would want it behind:
 
-    reads what the other writes      the other's latency
+    reads what the other writes      the other's latency, and what the table says that their pipes want to be apart
     writes what the other writes     the other's latency: results of slow instructions arrive late
     writes what the other reads      0: operands are read as instructions begin
     accesses of one memory           0: accesses of one space begin in order
@@ -18,7 +18,7 @@ barrier does not wait for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.machine.cells import Touched
@@ -27,6 +27,9 @@ from tilefw.machine.table import InstructionTable, InstructionTraits
 
 SHARED = "shared"
 _ANY = -1  # the buffer of an access that may be anywhere
+
+Apart = Mapping[tuple[str, str, str], int]
+"""`InstructionTable.apart`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,13 @@ class Dependences:
         self.waits[then] += 1
 
 
-def dependences(insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, known: Aliasing) -> Dependences:
-    """The order of `insts`, a run of instructions without branches that `touched` begins with."""
+def dependences(
+    insts: Sequence[Inst], traits: Sequence[InstructionTraits], touched: Touched, files: Sequence[str], known: Aliasing,
+    apart: Apart,
+) -> Dependences:
+    """The order of `insts`, a run of instructions without branches that `touched` begins with; `files` are those of cells."""
     found = Dependences(len(insts))
-    _by_registers(found, traits, touched)
+    _by_registers(found, traits, touched, files, apart)
     memory = _Memory(found, known)
     for i, (inst, its) in enumerate(zip(insts, traits, strict=True)):
         buffer = _ANY if inst.buffer is None else inst.buffer
@@ -93,7 +99,9 @@ def dependences(insts: Sequence[Inst], traits: Sequence[InstructionTraits], touc
     return found
 
 
-def _by_registers(found: Dependences, traits: Sequence[InstructionTraits], touched: Touched) -> None:
+def _by_registers(
+    found: Dependences, traits: Sequence[InstructionTraits], touched: Touched, files: Sequence[str], apart: Apart
+) -> None:
     add = found.add
     writer: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
@@ -101,7 +109,8 @@ def _by_registers(found: Dependences, traits: Sequence[InstructionTraits], touch
         for cell in reads:
             if cell in writer:
                 before = writer[cell]
-                add(before, i, traits[before].latency)
+                its = traits[before]
+                add(before, i, its.latency + apart.get((its.unit, traits[i].unit, files[cell]), 0))
             if cell in readers:
                 readers[cell].append(i)
             else:

@@ -35,19 +35,33 @@ def list_schedule(
 def heights(order: Dependences, traits: Sequence[InstructionTraits], pace: int) -> list[int]:
     """Cycles from the beginning of each instruction to the end of everything that depends on it.
 
-    What keeps its pipe until it is done, as matrix instructions do, also has those behind it that were written later, as the pipe
-    takes them one after the other: the way to the end of a loop is all its matrix work, not that of one sum.
+    What keeps its pipe until it is done, as matrix instructions do, also has those behind it that are nearer to the end, as the
+    pipe takes them one after the other: the way to the end of a loop is all its matrix work, not that of one sum.
     """
-    found = [its.latency for its in traits]
-    behind: dict[str, int] = {}
+    plain = _longest_ways(order, [its.latency for its in traits])
+    lines: dict[str, list[int]] = {}
+    for i, its in enumerate(traits):
+        if its.unit and its.issue > pace and its.issue >= its.latency:
+            lines.setdefault(its.unit, []).append(i)
+    if all(len(line) == 1 for line in lines.values()):
+        return plain
+    least = [its.latency for its in traits]
+    for line in lines.values():
+        behind = 0
+        for i in sorted(line, key=lambda i: (plain[i], -i)):
+            behind += traits[i].issue
+            least[i] = behind = max(behind, plain[i])
+    return _longest_ways(order, least)
+
+
+def _longest_ways(order: Dependences, least: list[int]) -> list[int]:
+    """The longest way from each instruction to the end, which takes `least` of it at the least."""
+    found = least
     for i in range(len(found) - 1, -1, -1):
         height = found[i]
         for then, delay in zip(order.successors[i], order.delays[i], strict=True):
             if delay + found[then] > height:
                 height = delay + found[then]
-        its = traits[i]
-        if its.issue > pace and its.issue >= its.latency and its.unit:
-            height = behind[its.unit] = max(height, its.issue + behind.get(its.unit, 0))
         found[i] = height
     return found
 

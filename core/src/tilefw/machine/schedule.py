@@ -67,6 +67,7 @@ class _Region:
     block: Block
     traits: list[InstructionTraits]
     touched: Touched
+    files: list[str]  # of cells
     pressure: Pressure
 
 
@@ -81,7 +82,7 @@ def _regions(function: Function, table: InstructionTable) -> list[_Region]:
         pressure = Pressure(cells, its, len(traits), behind, files)
         for i in range(len(traits)):
             pressure.place(i)
-        regions.append(_Region(block, traits, its, pressure))
+        regions.append(_Region(block, traits, its, cells.files, pressure))
     return regions
 
 
@@ -119,7 +120,7 @@ def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], k
     if count < 2:
         return
     given = list(region.pressure.peak)
-    order = dependences(region.block.insts[:count], region.traits, region.touched, known)
+    order = dependences(region.block.insts[:count], region.traits, region.touched, region.files, known, table.apart)
     region.pressure.restart()
     guards = [inst.predicate for inst in region.block.insts[:count]]
     found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace)

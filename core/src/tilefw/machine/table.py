@@ -6,7 +6,7 @@ scheduling and dead-code elimination read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -62,7 +62,8 @@ class InstructionTable:
 
     `traits` maps an opcode as it stands in `Inst.opcode` to what passes must know; it raises KeyError for an opcode
     that the set does not have. `reserved` are physical registers per file that allocation must not hand out. `pace`: cycles from
-    one instruction of a wave to its next.
+    one instruction of a wave to its next. `apart`: cycles on top of a latency for who reads a register of a file, by the pipes of
+    its writer and its reader and the file.
     """
 
     name: str
@@ -70,6 +71,7 @@ class InstructionTable:
     classes: dict[str, RegisterClass]
     reserved: dict[str, frozenset[int]] = field(default_factory=dict)
     pace: int = 1
+    apart: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     def file(self, cls: str) -> str:
         """The file that registers of a class stand in; raises KeyError for no class."""

@@ -37,14 +37,30 @@ _ACTING = frozenset({"smem", "lds", "vmem", "control", "export"})
 _ONLY_READING = frozenset({"load", "crossbar"})
 # Pipes that share what they issue by.
 _PIPES = {"valu64": "valu", "trans": "valu"}
-# A compute unit has one pipe to LDS and one to memory for its four SIMDs (CDNA3 white paper, "Compute unit"); waves of one program
-# want them at the same time, so that each finds a quarter.
-_SHARED_BY = {"lds": 2, "vmem": 1}
+# A compute unit has one pipe to LDS for its four SIMDs (CDNA3 white paper, "Compute unit"), whose waves want it at the same time.
+# Half of them is a compromise: a schedule that waits for a quarter of LDS starves the matrix pipe where others are not there.
+_SHARED_BY = {"lds": 2}
+
+
+def _states(count: int) -> int:
+    """Cycles on top of a latency that as many wait states ask for."""
+    return count * VECTOR_CYCLES
+
+
+# Wait states (`tilefw_amd.legal`) that work of the program shall fill, where they are the same for most pairs of instructions.
+_APART = {
+    ("valu", "matrix", "v"): _states(2),
+    ("matrix", "valu", "v"): _states(4),  # 3 behind its passes, and its own place
+    ("matrix", "lds", "v"): _states(4),
+    ("matrix", "vmem", "v"): _states(4),
+    ("valu", "valu", "s"): _states(2),
+    ("valu", "vmem", "s"): _states(5),
+}
 
 
 def instructions(name: str = "amd-cdna3") -> InstructionTable:
     """The instruction table of the machine layer. `traits` raises KeyError for what is no mnemonic."""
-    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED), VECTOR_CYCLES)
+    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED), VECTOR_CYCLES, dict(_APART))
 
 
 @functools.lru_cache(maxsize=4096)
