@@ -1,4 +1,4 @@
-"""The order of lowering behind selection: schedule, registers, real instructions, waits, wait states; then `emit`."""
+"""The order behind selection: invariants out of loops, schedule, registers, real instructions, waits, wait states; then `emit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilefw.api import CompileOptions, TargetInfo
 from tilefw.api.ir import ModulePass
-from tilefw.api.machine import FillWaitStates, InsertWaits, ScheduleInstructions
+from tilefw.api.machine import FillWaitStates, HoistInvariants, InsertWaits, ScheduleInstructions
 from tilefw.api.simt import assign_registers
 from tilefw_amd import occupancy, replay, wait_states, waits
 from tilefw_amd.finish import Finish
@@ -20,6 +20,7 @@ def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[Modu
     table = instructions(target.name)
     steps = {"v": occupancy.steps(target.limits), "s": _SCALARS}
     return (
+        HoistInvariants(table, steps),
         ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         assign_registers(table, verify=options.verify),
         Finish(),

@@ -1,0 +1,156 @@
+"""Loop-invariant code motion: what an instruction computes alike in every iteration stands before the loop.
+
+Selection makes values where they are first asked for, in a loop what is only wanted there. A loop is the blocks from the target of
+a branch backward, in layout order, to the branch; it is entered by falling into its first block, before whose end moved
+instructions go. An instruction moves if it has no effects, reads no memory, writes only what nobody else writes, and reads
+only what the loop does not write. Its result is then held all through the loop, so no more of them move than registers are
+left below the next of the numbers that occupancy goes by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.function_op import FuncOp
+from tilefw.machine.inst import Function, Inst, Slice
+from tilefw.machine.liveness import Unit, analyse, effects, units, written_once
+from tilefw.machine.table import InstructionTable
+
+_SPARE = 4  # registers of a file that are left to what scheduling and allocation need
+
+
+@dataclass(frozen=True)
+class HoistInvariants(ModulePass):
+    """Moves them in every machine function. `steps`: by file the numbers of registers that are worth staying below."""
+
+    name = "hoist-invariants"
+    table: InstructionTable
+    steps: Mapping[str, Sequence[int]]
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for machine in op.body.block.ops:
+            if isinstance(machine, FuncOp):
+                hoist(machine.function, self.table, self.steps)
+
+
+def hoist(function: Function, table: InstructionTable, steps: Mapping[str, Sequence[int]]) -> int:
+    """Move what can be, out of inner loops first; how many instructions moved."""
+    following = successors(function, table)
+    loops = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
+    if not loops:
+        return 0
+    before, once = predecessors(following), written_once(function)
+    moved = 0
+    for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+        inside = range(start, end + 1)
+        entered = start > 0 and all(p in inside or (i == start and p == start - 1) for i in inside for p in before[i])
+        if entered:
+            moved += _Loop(function, table, steps, inside, once).move()
+    return moved
+
+
+class _Loop:
+    """One loop: the blocks `inside`."""
+
+    def __init__(
+        self, function: Function, table: InstructionTable, steps: Mapping[str, Sequence[int]], inside: range, once: frozenset[Unit]
+    ) -> None:
+        self.function, self.table, self.steps, self.inside, self.once = function, table, steps, inside, once
+        self.blocks = [function.blocks[i] for i in inside]
+        self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in units(piece)}
+
+    def move(self) -> int:
+        candidates = self._candidates()
+        if not candidates:
+            return 0
+        chosen = self._chosen(candidates)
+        if not chosen:
+            return 0
+        gone = set(chosen)
+        for block in self.blocks:
+            block.insts = [inst for inst in block.insts if inst not in gone]
+        entry = self.function.blocks[self.inside.start - 1].insts
+        at = len(entry)
+        while at and entry[at - 1].targets:
+            at -= 1
+        entry[at:at] = chosen
+        return len(chosen)
+
+    def _candidates(self) -> list[Inst]:
+        """Instructions that may move, in order."""
+        found = []
+        for block in self.blocks:
+            for inst in block.insts:
+                if self._is_invariant(inst):
+                    found.append(inst)
+                    self.written.difference_update(unit for piece in inst.defs for unit in units(piece))
+        return found
+
+    def _is_invariant(self, inst: Inst) -> bool:
+        if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
+            return False
+        traits = self.table.traits(inst.opcode)
+        if traits.effects or traits.memory or inst.buffer is not None:
+            return False
+        if any(unit not in self.once for piece in inst.defs for unit in units(piece)):
+            return False
+        read = [use for use in inst.uses if isinstance(use, Slice)]
+        return not any(use.reg.physical or unit in self.written for use in read for unit in units(use))
+
+    def _chosen(self, candidates: list[Inst]) -> list[Inst]:
+        """As many of them as there is room for, those that read others' results only with these."""
+        room = self._room(candidates)
+        moving = set(candidates)
+        kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _read(inst)}
+        made = {unit: inst for inst in candidates for piece in inst.defs for unit in units(piece)}
+        chosen: dict[Inst, None] = {}
+        for inst in candidates:
+            if any(unit in made and made[unit] not in chosen for unit in _read(inst)):
+                continue
+            cost = Counter(self.table.file(u[0].cls) for piece in inst.defs for u in units(piece) if u in kept)
+            if all(room[file] >= count for file, count in cost.items()):
+                room.subtract(cost)
+                chosen[inst] = None
+        return list(chosen)
+
+    def _room(self, candidates: list[Inst]) -> Counter[str]:
+        """How many more registers of each file the loop may hold, its most held ones counted."""
+        most = _pressure(self.function, self.table, self.inside)
+        room: Counter[str] = Counter()
+        for file in {self.table.file(piece.reg.cls) for inst in candidates for piece in inst.defs}:
+            above = [step for step in self.steps.get(file, ()) if step >= most[file] + _SPARE]
+            room[file] = min(above, default=0) - most[file] - _SPARE if above else 0
+        return room
+
+
+def _read(inst: Inst) -> list[Unit]:
+    return [unit for piece in inst.reads() for unit in units(piece)]
+
+
+def _pressure(function: Function, table: InstructionTable, inside: range) -> dict[str, int]:
+    """The most registers of each file that are live at once in these blocks."""
+    once, lives = written_once(function), analyse(function, table)
+    most: Counter[str] = Counter()
+    for i in inside:
+        live = set(lives.live_out[i])
+        count = Counter(table.file(reg.cls) for reg, _ in live)
+        most |= count
+        for inst in reversed(function.blocks[i].insts):
+            read, gone = effects(inst, once)
+            for unit in gone & live:
+                live.discard(unit)
+                count[table.file(unit[0].cls)] -= 1
+            for unit in read - live:
+                live.add(unit)
+                file = table.file(unit[0].cls)
+                count[file] += 1
+                if count[file] > most[file]:
+                    most[file] = count[file]
+    return most
