@@ -64,6 +64,8 @@ class ChipDescription:
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
     bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`.
+    `store_bytes` are what a store to global memory moves at least, from each place: less where the cache puts the parts of a line
+    together that several instructions store.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing.
@@ -84,6 +86,7 @@ class ChipDescription:
     fragment_loads: tuple[FragmentLoad, ...] = ()
     registers: int = 0
     issue_cycles: int = 1
+    store_bytes: int = 32
     offsets: bool = False
     bounded: bool = False
 

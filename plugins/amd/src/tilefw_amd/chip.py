@@ -28,12 +28,13 @@ from tilefw_amd.lower import rules, uniform_rules
 from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
 
 # Shared memory: CDNA3 ISA, section "Local Data Share" (32 banks of 4 bytes; DS_READ_B128). Vector units have 16 lanes: a wave's
-# instruction takes them for four cycles.
+# instruction takes them for four cycles. Stores go through the L1 to the L2, which writes back (LLVM, AMDGPUUsage, "Memory Model
+# gfx942"): what several instructions store of a line meets there.
 DESCRIPTION = ChipDescription(
     name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES,
     threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
     banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, atoms=ATOMS,
-    registers=GFX942_LIMITS["registers_per_thread"] // 2, issue_cycles=WAVE // 16, offsets=True, bounded=True,
+    registers=GFX942_LIMITS["registers_per_thread"] // 2, issue_cycles=WAVE // 16, store_bytes=16, offsets=True, bounded=True,
 )
 
 _VECTORS = {"i1": ("m", 2, 2), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}

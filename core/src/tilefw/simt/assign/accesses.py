@@ -2,7 +2,7 @@
 
 A wave's access goes to memory as sectors of 32 bytes (every NVIDIA GPU since Maxwell: CUDA C++ Best Practices Guide, "Coalesced
 Access to Global Memory"; AMD's caches move 64-byte halves of a line). How many a wave touches is the rank of the lane bits' bases
-once the bits within a sector are left out.
+once the bits within a sector are left out. What stores write at least is the chip's (`store_bytes`), as a share of a sector.
 """
 
 from __future__ import annotations
@@ -116,9 +116,10 @@ class Accesses:
     def cost(self, op: AccessOp, layout: LinearLayout) -> float:
         """Issue slots and sectors of all a thread's accesses in a layout."""
         width = self.best_width(op, layout)
-        beyond = self._beyond_sector(op)
+        sector = SECTOR_BYTES if not isinstance(op, ops.StoreOp | ops.StoreBlockOp) else self.machine.chip.store_bytes
+        beyond = self._beyond_sector(op, sector)
         bases = [b & beyond for b in (*layout.register[: log2(width)], *layout.lane)]
-        return layout.registers // width * (_ISSUE + (1 << f2.rank(bases)))
+        return layout.registers // width * (_ISSUE + (1 << f2.rank(bases)) * sector / SECTOR_BYTES)
 
     def bytes(self, type: Attribute) -> int:
         """The size of a tile."""
@@ -127,7 +128,7 @@ class Accesses:
             size *= s
         return size
 
-    def _beyond_sector(self, op: AccessOp) -> int:
+    def _beyond_sector(self, op: AccessOp, sector: int) -> int:
         """The bits of the flat index that lead to another sector."""
         mask, at = 0, 0
         shape = types.shape_of(accessed_type(op))
@@ -135,7 +136,7 @@ class Accesses:
         for d in reversed(range(len(shape))):
             for bit in range(log2(shape[d])):
                 distance = self._distance(op, d, bit)
-                if distance is None or distance * size >= SECTOR_BYTES:
+                if distance is None or distance * size >= sector:
                     mask |= 1 << (at + bit)
             at += log2(shape[d])
         return mask
