@@ -22,14 +22,13 @@ _NONE: Numbers = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An event: its queue and order ("": finishes in any), the registers and effects that are there when it has finished, those of
-    them that it changes in part, and the effects of which one must be pending for it to count ("behind")."""
+    """An event: its queue and order ("": finishes in any), the registers and effects that are there when it has finished, and those
+    of them that it changes in part."""
 
     queue: str
     order: str
     pending: Numbers
     merged: Numbers = _NONE
-    behind: Numbers = _NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +51,14 @@ def check_waits(function: Function, table: InstructionTable, seen: Callable[[Ins
     for block in reached(ways):
         for place, (_, facts) in enumerate(code[block]):
             for event in facts.events:
-                if not event.behind:
-                    follower.follow(block, place, event)
-    for block, place, event in follower.woken:
-        follower.follow(block, place, event)
+                follower.follow(block, place, event)
 
 
 class _Follower:
-    """Follows events of one function. `woken` are those that have found something to be behind."""
+    """Follows events of one function."""
 
     def __init__(self, name: str, code: list[list[tuple[Inst, Seen]]], ways: list[list[Exit]]) -> None:
         self._name, self._code, self._ways = name, code, ways
-        self.woken: dict[tuple[int, int, Begun], None] = {}
 
     def follow(self, block: int, place: int, event: Begun) -> None:
         """From behind the instruction at the place."""
@@ -91,9 +86,6 @@ class _Follower:
             self._check(inst, facts, pending, own, origin)
             pending = pending.difference(*(e.pending for e in own))
             later += len(own)
-            for behind in facts.events:
-                if not behind.behind.isdisjoint(pending):
-                    self.woken[block, place, behind] = None
             if not pending:
                 return found
             found += [(way.block, later, pending) for way in ways if way.place == place]

@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.inst import Operand, Slice
+from tilefw.machine.inst import Inst, Operand, Slice
 
 
 class RegisterSets:
     """The sets of one function's operands. `names` are operands that are written as text and stand for registers ("vcc")."""
 
-    __slots__ = ("_first", "_known", "_names")
+    __slots__ = ("_first", "_known")
 
     def __init__(self, first: Mapping[str, int], names: Mapping[str, int]) -> None:
         self._first = first
-        self._names = names
-        self._known: dict[Slice, int] = {}
+        self._known: dict[Operand, int] = dict(names)
 
     def of(self, operand: Operand) -> int:
         """The registers of an operand; none of an immediate. Raises InternalError for a virtual register."""
-        if not isinstance(operand, Slice):
-            return self._names.get(operand, 0) if isinstance(operand, str) else 0
         found = self._known.get(operand)
         if found is None:
-            if not operand.reg.physical:
-                raise InternalError(f"{operand} stands on no physical register")
-            found = self._known[operand] = ((1 << operand.count) - 1) << self._first[operand.reg.cls] + operand.first
+            found = self._known[operand] = self._found(operand)
         return found
+
+    def _found(self, operand: Operand) -> int:
+        if not isinstance(operand, Slice):
+            return 0
+        if not operand.reg.physical:
+            raise InternalError(f"{operand} stands on no physical register")
+        return ((1 << operand.count) - 1) << self._first[operand.reg.cls] + operand.first
 
     def union(self, operands: Iterable[Operand]) -> int:
         """The registers of all of them together."""
@@ -39,6 +41,16 @@ class RegisterSets:
         for operand in operands:
             found |= self.of(operand)
         return found
+
+    def touched(self, inst: Inst) -> int:
+        """All registers that an instruction names, to read or to write them."""
+        found = self.union(inst.implicit_defs) | self.union(inst.implicit_uses) if inst.implicit_defs or inst.implicit_uses else 0
+        known = self._known
+        for operands in (inst.defs, inst.uses):
+            for operand in operands:
+                registers = known.get(operand)
+                found |= self.of(operand) if registers is None else registers
+        return found if inst.predicate is None else found | self.of(inst.predicate)
 
 
 def members(registers: int) -> tuple[int, ...]:

@@ -130,6 +130,7 @@ class _Walk:
         self.concerned = left & touched
         short = {kind: kind.only(self.concerned) for kind in kinds}
         self._profiles = {inst: short[kind] for inst, kind in profiles.items()}
+        self._last: dict[int, tuple[Past, dict[int, Past], list[tuple[int, int]]]] = {}
 
     def states(self, insts: Sequence[Inst], entry: Past) -> dict[int, Past]:
         """The pasts behind each branch, and at -1 that behind the last instruction."""
@@ -137,24 +138,33 @@ class _Walk:
 
     def through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
         """The pasts as `states` gives them, and the pauses as (place, wait states)."""
+        last = self._last.get(id(insts))
+        if last is None or last[0] != entry:
+            last = self._last[id(insts)] = (entry, *self._through(insts, entry))
+        return last[1], last[2]
+
+    def _through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
         recent = _Recent(entry, self._model.horizons)
         pasts: dict[int, Past] = {}
         pauses: list[tuple[int, int]] = []
         for place, inst in enumerate(insts):
             profile = self._profiles[inst]
+            missing = 0
             for share in profile.touches:
-                if any(recent.until[rule] > recent.now for rule in share.rules):
-                    missing = self._missing(share, inst, recent)
-                    if missing > 0:
-                        pauses.append((place, missing))
-                        recent.now += missing
+                for rule in share.rules:
+                    if recent.until[rule] > recent.now:
+                        missing = max(missing, self._missing(share, inst, recent))
+                        break
+            if missing:
+                pauses.append((place, missing))
+                recent.now += missing
             recent.now += profile.states
             for share in profile.leaves:
                 recent.add(share.rules, inst, self._registers(share, inst))
             if inst.targets:
                 pasts[place] = recent.closed()
         pasts[-1] = recent.closed()
-        return pasts, _together(pauses)
+        return pasts, pauses
 
     def _registers(self, share: Share, inst: Inst) -> int:
         found, of = share.unwritten, self._sets.of
@@ -168,6 +178,8 @@ class _Walk:
         worst = 0
         touched = self._registers(share, inst)
         for rule in share.rules:
+            if recent.until[rule] <= recent.now:
+                continue
             oldest = recent.now - self._model.horizons[rule]
             for left, producer, registers in recent.of[rule]:
                 if left > oldest and registers & touched:
@@ -208,11 +220,3 @@ class _Recent:
                     age = self.now - left
                     closed[rule, producer, registers] = min(age, closed.get((rule, producer, registers), age))
         return closed
-
-
-def _together(pauses: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """One pause a place: what its operands lack was found one after the other."""
-    found: dict[int, int] = {}
-    for place, states in pauses:
-        found[place] = found.get(place, 0) + states
-    return list(found.items())

@@ -14,7 +14,7 @@ the end of a block, so what one iteration loads may arrive in the next. (The sch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -34,8 +34,6 @@ Bracket = dict[Kind, tuple[int, ...]]
 Limits = dict[str, int]
 """Counts to wait for, by queue."""
 
-_NOTHING: Mapping[Kind, int] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -45,14 +43,12 @@ class Event:
     finished. Who reads one waits for it; so does who writes one, unless by an event of the same queue and order.
     `merged`: of them, those that the event changes only in part: their old values are combined with its own when it finishes,
     so that earlier events of the same queue and order may be still to come for them though the instruction reads them.
-    `behind`: the event has something to do only when one of these is still to come as it begins; else nothing waits for it.
     """
 
     queue: str
     order: str = ""
     arriving: int = 0
     merged: int = 0
-    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +138,17 @@ def _youngest(events: Iterable[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
+@dataclass(slots=True)
+class _Facts:
+    """What one instruction has to do with waits: the registers and effects that it wants there; of these by queue and order, those
+    that its own event writes behind the others'; the counts that it waits for itself; and what it begins."""
+
+    wanted: int
+    in_order: Mapping[Kind, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+
+
 class _Walk:
     """Goes through blocks of one function, from a bracket at the entry to one at the exit, with the waits in between."""
 
@@ -149,7 +156,23 @@ class _Walk:
         self._model = model
         self._sets = RegisterSets(model.first, model.names)
         self._concerns = {opcode: model.concern(opcode) for opcode in {inst.opcode for inst in function.insts()}}
-        self._touched: dict[Inst, int] = {}
+        self._facts = {inst: self._of(inst) for inst in function.insts()}
+        self._last: dict[int, tuple[Bracket, dict[int, Bracket], list[tuple[int, Limits]]]] = {}
+
+    def _of(self, inst: Inst) -> _Facts:
+        concern, touched = self._concerns[inst.opcode], self._sets.touched(inst)
+        if not concern.special:
+            return _Facts(concern.touched | touched)
+        model = self._model
+        events = model.events(inst, self._sets)
+        wanted = concern.touched | touched | model.needs(inst)
+        return _Facts(wanted, self._in_order(inst, concern, events), model.limits(inst), events)
+
+    def _in_order(self, inst: Inst, concern: Concern, events: tuple[Event, ...]) -> dict[Kind, int]:
+        kept = {use for _, use in inst.tied}
+        read = concern.touched | self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
+        tied = self._sets.union(inst.uses[use] for use in kept)
+        return {(e.queue, e.order): e.arriving & ~(read | (tied & ~e.merged)) for e in events if e.order}
 
     def states(self, insts: Sequence[Inst], entry: Bracket) -> dict[int, Bracket]:
         """The brackets behind each branch, and at -1 that behind the last instruction."""
@@ -157,49 +180,29 @@ class _Walk:
 
     def through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[dict[int, Bracket], list[tuple[int, Limits]]]:
         """The brackets as `states` gives them, and the waits as (place, counts by queue)."""
+        last = self._last.get(id(insts))
+        if last is None or last[0] != entry:
+            last = self._last[id(insts)] = (entry, *self._through(insts, entry))
+        return last[1], last[2]
+
+    def _through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[dict[int, Bracket], list[tuple[int, Limits]]]:
         open_ = _Open(entry, self._model.most)
+        facts_of = self._facts
         brackets: dict[int, Bracket] = {}
         waits: list[tuple[int, Limits]] = []
         for place, inst in enumerate(insts):
-            concern = self._concerns[inst.opcode]
-            if concern.special or open_.arriving:
-                limits = self._limits(inst, concern, open_)
-                if limits:
-                    waits.append((place, limits))
-                    open_.wait(limits)
-            if concern.special:
-                open_.wait(self._model.limits(inst))
-                for event in self._model.events(inst, self._sets):
-                    open_.begin(event)
+            facts = facts_of[inst]
+            if facts.wanted & open_.arriving and (limits := open_.limits(facts.wanted, facts.in_order)):
+                waits.append((place, limits))
+                open_.wait(limits)
+            if facts.limits:
+                open_.wait(facts.limits)
+            for event in facts.events:
+                open_.begin(event)
             if inst.targets:
                 brackets[place] = open_.closed()
         brackets[-1] = open_.closed()
         return brackets, waits
-
-    def _limits(self, inst: Inst, concern: Concern, open_: _Open) -> Limits:
-        """What the instruction waits for, by queue."""
-        touched = self._touched.get(inst)
-        if touched is None:
-            touched = self._touched[inst] = concern.touched | self._sets.union(inst.reads()) | self._sets.union(inst.writes())
-        if not concern.special:
-            return open_.limits(touched) if touched & open_.arriving else {}
-        wanted = touched | self._model.needs(inst)
-        if not wanted & open_.arriving:
-            return {}
-        return open_.limits(wanted, self._in_order(inst, concern))
-
-    def _in_order(self, inst: Inst, concern: Concern) -> dict[Kind, int]:
-        """Registers by queue and order that no wait is for: the instruction's own event writes them behind the others'."""
-        events = self._model.events(inst, self._sets)
-        kept = {use for _, use in inst.tied}
-        read = concern.touched | self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
-        result: dict[Kind, int] = {}
-        for event in events:
-            if event.order:
-                tied = self._sets.union(inst.uses[use] for use in kept)
-                plain = read | (tied & ~event.merged)
-                result[event.queue, event.order] = event.arriving & ~plain
-        return result
 
 
 class _Open:
@@ -220,18 +223,17 @@ class _Open:
                 self.arriving |= registers
 
     def begin(self, event: Event) -> None:
-        arriving = 0 if event.behind and not event.behind & self.arriving else event.arriving
         events = self._events.setdefault((event.queue, event.order), [])
         if not event.order and events:
-            events[-1] |= arriving
+            events[-1] |= event.arriving
         else:
-            events.append(arriving)
+            events.append(event.arriving)
         if len(events) > self._most[event.queue] + 1:
             oldest = events.pop(0)
             events[0] |= oldest
-        self.arriving |= arriving
+        self.arriving |= event.arriving
 
-    def limits(self, touched: int, in_order: Mapping[Kind, int] = _NOTHING) -> Limits:
+    def limits(self, touched: int, in_order: Mapping[Kind, int]) -> Limits:
         """The counts that must be waited for before the registers may be touched; `in_order` are exempt from their own kind."""
         found: Limits = {}
         for kind, events in self._events.items():
@@ -242,10 +244,8 @@ class _Open:
                 found[queue] = min(found.get(queue, later), later)
         return found
 
-    def wait(self, limits: Limits) -> None:
+    def wait(self, limits: Mapping[str, int]) -> None:
         """Events that the counts cover are finished; of no order, all or none."""
-        if not limits:
-            return
         for (queue, order), events in self._events.items():
             left = limits.get(queue)
             if left is not None and (order or left == 0):

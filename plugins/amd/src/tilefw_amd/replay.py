@@ -12,7 +12,7 @@ from tilefw.api.machine import Begun, Inst, Pair, Seen
 from tilefw.api.sim import Instruction
 from tilefw_amd import machine_inst
 from tilefw_amd.isa.binding import merges, reads, writes
-from tilefw_amd.isa.events import VMCNT, issues, needs
+from tilefw_amd.isa.events import issues, needs
 from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.isa.parts import NAMES_BEHIND, Part, vector_results
 from tilefw_amd.isa.registers import COUNT
@@ -21,7 +21,7 @@ from tilefw_amd.legal import MATRIX_RULES, MOST, RULES, Kind, Rule, wait_states
 
 _RULES = {rule.name: rule for rule in (*MATRIX_RULES, *RULES)}
 # Effects beyond the simulator's: its race check and its fences see these in other ways.
-_LDS, _UNDER_WAY = COUNT + len(NAMES_BEHIND), COUNT + len(NAMES_BEHIND) + 1
+_LDS = COUNT + len(NAMES_BEHIND)
 _LANES_ONLY = "crossbar"  # goes through the LDS unit and leaves its memory alone
 
 
@@ -41,13 +41,8 @@ def _events(encoded: Encoded) -> tuple[Begun, ...]:
     merged = results if merges(encoded) else ()
     found: list[Begun] = []
     for issue in issues(encoded, results, merged):
-        effects = ()
-        if issue.settles and _LANES_ONLY not in row.facts:
-            effects += (_LDS,)
-        if issue.queue == VMCNT and not issue.behind:
-            effects += (_UNDER_WAY,)
-        behind = frozenset({_UNDER_WAY}) if issue.behind else frozenset[int]()
-        found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *effects)), frozenset(issue.merged), behind))
+        lds = (_LDS,) if issue.settles and _LANES_ONLY not in row.facts else ()
+        found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *lds)), frozenset(issue.merged)))
     return tuple(found)
 
 

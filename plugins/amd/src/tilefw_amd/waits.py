@@ -5,7 +5,8 @@ without an encoding. Effects that no register shows are bits behind those of the
 
 - LDS: an access to LDS is made. A barrier needs it, as LDS instructions that are under way pass one (LLVM's AMDGPUUsage,
   "Memory Model gfx942": a release at the scope of a workgroup waits for lgkmcnt);
-- the write-back of a release, which the atomic or store behind it needs, where anything was under way when it began;
+- the write-back of a release, which the atomic or store behind it needs: also with nothing of this wave's under way, as others
+  of its workgroup have stored before a barrier, and what was stored is only in the cache then;
 - an access that acquires, which the invalidation behind it needs.
 """
 
@@ -42,7 +43,7 @@ NAMES = _names()
 _IMPLICIT = {name: NAMES[name] for name in ("vcc", "exec", "m0")} | {"scc": 1 << SCC, "pc": 0}
 
 _WRITE_BACK, _EXCHANGE = 1 << parts.WRITE_BACK, 1 << parts.EXCHANGE
-_LDS, _UNDER_WAY = 1 << parts.STORED + 1, 1 << parts.STORED + 2
+_LDS = 1 << parts.STORED + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,6 @@ class _Queue:
     queues: tuple[str, ...] = ()
     order: str = ""
     effects: int = 0
-    behind: int = 0
     merged: bool = False
 
 
@@ -88,7 +88,7 @@ def events(inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
     results = sets.union(inst.defs)
     arriving = results | found.effects | (_EXCHANGE if _shared(row, inst, "load") else 0)
     merged = results if found.merged else 0
-    return tuple(Event(queue, found.order, arriving, merged, found.behind) for queue in found.queues)
+    return tuple(Event(queue, found.order, arriving, merged) for queue in found.queues)
 
 
 def needs(inst: Inst) -> int:
@@ -140,10 +140,10 @@ def _queue(row: Row) -> _Queue:
 def _vector_memory(row: Row) -> _Queue:
     facts = row.facts
     if "flat" in facts:  # either way, and in any order
-        return _Queue((VMCNT, LGKMCNT), "", _LDS | _UNDER_WAY, merged=_keeps(row))
+        return _Queue((VMCNT, LGKMCNT), "", _LDS, merged=_keeps(row))
     if row.name == "buffer_wbl2":
-        return _Queue((VMCNT,), "vmem", _WRITE_BACK, behind=_UNDER_WAY)
-    return _Queue((VMCNT,), "vmem", _UNDER_WAY | (_LDS if "lds dma" in facts else 0), merged=_keeps(row))
+        return _Queue((VMCNT,), "vmem", _WRITE_BACK)
+    return _Queue((VMCNT,), "vmem", _LDS if "lds dma" in facts else 0, merged=_keeps(row))
 
 
 def _keeps(row: Row) -> bool:

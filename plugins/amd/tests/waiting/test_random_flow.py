@@ -48,8 +48,8 @@ def test_nothing_comes_too_soon_behind_what_made_it(shape: Shape) -> None:
     assert faults(made) == []
 
 
-# A release also waits for loads: who gets a lock must not overwrite what is still read under it. The simulator makes loads when
-# they are issued, so that it cannot see this.
+# A release is waited for whatever stands before it; the simulator, which has no caches, asks for it only behind a store of the
+# same wave that has not finished.
 _WITHOUT_RELEASES = tuple(statement for statement in MEMORY + ARITHMETIC if "wbl2" not in statement)
 
 
