@@ -26,6 +26,7 @@ Steps = Mapping[str, Sequence[int]]
 """By register file, ascending, how many registers a wave may take before the next step costs something."""
 
 _UNBOUNDED = 1 << 30
+_RESERVE = 16  # the part of the registers that is left to assignment, which finds no place for tuples in the last holes
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,15 @@ def _until_branch(block: Block, table: InstructionTable) -> list[InstructionTrai
 
 
 def _limits(regions: Sequence[_Region], table: InstructionTable, steps: Steps) -> list[int]:
-    """By file: the step that the function needs as it was given."""
+    """By file: the step that the function needs as it was given, less a reserve where it does not need that."""
     if not regions:
         return []
     limits: list[int] = []
     for file, number in regions[0].pressure.files.items():
         needed = max(region.pressure.peak[number] for region in regions)
         allowed = steps.get(file) or (_allocatable(file, table),)
-        limits.append(next((step for step in allowed if step >= needed), allowed[-1]))
+        step = next((step for step in allowed if step >= needed), allowed[-1])
+        limits.append(max(needed, step - step // _RESERVE) if needed <= step else step)
     return limits
 
 
