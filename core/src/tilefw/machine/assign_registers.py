@@ -1,4 +1,4 @@
-"""The pass that puts machine functions onto physical registers: allocates, checks the allocation, drops copies that became idle."""
+"""The pass that puts machine functions onto physical registers: allocates, spills where it must, checks what came out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tilefw.machine.allocate import allocate, drop_identities
+from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
 from tilefw.machine.check import check_allocation, snapshot
 from tilefw.machine.function_op import FuncOp
-from tilefw.machine.inst import Function
+from tilefw.machine.inst import Function, Reg
+from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
+
+_ROUNDS = 24  # of spilling, before a function is refused
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,33 @@ def assign(
 ) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
     before = snapshot(function) if verify else None
-    function.attributes["registers"] = allocate(function, table, limits)
+    chosen = _fit(function, table, limits or {}, spills)
+    function.attributes["registers"] = rewrite(function, table, chosen)
     drop_identities(function, table)
     if before is not None:
         check_allocation(before, function, table, spills)
+
+
+def _fit(function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None) -> dict[Reg, int]:
+    """A place for every register, after as much spilling as it takes."""
+    ranges = LiveRanges(function, table)
+    found = find_places(function, ranges, table, limits)
+    if not isinstance(found, Failure):
+        return found
+    if spills is None:
+        raise too_few(function, found, ranges, table, limits)
+    from tilefw.machine.spill import Spiller  # few functions spill
+
+    spiller = Spiller(function, table, spills, limits)
+    spare: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        if not spiller.relieve(ranges, found.file, spare.get(found.file, 0)):
+            # Fewer live at once than there are, and yet a tuple finds no room among the others.
+            spare[found.file] = spare.get(found.file, 0) + found.reg.width
+        ranges = LiveRanges(function, table)
+        found = find_places(function, ranges, table, limits)
+        if not isinstance(found, Failure):
+            function.attributes["spills"] = spiller.spilled
+            function.attributes["scratch_bytes"] = spiller.scratch_bytes
+            return found
+    raise too_few(function, found, ranges, table, limits, "one instruction needs them, or nothing is left that could be spilled")

@@ -21,6 +21,7 @@ executes the allocated code in the same way; `src/checker.rs` there.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import gcd
 from typing import NamedTuple
 
 from tilefw.api.errors import InternalError
@@ -129,7 +130,8 @@ def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
     registers = range(b.first, b.first + b.count)
     reserved = table.reserved.get(b.reg.cls, frozenset())
     there = registers.stop <= (table.classes[b.reg.cls].count or 0) and reserved.isdisjoint(registers)
-    return there and a.count == b.count and (b.first - a.first) % a.reg.align == 0
+    # An operand needs no more alignment than the virtual code gave it: a part may stand without the rest of its register.
+    return there and a.count == b.count and b.first % gcd(a.first, a.reg.align) == 0
 
 
 def _stands(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:

@@ -1,0 +1,213 @@
+"""Takes registers out of a file that is too crowded: what is cheap is made again where it is read, what is not goes to its home.
+
+The code for a register that left: before an instruction that reads it a load into a register of its own, behind one that writes it
+a store. What a block has loaded or made stays in its register for the next instruction that needs it, as long as the file is not
+crowded in between. Instructions that take the home's own registers do so, and need neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import gcd
+
+from tilefw.machine.allocate import unusable
+from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
+from tilefw.machine.live_ranges import LiveRanges
+from tilefw.machine.spill_choice import Choice, Chooser, Pressure
+from tilefw.machine.spill_model import MEMORY, Home, SpillModel
+from tilefw.machine.table import InstructionTable
+
+
+@dataclass(slots=True)
+class _Stay:
+    """A register that holds `piece` of one that left, since its last touch at instruction `last`."""
+
+    piece: Slice
+    held: Reg
+    last: int
+
+    def offers(self, piece: Slice) -> bool:
+        """Whether another piece stands here too, aligned as it must be."""
+        away = piece.first - self.piece.first
+        return 0 <= away <= self.piece.count - piece.count and gcd(away, self.held.align) % _alignment(piece) == 0
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a register that left is: the holder at home (None in memory, or where it is made again) and the index there."""
+
+    choice: Choice
+    holder: Reg | None = None
+    index: int = 0
+    stays: list[_Stay] = field(default_factory=list)
+
+
+class Spiller:
+    """Spills of one function, over as many rounds as it takes."""
+
+    def __init__(self, function: Function, table: InstructionTable, model: SpillModel, limits: Mapping[str, int]) -> None:
+        self.function, self.table, self.model, self.limits = function, table, model, limits
+        self.scratch_bytes = 0
+        self.spilled: dict[str, int] = {}
+        self._stay: set[Reg] = set()
+        self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
+
+    def relieve(self, ranges: LiveRanges, file: str, spare: int) -> bool:
+        """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left."""
+        room = {table_file: self._room(ranges, table_file) for table_file in {self.table.file(c) for c in self.table.classes}}
+        pressure, available = room[file]
+        chooser = Chooser(self.function, ranges, self.table, self.model, self._stay, room)
+        chosen = chooser.choose(file, available - spare)
+        places = {choice.reg: self._settle(choice) for choice in chosen}
+        if places:
+            _Rewriting(self, places, pressure, available - spare).run(self.function, ranges.starts)
+        return bool(places)
+
+    def _room(self, ranges: LiveRanges, file: str) -> tuple[Pressure, int]:
+        count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file) or 1 << 30
+        if count == 1 << 30:
+            return Pressure(ranges, self.table, file, frozenset()), count
+        usable = frozenset(range(count)) - unusable(self.table, self.limits, file, count)
+        return Pressure(ranges, self.table, file, usable), len(usable)
+
+    def fresh(self, like: Slice) -> Reg:
+        """A register for a piece of one that left; it stays."""
+        reg = self.function.register(like.reg.cls, like.count, _alignment(like))
+        self._stay.add(reg)
+        return reg
+
+    def _settle(self, choice: Choice) -> _Place:
+        home, reg = choice.home, choice.reg
+        if home is None:
+            return _Place(choice)
+        if choice.touches:
+            self.spilled[reg.cls] = self.spilled.get(reg.cls, 0) + reg.width
+        if home.holder == MEMORY:
+            size = self.table.classes[reg.cls].bits // 8
+            at, self.scratch_bytes = self.scratch_bytes, self.scratch_bytes + size * reg.width
+            return _Place(choice, None, at)
+        if home.units == 1:
+            return _Place(choice, self.function.register(home.holder, reg.width, reg.align))
+        return _Place(choice, *self._find_lanes(home, reg.width))
+
+    def _find_lanes(self, home: Home, count: int) -> tuple[Reg, int]:
+        holder, used = self._lanes.get(home.holder, (None, 0))
+        if holder is None or used + count > home.units:
+            holder, used = self.function.register(home.holder), 0
+            self._stay.add(holder)
+        self._lanes[home.holder] = holder, used + count
+        return holder, used
+
+
+class _Rewriting:
+    """One round's changes of the code."""
+
+    def __init__(self, spiller: Spiller, places: dict[Reg, _Place], pressure: Pressure, most: int) -> None:
+        self.spiller, self.places, self.pressure, self.most = spiller, places, pressure, most
+        self.gone = {id(place.choice.again) for place in places.values() if place.choice.again is not None}
+        self.in_place = {(id(t.inst), place.choice.reg) for place in places.values() for t in place.choice.in_place}
+        self.new: list[Inst] = []
+
+    def run(self, function: Function, starts: list[int]) -> None:
+        for block, start in zip(function.blocks, starts, strict=False):
+            self._block(block, start)
+
+    def _block(self, block: Block, start: int) -> None:
+        for place in self.places.values():
+            place.stays = []
+        self.new = []
+        for number, inst in enumerate(block.insts, start):
+            if id(inst) not in self.gone:
+                self._inst(inst, number)
+        block.insts = self.new
+
+    def _inst(self, inst: Inst, number: int) -> None:
+        reads = {use: self._read(inst, use, number) for use in dict.fromkeys(inst.reads()) if use.reg in self.places}
+        writes = [piece for piece in dict.fromkeys(inst.writes()) if piece.reg in self.places]
+        written = {piece: self._write(inst, piece, number) for piece in writes}
+        if reads or written:
+            _replace(inst, reads, written)
+        self.new.append(inst)
+        for piece in writes:
+            self._store(inst, piece, written[piece])
+
+    def _read(self, inst: Inst, piece: Slice, number: int) -> Slice:
+        """Where an instruction finds `piece`; loads it if nowhere yet."""
+        place = self.places[piece.reg]
+        if (id(inst), piece.reg) in self.in_place:
+            return _at_home(place, piece)
+        for stay in place.stays:
+            if stay.offers(piece) and self._kept(stay, number):
+                return stay.held.slice(piece.first - stay.piece.first, piece.count)
+        whole = piece.reg.whole if place.choice.again is not None else piece
+        held = self.spiller.fresh(whole)
+        self._load(place, whole, held)
+        place.stays.append(_Stay(whole, held, number))
+        return held.slice(piece.first - whole.first, piece.count)
+
+    def _kept(self, stay: _Stay, number: int) -> bool:
+        """Whether what stays may stand in its register until this instruction; it does so then."""
+        between = self.pressure.at[2 * stay.last + 1 : 2 * number]
+        if len(between) and int(between.max()) + stay.held.width > self.most:
+            return False
+        between += stay.held.width
+        stay.last = number
+        return True
+
+    def _write(self, inst: Inst, piece: Slice, number: int) -> Slice:
+        """Where an instruction puts `piece`: into what stays and was just read, or a register of its own."""
+        place = self.places[piece.reg]
+        if (id(inst), piece.reg) in self.in_place:
+            place.stays = [stay for stay in place.stays if not _meet(stay.piece, piece)]
+            return _at_home(place, piece)
+        kept = next((stay for stay in place.stays if stay.offers(piece) and stay.last == number), None)
+        place.stays = [stay for stay in place.stays if stay is kept or not _meet(stay.piece, piece)]
+        if kept is None:
+            kept = _Stay(piece, self.spiller.fresh(piece), number)
+            place.stays.append(kept)
+        return kept.held.slice(piece.first - kept.piece.first, piece.count)
+
+    def _load(self, place: _Place, piece: Slice, held: Reg) -> None:
+        again, home = place.choice.again, place.choice.home
+        if again is not None:
+            self.new.append(Inst(again.opcode, [held.whole], again.uses, place=again.place))
+        elif home is not None:
+            self.new += home.load(held.whole, *self._transfer(place, home, piece))
+
+    def _store(self, inst: Inst, piece: Slice, held: Slice) -> None:
+        place = self.places[piece.reg]
+        home = place.choice.home
+        if home is not None and (id(inst), piece.reg) not in self.in_place:
+            self.new += home.store(held, *self._transfer(place, home, piece))
+
+    def _transfer(self, place: _Place, home: Home, piece: Slice) -> tuple[Slice | None, int]:
+        """The holder and the index that `Home.load` and `Home.store` take."""
+        if place.holder is None:
+            return None, place.index + self.spiller.table.classes[piece.reg.cls].bits // 8 * piece.first
+        if home.units == 1:
+            return _at_home(place, piece), 0
+        return place.holder.whole, place.index + piece.first
+
+
+def _at_home(place: _Place, piece: Slice) -> Slice:
+    assert place.holder is not None
+    return place.holder.slice(piece.first, piece.count)
+
+
+def _alignment(piece: Slice) -> int:
+    """What an operand is known to be a multiple of."""
+    return gcd(piece.first, piece.reg.align)
+
+
+def _meet(a: Slice, b: Slice) -> bool:
+    return a.first < b.first + b.count and b.first < a.first + a.count
+
+
+def _replace(inst: Inst, reads: dict[Slice, Slice], written: dict[Slice, Slice]) -> None:
+    inst.uses = tuple([reads.get(use, use) if isinstance(use, Slice) else use for use in inst.uses])
+    inst.implicit_uses = tuple([reads.get(piece, piece) for piece in inst.implicit_uses])
+    inst.defs = tuple([written.get(piece, piece) for piece in inst.defs])
+    inst.implicit_defs = tuple([written.get(piece, piece) for piece in inst.implicit_defs])
+    if inst.predicate is not None:
+        inst.predicate = reads.get(inst.predicate, inst.predicate)

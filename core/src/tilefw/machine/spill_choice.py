@@ -1,0 +1,201 @@
+"""Which registers leave their file when too many live at once: those that cost least for the crowding that they take away.
+
+A register in its home stands in its file only around the instructions that touch it. What it costs is the loads and stores there,
+by the depth of the loops around them; touches of one block with no crowd between them share one load. What it gains is the crowded
+points at which it is live and not touched: a value that waits long for its next use gains most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilefw.machine.flow import depths, successors
+from tilefw.machine.inst import Function, Inst, Reg, Slice
+from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.spill_model import MEMORY, Home, SpillModel
+from tilefw.machine.table import InstructionTable
+
+_LOOP = 8  # how often a loop is taken to run, in estimates of cost
+
+
+@dataclass(slots=True)
+class Touch:
+    """One instruction that names a register: its number, its block, and what it does there."""
+
+    inst: Inst
+    number: int
+    block: int
+    reads: bool
+    writes: bool
+
+
+@dataclass(slots=True)
+class Choice:
+    """A register that leaves: to a home, or (`again`) to be made again by its one instruction wherever it is read."""
+
+    reg: Reg
+    home: Home | None
+    again: Inst | None
+    touches: list[Touch]
+    in_place: list[Touch] = field(default_factory=list)  # touches that take the register where it is at home
+    cost: float = 0.0
+
+
+class Pressure:
+    """How many registers of a file live at each point."""
+
+    def __init__(self, ranges: LiveRanges, table: InstructionTable, file: str, usable: frozenset[int]) -> None:
+        self.at = np.zeros(2 * ranges.starts[-1] + 3, np.int32)
+        for reg, parts in ranges.parts.items():
+            if table.file(reg.cls) == file:
+                for part in parts:
+                    self.add(part, part.width)
+        for reg, parts in ranges.fixed.items():
+            if reg.cls == file:
+                for part in parts:
+                    self.add(part, len(usable.intersection(range(part.first, part.first + part.width))))
+
+    def add(self, part: Part, count: int) -> None:
+        for start, end in part.segments:
+            self.at[start:end] += count
+
+    def above(self, most: int) -> int:
+        """The points with more than `most`, as bits."""
+        return int.from_bytes(np.packbits(self.at > most, bitorder="little").tobytes(), "little")
+
+
+class Chooser:
+    """Chooses among the registers of one function and one file."""
+
+    def __init__(
+        self, function: Function, ranges: LiveRanges, table: InstructionTable, model: SpillModel, stay: set[Reg],
+        room: dict[str, tuple[Pressure, int]],
+    ) -> None:
+        """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
+        self.function, self.ranges, self.table, self.model, self.stay, self.room = function, ranges, table, model, stay, room
+        self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
+        self.touches: dict[Reg, list[Touch]] = {}
+        number = 0
+        for b, block in enumerate(function.blocks):
+            for inst in block.insts:
+                self._note(inst, number, b)
+                number += 1
+
+    def _note(self, inst: Inst, number: int, block: int) -> None:
+        read = {use.reg for use in inst.reads()}
+        written = {piece.reg for piece in inst.writes()}
+        for reg in read | written:
+            if not reg.physical:
+                self.touches.setdefault(reg, []).append(Touch(inst, number, block, reg in read, reg in written))
+
+    def choose(self, file: str, most: int) -> list[Choice]:
+        """Registers to take out so that at most `most` of `file` live at once; fewer where no more can leave."""
+        pressure, _ = self.room[file]
+        waiting = [reg for reg in self.ranges.parts if self.table.file(reg.cls) == file and reg not in self.stay]
+        live = {reg: _union(self.ranges.parts[reg]) for reg in waiting}
+        chosen: list[Choice] = []
+        gone: set[Reg] = set()
+        while crowded := pressure.above(most):
+            worst = 1 << int(pressure.at.argmax())
+            best: Choice | None = None
+            score = float("inf")
+            for reg in waiting:
+                if reg in gone or not live[reg] & worst:
+                    continue
+                choice = self._option(reg, crowded)
+                if choice is None:
+                    continue
+                kept = _touched(choice)
+                if kept & worst:
+                    continue
+                gain = reg.width * (live[reg] & crowded & ~kept).bit_count()
+                if choice.cost / gain < score:
+                    best, score = choice, choice.cost / gain
+            if best is None:
+                break
+            gone.add(best.reg)
+            chosen.append(best)
+            self._leave(best, pressure)
+        return chosen
+
+    def _leave(self, choice: Choice, pressure: Pressure) -> None:
+        """Count a register as gone from its file, but for where it is touched, and as come to its home."""
+        parts = self.ranges.parts[choice.reg]
+        for part in parts:
+            pressure.add(part, -part.width)
+        for point in _points(choice):
+            pressure.at[point] += choice.reg.width
+        if choice.home is not None and choice.home.holder != MEMORY and choice.home.units == 1:
+            for part in parts:
+                self.room[self.table.file(choice.home.holder)][0].add(part, part.width)
+
+    def _option(self, reg: Reg, crowded: int) -> Choice | None:
+        """The cheapest way for a register to leave."""
+        touches = self.touches[reg]
+        again = self._made_again(reg, touches)
+        if again is not None:
+            choice = Choice(reg, None, again, [t for t in touches if t.inst is not again])
+            choice.cost = self._loads(choice, crowded)
+            return choice
+        for home in self.model.homes.get(reg.cls, ()):
+            if home.holder != MEMORY and home.units == 1 and not self._has_room(reg, home.holder):
+                continue
+            in_place = self._in_place(reg, touches, home)
+            choice = Choice(reg, home, None, [t for t in touches if t not in in_place], in_place)
+            stores = sum(self.weights[t.block] for t in choice.touches if t.writes)
+            choice.cost = home.cost * reg.width * (self._loads(choice, crowded) + stores)
+            return choice
+        return None
+
+    def _made_again(self, reg: Reg, touches: list[Touch]) -> Inst | None:
+        """The one instruction that writes a register, if it may stand anywhere (see `InstructionTraits.cheap`)."""
+        writers = [t.inst for t in touches if t.writes]
+        if len(writers) != 1 or not self.table.traits(writers[0].opcode).cheap:
+            return None
+        inst = writers[0]
+        plain = inst.predicate is None and not inst.implicit_defs and not inst.implicit_uses and inst.defs == (reg.whole,)
+        return inst if plain and not any(isinstance(use, Slice) for use in inst.uses) else None
+
+    def _in_place(self, reg: Reg, touches: list[Touch], home: Home) -> list[Touch]:
+        if home.holder == MEMORY or home.units != 1:
+            return []
+        return [t for t in touches if self.model.stands(t.inst, reg, home.holder)]
+
+    def _has_room(self, reg: Reg, holder: str) -> bool:
+        pressure, most = self.room[self.table.file(holder)]
+        segments = [segment for part in self.ranges.parts[reg] for segment in part.segments]
+        return all(int(pressure.at[a:b].max()) + reg.width <= most for a, b in segments)
+
+    def _loads(self, choice: Choice, crowded: int) -> float:
+        """How often the register comes back, weighted by loops."""
+        loads = 0.0
+        last: Touch | None = None
+        for touch in choice.touches:
+            kept = last is not None and last.block == touch.block and not _between(crowded, 2 * last.number + 1, 2 * touch.number)
+            if touch.reads and not kept:
+                loads += self.weights[touch.block]
+            last = touch
+        return loads
+
+
+def _union(parts: list[Part]) -> int:
+    points = 0
+    for part in parts:
+        points |= part.points
+    return points
+
+
+def _points(choice: Choice) -> set[int]:
+    """The points at which a register that left still stands in its file."""
+    points = {2 * t.number for t in choice.touches if t.reads}
+    return points | {2 * t.number + 1 for t in choice.touches if t.writes}
+
+
+def _touched(choice: Choice) -> int:
+    return sum(1 << point for point in _points(choice))
+
+
+def _between(points: int, start: int, end: int) -> int:
+    return points >> start & ((1 << max(0, end - start)) - 1)

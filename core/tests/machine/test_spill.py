@@ -1,0 +1,130 @@
+"""Spilling: programs that do not fit compute what they did, the checker follows every value, and damaged spill code is reported."""
+
+from __future__ import annotations
+
+import random
+
+import machine_programs as programs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilefw.api.errors import InternalError, UnsupportedError
+from tilefw.machine.assign_registers import assign
+from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.coalesce import coalesce
+from tilefw.machine.inst import Function
+from tilefw.machine.text import parse_function, print_function
+
+WAYS = st.lists(st.lists(st.integers(0, 1), max_size=12), min_size=3, max_size=3)
+SMALL = [{"v": 14, "s": 11, "a": 8}, {"v": 12, "s": 9, "a": 5}, {"v": 10, "s": 24, "a": 16}, {"v": 24, "s": 9, "a": 6}]
+
+
+def spilled(text: str, limits: dict[str, int]) -> Function:
+    function = parse_function(text)
+    assign(function, programs.chip(), limits, programs.SPILLS)
+    return function
+
+
+def opcodes(function: Function) -> list[str]:
+    return [inst.opcode for inst in function.insts()]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from(SMALL), WAYS)
+def test_spilled_programs_compute_what_they_did(rng: random.Random, limits: dict[str, int], ways: list[list[int]]) -> None:
+    function = programs.draw(rng)
+    wanted = [programs.run(function, way) for way in ways]
+    text = print_function(function)
+    coalesce(function, programs.chip())
+    try:
+        assign(function, programs.chip(), limits, programs.SPILLS)
+    except UnsupportedError:
+        return  # one instruction alone may need more than there is
+    assert all(function.attributes["registers"].get(file, 0) <= limits[file] for file in limits)
+    found = [programs.run(function, way) for way in ways]
+    assert all(map(programs.agree, wanted, found)), f"{text}\nbecame\n{print_function(function)}"
+
+
+def test_few_programs_are_refused() -> None:
+    """The property above would say nothing of programs that are all refused, or never spilled."""
+    refused = spills = 0
+    for seed in range(100):
+        function = programs.draw(random.Random(seed))
+        try:
+            assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
+        except UnsupportedError:
+            refused += 1
+        spills += bool(function.attributes.get("spills"))
+    assert refused <= 10 and spills >= 50
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_checker_reports_damaged_spill_code(seed: int) -> None:
+    """Each store that is left out, and each load from elsewhere, where the interpreter sees that another number comes out."""
+    rng = random.Random(seed)
+    function = programs.draw(rng)
+    ways = [[rng.randrange(2) for _ in range(12)] for _ in range(4)]
+    wanted = [programs.run(function, way) for way in ways]
+    before = snapshot(function)
+    try:
+        assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
+    except UnsupportedError:
+        return
+    table = programs.chip()
+    for block in function.blocks:
+        for i, inst in enumerate(list(block.insts)):
+            if inst.opcode in ("save", "put"):
+                block.insts.pop(i)
+                undone = (block.insts.insert, i, inst)
+            elif inst.opcode in ("restore", "get"):
+                *kept, at = inst.uses
+                inst.uses = (*kept, (at + 1) % 8 if inst.opcode == "get" else at + 4)
+                undone = (setattr, inst, "uses", (*kept, at))
+            else:
+                continue
+            if not all(map(programs.agree, wanted, [programs.run(function, way) for way in ways])):
+                with pytest.raises(InternalError):
+                    check_allocation(before, function, table, programs.SPILLS)
+            undone[0](*undone[1:])
+    check_allocation(before, function, table, programs.SPILLS)
+
+
+def test_constants_are_made_again_and_not_stored() -> None:
+    function = spilled(
+        'func @f target "toy"\n  regs v: 0-3\nentry:\n  %0 = const 7\n  %1 = op 1\n  %2 = op 2\n  %3 = op %1, %2\n  st %3, %1\n'
+        "  st %2\n  st %0\n  ret\n", {"v": 3, "a": 0}
+    )
+    assert opcodes(function) == ["op", "op", "op", "st", "st", "const", "st", "ret"]
+    assert function.attributes["spills"] == {} and function.attributes["scratch_bytes"] == 0
+
+
+def test_values_go_to_the_other_file_first_and_are_used_there() -> None:
+    """`op` and `st` take accumulators, so nothing comes back."""
+    text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = op {i}\n" for i in range(4))
+    function = spilled(text + "  st %0, %1, %2, %3\n  ret\n", {"v": 2, "a": 2})
+    assert opcodes(function) == ["op"] * 4 + ["st", "ret"]
+    assert function.attributes["registers"] == {"v": 2, "a": 2}
+
+
+def test_wave_registers_go_to_lanes_of_one_register() -> None:
+    text = 'func @f target "toy"\n  regs s: 0-3\nentry:\n' + "".join(f"  %{i} = op {i}\n" for i in range(4))
+    function = spilled(text + "".join(f"  st %{i}\n" for i in range(4)) + "  ret\n", {"s": 2})
+    assert function.attributes["registers"]["v"] == 1 and "put" in opcodes(function)
+
+
+def test_what_waits_through_a_loop_is_loaded_behind_it() -> None:
+    text = (
+        'func @f target "toy"\n  regs v: 0-3\nentry:\n  %0 = op 1\n  %1 = op 2\nloop:\n  %2 = op 3\n  %3 = early %2, %1\n'
+        "  early %3, %2, %1\n  br {targets=loop}\nlast:\n  st %0, %1\n  ret\n"
+    )
+    function = spilled(text, {"v": 3, "a": 0})
+    loop = function.blocks[1]
+    assert [inst.opcode for inst in loop.insts] == ["op", "early", "early", "br"]
+    assert [inst.opcode for inst in function.blocks[2].insts] == ["restore", "st", "ret"]
+
+
+def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:
+    text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = early {i}\n" for i in range(4))
+    with pytest.raises(UnsupportedError, match="of class 'v' at once; the chip has 64, of which 3 are free"):
+        spilled(text + "  early %0, %1, %2, %3\n  ret\n", {"v": 3, "a": 0})
