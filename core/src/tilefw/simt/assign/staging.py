@@ -21,7 +21,6 @@ from tilefw.tile.dot_op import DotOp
 from tilefw.tile.shape_ops import TransOp
 from tilefw.tile.shared_ops import LoadSharedOp, SlotOp, StoreSharedOp
 
-_ISSUE = 2  # slots more of a load that waits in registers: its address, and its part in counted waits
 _Load = ops.LoadOp | ops.LoadBlockOp
 
 
@@ -37,10 +36,11 @@ def staged_layout(op: StoreSharedOp, accesses: Accesses, dots: dict[DotOp, DotLa
         return None
     own = accesses.coalesced(load)
 
-    def price(layout: LinearLayout) -> float:
+    def price(layout: LinearLayout) -> tuple[float, int]:
+        """Slots; of equals, the one of fewer accesses."""
         loads = layout.registers // accesses.best_width(load, layout)
-        shared = swizzle.slots(layout.shape, bits, (layout,), tuple(readers), chip)
-        return accesses.cost(load, layout) + _ISSUE * loads + shared
+        slots, times = swizzle.price(layout.shape, bits, (layout,), tuple(readers), chip)
+        return accesses.cost(load, layout) + slots, loads + times
 
     return min((own, *_candidates(own, log2(accesses.best_width(load, own)), readers, bits, chip.shared_access_bytes)), key=price)
 

@@ -34,15 +34,16 @@ def choose(
     return choose_for(shape, bits, tuple(writers), tuple(readers), banks_of(description), tuple(copies))
 
 
-def slots(
+def price(
     shape: tuple[int, ...], bits: int, writers: tuple[LinearLayout, ...], readers: tuple[LinearLayout, ...],
     description: ChipDescription,
-) -> float:
-    """Issue slots of a thread for one round of these writers and readers on the buffer that is chosen for them."""
+) -> tuple[float, int]:
+    """Issue slots and accesses of a thread for one round of these writers and readers on the buffer that is chosen for them."""
     banks = banks_of(description)
     shared = choose_for(shape, bits, writers, readers, banks)
     sides = [side(layout, bits, banks) for layout in writers] + [side(layout, bits, banks, reads=True) for layout in readers]
-    return sum(each.best(shared, banks)[0] for each in sides)
+    found = [each.best(shared, banks) for each in sides]
+    return sum(slots for slots, _, _ in found), sum(int(pattern.times) for _, pattern, _ in found)
 
 
 def bank_conflicts(shared: SharedLayout, layout: LinearLayout, bits: int, description: ChipDescription) -> int:
