@@ -12,12 +12,18 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt.lane.registers import carried_packed, per_register, size_of, type_name, whole
-from tilefw.simt.select.code import Element
-from tilefw.simt.select.matrix import sums_together
+from tilefw.simt.select.code import Const, Element, in_order
+from tilefw.simt.select.matrix import is_zero, sums_together
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
 
 Select = Callable[[Operation], None]
+
+
+def _zeros(moves: Sequence[tuple[Slice, Element]]) -> bool:
+    """Whether a pair of registers of 32 bits, at an even place of one register, both begin as zero: one move does for both."""
+    to, sources = [register for register, _ in moves], [source for _, source in moves]
+    return len(to) == 2 and in_order(to) and to[0].count == 1 and to[0].first % 2 == 0 and is_zero(sources)
 
 
 class ControlSelection:
@@ -75,9 +81,14 @@ class ControlSelection:
                 self.chip.move(self.code, fresh, source)
                 source = fresh
             saved.append(source)
-        for register, source in zip(to, saved, strict=True):
-            if source != register:
-                self.chip.move(self.code, register, source)
+        moves = [(register, source) for register, source in zip(to, saved, strict=True) if source != register]
+        at = 0
+        while at < len(moves):
+            (register, source), count = moves[at], 1
+            if self.chip.consecutive and _zeros(moves[at : at + 2]):
+                register, source, count = register.reg.slice(register.first, 2), Const("i64", 0), 2
+            self.chip.move(self.code, register, source)
+            at += count
 
     # -- regions
 
