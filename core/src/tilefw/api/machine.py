@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from tilefw.machine.check_wait_states import Pair, check_wait_states
     from tilefw.machine.check_waits import Begun, Seen, check_waits
     from tilefw.machine.function_op import FuncOp as FunctionOp
-    from tilefw.machine.hoist import HoistInvariants, hoist
     from tilefw.machine.schedule import ScheduleInstructions, Steps, schedule
+    from tilefw.machine.ties import TieOperands, tie_operands
     from tilefw.machine.wait_states import FillWaitStates, Profile, Share, WaitStateModel, fill_wait_states
     from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
     "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
-    "FunctionOp", "HoistInvariants", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
-    "Operand", "Pair", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice",
-    "SpillModel", "Steps", "WaitModel", "WaitStateModel", "allocate", "check_allocation", "check_wait_states", "check_waits",
-    "drop_identities", "fill_wait_states", "from_dict", "hoist", "insert_waits", "parse_function", "parse_functions",
-    "print_function", "print_inst", "schedule", "snapshot",
+    "FunctionOp", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Pair",
+    "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel", "Steps",
+    "TieOperands", "WaitModel", "WaitStateModel", "allocate", "check_allocation", "check_wait_states", "check_waits",
+    "drop_identities", "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function",
+    "print_inst", "schedule", "snapshot", "tie_operands",
 ]
 
 _PASSES = {
     **dict.fromkeys(("Pair", "check_wait_states"), "tilefw.machine.check_wait_states"),
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
-    **dict.fromkeys(("HoistInvariants", "hoist"), "tilefw.machine.hoist"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),
+    **dict.fromkeys(("TieOperands", "tie_operands"), "tilefw.machine.ties"),
     **dict.fromkeys(("FillWaitStates", "Profile", "Share", "WaitStateModel", "fill_wait_states"), "tilefw.machine.wait_states"),
     **dict.fromkeys(("Concern", "Event", "InsertWaits", "WaitModel", "insert_waits"), "tilefw.machine.waits"),
 }

@@ -19,6 +19,10 @@ def waves_per_simd(limits: Mapping[str, int], vector_registers: int) -> int:
     return min(limits["waves_per_simd"], limits["registers_per_thread"] // each)
 
 
+# Scalar registers cost no occupancy; what is left of them is for pairs and for what assignment needs on the way.
+SCALAR_STEPS = (64, 80, 96)
+
+
 def steps(limits: Mapping[str, int]) -> tuple[int, ...]:
     """The most registers of a lane with which so many waves fit on a SIMD, ascending: one more costs a wave."""
     most, waves = limits["registers_per_thread"], range(limits["waves_per_simd"], 0, -1)
