@@ -11,14 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilefw.machine.flow import predecessors, successors
-from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.liveness import Unit, analyse, effects, units, written_once
 from tilefw.machine.table import InstructionTable
@@ -26,22 +20,11 @@ from tilefw.machine.table import InstructionTable
 _SPARE = 4  # registers of a file that are left to what scheduling and allocation need
 
 
-@dataclass(frozen=True)
-class HoistInvariants(ModulePass):
-    """Moves them in every machine function. `steps`: by file the numbers of registers that are worth staying below."""
-
-    name = "hoist-invariants"
-    table: InstructionTable
-    steps: Mapping[str, Sequence[int]]
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                hoist(machine.function, self.table, self.steps)
-
-
 def hoist(function: Function, table: InstructionTable, steps: Mapping[str, Sequence[int]]) -> int:
-    """Move what can be, out of inner loops first; how many instructions moved."""
+    """Move what can be, out of inner loops first; how many instructions moved.
+
+    `steps`: by file the numbers of registers that are worth staying below.
+    """
     following = successors(function, table)
     loops = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
     if not loops:

@@ -94,8 +94,9 @@ class LaneChip(ABC):
     A chip that computes what is equal in all lanes of a wave once for all of them, in registers of its own, names their classes in
     `uniform_classes`, and in `uniform_rules` the rows that it serves on them; `form` says which scalars stand there. Rules for
     lanes take such registers as operands as well. With `consecutive` the registers of one memory access or matrix operand are
-    parts of one register, aligned by `alignment`. With `zero_fills` a load that its predicate keeps from memory gives zeros by
-    itself where the program asks for zeros.
+    parts of one register, aligned by `alignment`. `steps` are, by file, the numbers of registers that are worth staying below:
+    where there are any, what a loop computes alike in every iteration stands before it (`machine.hoist`). With `zero_fills` a load
+    that its predicate keeps from memory gives zeros by itself where the program asks for zeros.
     """
 
     name: str
@@ -109,6 +110,7 @@ class LaneChip(ABC):
     uniform_classes: frozenset[str] = frozenset()
     uniform_rules: Mapping[str, Rule] = MappingProxyType({})
     consecutive: bool = False
+    steps: Mapping[str, Sequence[int]] = MappingProxyType({})
     zero_fills: bool = False
 
     @property

@@ -20,7 +20,7 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
-from tilefw_amd import abi, access, operands, packing, shuffles
+from tilefw_amd import abi, access, occupancy, operands, packing, shuffles
 from tilefw_amd.atoms import ATOMS, multiply
 from tilefw_amd.combine import combiner
 from tilefw_amd.isa.vocabulary import SCALARS, instructions
@@ -53,6 +53,7 @@ class AmdLanes(LaneChip):
     forms: ClassVar = _VECTORS | _UNIFORM
     uniform_classes = frozenset({"s"})
     consecutive = True
+    steps: ClassVar = {"v": occupancy.steps(GFX942_LIMITS), "s": occupancy.SCALAR_STEPS}
 
     def __init__(self, fusion: bool, target: str = "amd-cdna3") -> None:
         self.table = instructions(target)

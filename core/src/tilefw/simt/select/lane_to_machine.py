@@ -20,6 +20,7 @@ from tilefw.api.errors import InternalError
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.dead import eliminate_dead
 from tilefw.machine.function_op import FuncOp as MachineFuncOp
+from tilefw.machine.hoist import hoist
 from tilefw.machine.inst import Function
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
@@ -68,6 +69,8 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     eliminate_dead(machine, chip.table)
     if chip.combiner is not None and combine(machine, chip.combiner):
         eliminate_dead(machine, chip.table)
+    if chip.steps:  # what becomes one register later is several values yet
+        hoist(machine, chip.table, chip.steps)
     if len(machine.blocks) > 1 or chip.consecutive:
         coalesce(machine, chip.table)
     return machine
