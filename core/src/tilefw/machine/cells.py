@@ -38,6 +38,12 @@ class Cells:
         self._once = self._written_once(function)
 
     def _divide(self, reg: Reg, pieces: list[Slice], file: str) -> None:
+        if len(pieces) == 1:
+            self.of[pieces[0]] = (len(self.weights),)
+            self.weights.append(0 if reg.physical else pieces[0].count)
+            self.files.append(file)
+            self.pieces.append(pieces[0])
+            return
         edges = sorted({edge for piece in pieces for edge in (piece.first, piece.first + piece.count)})
         number = {edge: len(self.weights) + i for i, edge in enumerate(edges)}
         for piece in pieces:

@@ -22,19 +22,16 @@ class Pressure:
     def __init__(self, cells: Cells, touched: Touched, count: int, after: set[int], files: Sequence[str]) -> None:
         """Of the first `count` instructions of a block; the cells of `after` are read behind them."""
         self.files = {file: number for number, file in enumerate(files)}
-        self._weights: list[int] = []
+        self._weights: list[int] = []  # by value
         self._files: list[int] = []
         self._left: list[int] = []  # readers that are not placed yet, by value
-        self._used: list[tuple[int, ...]] = []  # values, by instruction
-        self._born: list[tuple[int, ...]] = []
-        current: dict[int, int] = {}
-        self._number(cells, touched, count, current)
-        for cell in after:
-            self._left[self._value(cells, cell, current)] += 1
+        self._used: list[list[int]] = []  # values, by instruction
+        self._born: list[range] = []
+        first = self._number(cells, touched, count, after)
         self.grows = [self._growth(i) for i in range(count)]
         self._readers = self._left
         self._entry = [0] * len(files)
-        for value in self._first_values():
+        for value in first:
             self._entry[self._files[value]] += self._weights[value]
         self.restart()
 
@@ -58,43 +55,50 @@ class Pressure:
                 if now[file] > peak[file]:
                     peak[file] = now[file]
 
-    def _value(self, cells: Cells, cell: int, current: dict[int, int]) -> int:
-        """The value that a cell holds, one that the block began with if none was written yet."""
-        if cell not in current:
-            current[cell] = self._new(cells, cell)
-        return current[cell]
-
-    def _new(self, cells: Cells, cell: int) -> int:
-        self._weights.append(cells.weights[cell])
-        self._files.append(self.files[cells.files[cell]])
-        self._left.append(0)
-        return len(self._left) - 1
-
-    def _number(self, cells: Cells, touched: Touched, count: int, current: dict[int, int]) -> None:
-        left = self._left
+    def _number(self, cells: Cells, touched: Touched, count: int, after: set[int]) -> list[int]:
+        """Give every value a number, in order, and count its readers; those that the block begins with."""
+        first: list[int] = []
+        current: dict[int, int] = {}
+        left, found, files = self._left, [], [self.files[file] for file in cells.files]
         for reads, writes in zip(touched.reads[:count], touched.writes, strict=False):
-            used = [self._value(cells, cell, current) for cell in dict.fromkeys(reads)]
-            for value in used:
-                left[value] += 1
-            born = []
+            used = []
+            for cell in reads:
+                value = current.get(cell)
+                if value is None:
+                    value = current[cell] = len(left)
+                    left.append(0)
+                    found.append(cell)
+                    first.append(value)
+                if value not in used:
+                    used.append(value)
+                    left[value] += 1
+            born = len(left)
             for cell in writes:
-                current[cell] = self._new(cells, cell)
-                born.append(current[cell])
-            self._used.append(tuple(used))
-            self._born.append(tuple(born))
-
-    def _first_values(self) -> list[int]:
-        born = {value for values in self._born for value in values}
-        return [value for value in range(len(self._left)) if value not in born and self._left[value]]
+                current[cell] = len(left)
+                left.append(0)
+                found.append(cell)
+            self._used.append(used)
+            self._born.append(range(born, len(left)))
+        for cell in after:
+            if cell not in current:
+                current[cell] = len(left)
+                first.append(len(left))
+                left.append(0)
+                found.append(cell)
+            left[current[cell]] += 1
+        self._weights = [cells.weights[cell] for cell in found]
+        self._files = [files[cell] for cell in found]
+        return first
 
     def _growth(self, i: int) -> tuple[tuple[int, int], ...]:
+        left, files, weights = self._left, self._files, self._weights
         grows: dict[int, int] = {}
         for value in self._born[i]:
-            if self._left[value]:
-                grows[self._files[value]] = grows.get(self._files[value], 0) + self._weights[value]
+            if left[value]:
+                grows[files[value]] = grows.get(files[value], 0) + weights[value]
         if not grows:
             return ()
         for value in self._used[i]:
-            if self._left[value] == 1 and self._files[value] in grows:
-                grows[self._files[value]] -= self._weights[value]
-        return tuple((file, count) for file, count in grows.items() if count > 0)
+            if left[value] == 1 and files[value] in grows:
+                grows[files[value]] -= weights[value]
+        return tuple([(file, count) for file, count in grows.items() if count > 0])
