@@ -24,7 +24,8 @@ class Fusion:
 
     `fits` says whether the inner's and the others' operands suit the new instruction. One of its operands `negated` goes in with
     the other sign: a literal where there is one, else what the instruction `negation` makes of the last of them. `both`: the
-    outer's other operand was made by an `inner` as well, and both inners' operands are the new instruction's.
+    outer's other operand was made by an `inner` as well, and both inners' operands are the new instruction's. The new operands
+    stand in their `order` where one is given, and the `words` behind them.
     """
 
     outer: str
@@ -36,6 +37,10 @@ class Fusion:
     negated: tuple[int, ...] = ()
     negation: str = ""
     both: bool = False
+    order: tuple[int, ...] = ()
+    modifiers: tuple[str, ...] = ()
+    order: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,11 @@ class Combiner:
 def combine(function: Function, table: Combiner) -> int:
     """Rewrite every block from its start, so that a product of one rewrite meets the next; how many were made."""
     return _Combining(function, table).run()
+
+
+def _in_order(uses: tuple[Operand, ...], fusion: Fusion) -> tuple[Operand, ...]:
+    chosen = tuple(uses[i] for i in fusion.order) if fusion.order else uses
+    return (*chosen, *fusion.modifiers)
 
 
 def _registers_written(inst: Inst) -> Collection[Reg]:
@@ -134,7 +144,9 @@ class _Combining:
                     continue
                 others = self.others(inst, at, fusion)
                 if others is not None and fusion.fits(inner.uses, others):
-                    self.replace(inst, fusion.fused, self.signed(inst, fusion, [*inner.uses, *others]))
+                    uses = self.signed(inst, fusion, [*inner.uses, *others])
+                    ordered = tuple(uses[i] for i in fusion.order) if fusion.order else uses
+                    self.replace(inst, fusion.fused, (*ordered, *fusion.words))
                     return True
         return False
 
