@@ -12,6 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from tilefw.api.machine import Function, Inst, Operand, Profile, Share, Slice, WaitStateModel
 from tilefw_amd import machine_inst
+from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.inst import Inst as Encoded
+from tilefw_amd.isa.parts import Part
 from tilefw_amd.isa.registers import SGPRS
 from tilefw_amd.isa.vocabulary import CLASSES, SCALARS
 from tilefw_amd.legal import MATRIX_RULES, MOST, RULES
@@ -94,20 +97,38 @@ def _profile(
     taken = _Registers(operands, same)
     inst = Inst(opcode, taken.operands[:defs], taken.operands[defs:], tied=tied, targets=("label",) * targets)
     encoded = machine_inst.instruction(_without_empty(inst))
-    leaves = _shares(((n, rule.leaves(encoded)) for n, rule in enumerate(_RULES) if rule.first(encoded.form)), taken)
-    touches = _shares(((n, rule.touches(encoded)) for n, rule in enumerate(_RULES) if rule.after(encoded.form)), taken)
-    return Profile(leaves, touches)
+    return Profile(_shares(encoded, _left(encoded.form), taken), _shares(encoded, _touched(encoded.form), taken))
 
 
-def _shares(parts: Iterable[tuple[int, tuple[int, ...]]], taken: _Registers) -> tuple[Share, ...]:
-    """Rules of the same operands together."""
-    rules: dict[tuple[tuple[int, ...], int], list[int]] = {}
-    for rule, numbers in parts:
-        places = tuple(sorted({taken.place[number] for number in numbers if number in taken.place}))
-        unwritten = as_set(number for number in numbers if number not in taken.place)
-        if places or unwritten:
-            rules.setdefault((places, unwritten), []).append(rule)
-    return tuple(Share(tuple(several), *what) for what, several in rules.items())
+RulesByPart = tuple[tuple[Part, tuple[int, ...]], ...]
+
+
+@functools.cache
+def _left(form: Form) -> RulesByPart:
+    """What instructions of the form leave, and the rules that ask for it."""
+    return _by_part((number, rule.leaves) for number, rule in enumerate(_RULES) if rule.first(form))
+
+
+@functools.cache
+def _touched(form: Form) -> RulesByPart:
+    return _by_part((number, rule.touches) for number, rule in enumerate(_RULES) if rule.after(form))
+
+
+def _by_part(rules: Iterable[tuple[int, Part]]) -> RulesByPart:
+    found: dict[Part, list[int]] = {}
+    for number, part in rules:
+        found.setdefault(part, []).append(number)
+    return tuple((part, tuple(numbers)) for part, numbers in found.items())
+
+
+def _shares(encoded: Encoded, rules: RulesByPart, taken: _Registers) -> tuple[Share, ...]:
+    found: list[Share] = []
+    for part, numbers in rules:
+        registers = part(encoded)
+        if registers:
+            places = tuple(sorted({taken.place[n] for n in registers if n in taken.place}))
+            found.append(Share(numbers, places, as_set(n for n in registers if n not in taken.place)))
+    return tuple(found)
 
 
 class _Registers:
