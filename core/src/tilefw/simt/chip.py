@@ -136,6 +136,10 @@ class LaneChip(ABC):
         """The number whose multiples `width` registers of a class begin at, where an instruction takes them together."""
         return 1
 
+    def wide_product(self, code: Code, x: Element, y: Element) -> Element | None:
+        """The 64-bit product of two i32 with signs, one of which may be a literal; None where the row `muli.i64` is as good."""
+        return None
+
     def prologue(self, code: Code) -> None:  # noqa: B027 - most chips have none
         """What the program does before anything else, such as to copy what the launch left in physical registers."""
 

@@ -24,7 +24,7 @@ from tilefw_amd import abi, access, occupancy, operands, packing, shuffles
 from tilefw_amd.atoms import ATOMS, multiply
 from tilefw_amd.combine import combiner
 from tilefw_amd.isa.vocabulary import SCALARS, instructions
-from tilefw_amd.lower import rules, uniform_rules
+from tilefw_amd.lower import integers, rules, uniform_rules
 from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
 
 # Shared memory: CDNA3 ISA, section "Local Data Share" (32 banks of 4 bytes; DS_READ_B128). Vector units have 16 lanes: a wave's
@@ -33,7 +33,7 @@ from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
 DESCRIPTION = ChipDescription(
     name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES,
     threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
-    banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, atoms=ATOMS,
+    banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, exchanges=shuffles.EXCHANGES, atoms=ATOMS,
     registers=GFX942_LIMITS["registers_per_thread"] // 2, issue_cycles=WAVE // 16, store_bytes=16, offsets=True, bounded=True,
 )
 
@@ -93,6 +93,9 @@ class AmdLanes(LaneChip):
 
     def pack(self, code: Code, bits: int, elements: Sequence[Element]) -> Element:
         return packing.pack(code, bits, elements)
+
+    def wide_product(self, code: Code, x: Element, y: Element) -> Element | None:
+        return integers.signed_product(code, x, y)
 
     # -- what the launch leaves in registers and in the block of arguments
 

@@ -69,6 +69,7 @@ class Code:
         # Registers that are an element of so many bits of a packed one: that, and which element.
         self.parts: dict[tuple[Slice, int], tuple[Slice, int]] = {}
         self._displaced: dict[Slice, tuple[Slice, int]] = {}
+        self._extended: dict[Slice, Element] = {}  # i64 that were i32 with a sign
         self._labels = 0
 
     def __call__(self, key: str, *operands: Element) -> Any:
@@ -88,7 +89,18 @@ class Code:
             base, offset = self._displaced[operands[0]]
             if offset % (1 << operands[1].bits.bit_length()) == 0:  # the bits that change are the base's own
                 return self.displaced(self._numbered(key, (base, operands[1])), offset)
+        if key == "muli.i64":
+            x, y = (self._narrow(o) for o in operands)
+            product = None if x is None or y is None else self.chip.wide_product(self, x, y)
+            if product is not None:
+                return product
         return self._numbered(key, operands)
+
+    def _narrow(self, element: Element) -> Element | None:
+        """The i32 that an i64 is with a sign, if it surely is one."""
+        if not isinstance(element, Const):
+            return self._extended.get(element)
+        return self.i32(element.bits) if (element.bits + (1 << 31)) % (1 << 64) < 1 << 32 else None
 
     def _numbered(self, key: str, operands: tuple[Element, ...]) -> Any:
         memo = (key, operands)
@@ -99,6 +111,8 @@ class Code:
         if rule is None:
             raise UnsupportedError(f"{self.chip.name} does not serve {key}", code="TFW0610", place=self.place)
         result = rule(self, *operands)
+        if key == "exts.i32.i64":
+            self._extended[result] = operands[0]
         self.scopes[-1][memo] = result
         return result
 

@@ -161,6 +161,17 @@ def multiply_add(code: Code, x: Element, y: Element, addend: Element) -> Slice:
     return emit_several(code, "v_mad_u64_u32", ("w64", "i1"), x, y, addend)[0]
 
 
+def signed_product(code: Code, x: Element, y: Element) -> Element:
+    """The 64-bit product of two i32 with signs, one of which may be a literal."""
+    x, y = (y, x) if isinstance(x, Const) else (x, y)
+    if not code.uniform(x, y):
+        return emit_several(code, "v_mad_i64_i32", ("w64", "i1"), x, y, Const("i64", 0))[0]
+    if isinstance(y, Const) and 0 < y.bits < 1 << 31 and y.bits & y.bits - 1 == 0:
+        places = y.bits.bit_length() - 1
+        return joined(code, code("shl.i32", x, i32(places)), code("shrs.i32", x, i32(min(31, 32 - places))))
+    return joined(code, code("muli.i32", x, y), code("mulhs.i32", x, y))
+
+
 def _wide_product(code: Code, x: Element, y: Element) -> Element:
     """The product of the low halves, and what the others add to its high half."""
     (xl, xh), (yl, yh) = halves(x), halves(y)

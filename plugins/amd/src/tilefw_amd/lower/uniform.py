@@ -89,6 +89,8 @@ def _leading_zeros(code: Code, x: Element) -> Element:
 
 def _wide_product(code: Code, x: Element, y: Element) -> Element:
     """The product of the low halves, and what the others add to its high half."""
+    if isinstance(y, Const) and y.bits and y.bits & y.bits - 1 == 0:
+        return code("shl.i64", x, Const("i64", y.bits.bit_length() - 1))
     (xl, xh), (yl, yh) = halves(x), halves(y)
     high = code("mulhu.i32", xl, yl)
     for a, b in ((xl, yh), (xh, yl)):
