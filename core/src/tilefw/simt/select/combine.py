@@ -38,8 +38,6 @@ class Fusion:
     negation: str = ""
     both: bool = False
     order: tuple[int, ...] = ()
-    modifiers: tuple[str, ...] = ()
-    order: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
 
 
@@ -65,11 +63,6 @@ class Combiner:
 def combine(function: Function, table: Combiner) -> int:
     """Rewrite every block from its start, so that a product of one rewrite meets the next; how many were made."""
     return _Combining(function, table).run()
-
-
-def _in_order(uses: tuple[Operand, ...], fusion: Fusion) -> tuple[Operand, ...]:
-    chosen = tuple(uses[i] for i in fusion.order) if fusion.order else uses
-    return (*chosen, *fusion.modifiers)
 
 
 def _registers_written(inst: Inst) -> Collection[Reg]:
