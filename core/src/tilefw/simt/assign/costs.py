@@ -48,7 +48,11 @@ class Costs:
     def converted(self, value: SSAValue, source: LinearLayout, target: LinearLayout) -> float:
         """What a conversion costs; one through shared memory is not to be had where the chip has none."""
         plan = self.plan(value, source, target)
-        return math.inf if isinstance(plan, convert.ThroughShared) and not self.chip.shared_bytes else plan.cost
+        if not isinstance(plan, convert.ThroughShared):
+            return plan.cost
+        # There an i1 is a byte: chosen and packed on one side, taken apart and compared on the other.
+        bytes_of_bits = 2 * (source.registers + target.registers) if types.is_bool(types.element_of(value.type)) else 0
+        return plan.cost + bytes_of_bits if self.chip.shared_bytes else math.inf
 
     def needs(self, op: Operation, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
         """The tiles that an op needs, each with its layout, to give its result in `layout`."""
