@@ -67,6 +67,8 @@ class ChipDescription:
     `store_bytes` are what a store to global memory moves at least, from each place: less where the cache puts the parts of a line
     together that several instructions store.
 
+    `exchanges`: distances of lanes, as XOR of their indices, over which a value goes in one instruction of the vector unit.
+
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
     `bounded`: those take a limit as well, beyond which they read zeros and write nothing.
     """
@@ -81,6 +83,7 @@ class ChipDescription:
     banks: int = 32
     bank_bytes: int = 4
     shuffles: bool = False
+    exchanges: tuple[int, ...] = ()
     copy_bytes: tuple[int, ...] = ()
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()

@@ -17,6 +17,7 @@ _CONTROLS = {
     **{d: f"quad_perm:[{','.join(str(lane ^ d) for lane in range(_QUAD))}]" for d in range(1, _QUAD)},
     _HALF_ROW - 1: "row_half_mirror", _ROW - 1: "row_mirror", _HALF_ROW: f"row_ror:{_HALF_ROW}",
 }
+EXCHANGES = tuple(_CONTROLS)
 # DS_SWIZZLE_B32, offset: within 32 lanes, ((lane & bits 4:0) | bits 9:5) ^ bits 14:10.
 _KEEP_LANE, _SWIZZLED_LANES, _EXCHANGED = 0x1F, 32, 10
 

@@ -116,6 +116,7 @@ class _Reduction:
         self.target, _ = layout.slice(op.axis)
         self.registers = list(range(layout.registers))
         self.dropped: list[Direction] = []
+        self.alike: list[int] = [0]  # distances of lanes that hold the same in each register
 
     def combine(self, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
         """The combine function on vectors, element by element."""
@@ -171,7 +172,15 @@ class _Reduction:
             if offset >> done.pivot & 1:
                 offset ^= done.register
         parts = self.pick([r ^ offset for r in self.registers])
-        self.values = self.combine(self.values, [self._shuffled(part, direction.lane) for part in parts])
+        distance = self._cheapest(direction.lane)
+        self.values = self.combine(self.values, [self._shuffled(part, distance) for part in parts])
+        if not offset:
+            self.alike += [distance ^ other for other in self.alike]
+
+    def _cheapest(self, distance: int) -> int:
+        """Of the partners that hold the same as the one at a distance, one that the chip reaches in a single instruction."""
+        exchanges = self.context.machine.chip.exchanges
+        return next((distance ^ other for other in self.alike if distance ^ other in exchanges), distance)
 
     def _shuffled(self, value: SSAValue, distance: int) -> SSAValue:
         if not types.is_bool(value.type):
