@@ -1,4 +1,4 @@
-"""The pass that puts machine functions onto physical registers: allocates, spills where it must, checks what came out."""
+"""The pass that puts machine functions onto physical registers: merges copies, allocates, spills, checks what came out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 
 from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
 from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Reg
 from tilefw.machine.live_ranges import LiveRanges
@@ -22,8 +23,8 @@ _ROUNDS = 24  # of spilling, before a function is refused
 
 @dataclass(frozen=True)
 class AssignRegisters(ModulePass):
-    """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (smallest
-    registers, by class) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
+    """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
+    smallest registers) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has. `spills`: where values go that find no
     register; without it they are refused. `verify`: an independent checker replays the result.
@@ -47,6 +48,7 @@ def assign(
 ) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
     before = snapshot(function) if verify else None
+    coalesce(function, table)
     chosen = _fit(function, table, limits or {}, spills)
     function.attributes["registers"] = rewrite(function, table, chosen)
     drop_identities(function, table)

@@ -279,8 +279,8 @@ class _Replay:
     def _added(self, state: _State, inst: Inst) -> None:
         constant = self._constant(inst)
         if constant is not None:
-            for to, place in zip(_locations(inst.defs), constant, strict=True):
-                state.put(to, state.at(place))
+            for to, (place, itself) in zip(_locations(inst.defs), constant, strict=True):
+                state.put(to, state.at(place) | 1 << itself)
             return
         found = self._copied(inst)
         if found is None or inst.predicate is not None:
@@ -299,12 +299,13 @@ class _Replay:
         found = self.spills.copied(inst) if self.spills is not None else None
         return None if found is None else list(found)
 
-    def _constant(self, inst: Inst) -> list[Location] | None:
-        """The locations of an instruction's results that are constants: they are never overwritten."""
+    def _constant(self, inst: Inst) -> list[tuple[Location, int]] | None:
+        """Of each result of an instruction that makes constants: a location that stays as it is, and the constant as a value."""
         if not self.table.traits(inst.opcode).cheap or inst.predicate is not None or any(isinstance(u, Slice) for u in inst.uses):
             return None
         name = f"={inst.opcode} {inst.uses!r}"
-        return [(name, i, WHOLE) for i in range(sum(piece.count for piece in inst.defs))]
+        results = range(sum(piece.count for piece in inst.defs))
+        return [((name, i, WHOLE), self.numbers.setdefault((name, i), len(self.numbers))) for i in results]
 
     def _gone(self, state: _State, inst: Inst) -> None:
         """A copy or a constant of the virtual code that stands nowhere any more."""
@@ -312,14 +313,16 @@ class _Replay:
         constant = self._constant(inst)
         source = inst.uses[0] if len(inst.uses) == 1 else None
         if constant is not None:
-            places, unwritten = [{place} for place in constant], [0] * len(results)
+            places = [{place, *state.where.get(itself, ())} for place, itself in constant]
+            unwritten = [0] * len(results)
         elif self.table.traits(inst.opcode).move and isinstance(source, Slice):
             olds = [self.number(unit) for unit in units(source)]
             places = [set(state.where.get(old, ())) for old in olds]
             unwritten = [state.unwritten >> old & 1 for old in olds]
-            if inst.predicate is not None:  # the one value or the other: what holds both
-                places = [state.both(old, value) for old, value in zip(olds, results, strict=True)]
-                unwritten = [known & state.unwritten >> value & 1 for known, value in zip(unwritten, results, strict=True)]
+            for i, (old, value) in enumerate(zip(olds, results, strict=True)):
+                if inst.predicate is not None and value not in self.once:  # the one value or the other: what holds both
+                    places[i] = state.both(old, value)
+                    unwritten[i] &= state.unwritten >> value & 1
         else:
             raise InternalError(f"allocation lost '{inst}'")
         for value, where, unknown in zip(results, places, unwritten, strict=True):
@@ -334,13 +337,14 @@ class _Replay:
         constant = self._constant(virtual)
         beside = [0] * len(results)
         if constant is not None:
-            beside = [state.at(place) for place in constant]
+            beside = [state.at(place) | 1 << itself for place, itself in constant]
         elif self.table.traits(virtual.opcode).move and virtual.predicate is None and isinstance(source, Slice):
             beside = [state.at(place) for place in _locations([source])]
         for value, place, others in zip(results, _locations(physical.writes()), beside, strict=True):
             state.write(value, place, others & ~(1 << value))
-        for value, place in zip(results, constant or (), strict=constant is not None):
-            state.add(value, place)
+        for value, (place, itself) in zip(results, constant or (), strict=constant is not None):
+            for at in {place, *state.where.get(itself, ())}:
+                state.add(value, at)
 
     def _check_reads(self, state: _State, virtual: Inst, physical: Inst, block: str) -> None:
         for a, b, kept in _read(virtual, physical):

@@ -44,12 +44,12 @@ class _Place:
 
 
 class Spiller:
-    """Spills of one function, over as many rounds as it takes."""
+    """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that go to and fro."""
 
     def __init__(self, function: Function, table: InstructionTable, model: SpillModel, limits: Mapping[str, int]) -> None:
         self.function, self.table, self.model, self.limits = function, table, model, limits
         self.scratch_bytes = 0
-        self.spilled: dict[str, int] = {}
+        self.spilled = 0
         self._stay: set[Reg] = set()
         self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
 
@@ -82,7 +82,7 @@ class Spiller:
         if home is None:
             return _Place(choice)
         if choice.touches:
-            self.spilled[reg.cls] = self.spilled.get(reg.cls, 0) + reg.width
+            self.spilled += reg.width
         if home.holder == MEMORY:
             size = self.table.classes[reg.cls].bits // 8
             at, self.scratch_bytes = self.scratch_bytes, self.scratch_bytes + size * reg.width

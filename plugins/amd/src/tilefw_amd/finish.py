@@ -18,7 +18,7 @@ from tilefw_amd.pseudo import expand, part, steps
 
 _ALL_LANES = (1 << 64) - 1
 # How 32 and 64 bits go into a file; a wave's value goes to lanes as it is, a lane's to the wave from the first lane.
-_COPIES = {
+COPIES = {
     ("v", "v"): ("v_mov_b32", "v_mov_b64"), ("v", "s"): ("v_mov_b32", "v_mov_b64"), ("s", "s"): ("s_mov_b32", "s_mov_b64"),
     ("s", "v"): ("v_readfirstlane_b32", ""), ("v", "a"): ("v_accvgpr_read_b32", ""), ("a", "v"): ("v_accvgpr_write_b32", ""),
     ("a", "a"): ("v_accvgpr_mov_b32", ""),
@@ -103,7 +103,7 @@ def _is_wide_constant(inst: Inst) -> bool:
 def _copy(inst: Inst, to: Slice, source: Operand) -> Iterator[Inst]:
     """A copy of any width by instructions of 32 or, where both sides begin at even registers, 64 bits."""
     if isinstance(source, Slice):
-        short, wide = _COPIES[_file(to), _file(source)]
+        short, wide = COPIES[_file(to), _file(source)]
     else:
         short, wide = _CONSTANTS[_file(to)]
     at = 0

@@ -8,7 +8,7 @@ from tilefw.api import CompileOptions, TargetInfo
 from tilefw.api.ir import ModulePass
 from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Slice, TieOperands
 from tilefw.api.simt import assign_registers
-from tilefw_amd import occupancy, replay, wait_states, waits
+from tilefw_amd import occupancy, replay, spill, wait_states, waits
 from tilefw_amd.finish import Finish
 from tilefw_amd.isa.vocabulary import instructions
 
@@ -24,7 +24,7 @@ def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[Modu
     return (
         ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         TieOperands(copy),
-        assign_registers(table, verify=options.verify),
+        assign_registers(table, spill.limits(target, options.num_warps, options.maxnreg), spill.MODEL, options.verify),
         Finish(),
         InsertWaits(table, waits.MODEL, replay.seen if options.verify else None),
         FillWaitStates(table, wait_states.model(), replay.rules() if options.verify else None),

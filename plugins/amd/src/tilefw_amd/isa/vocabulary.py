@@ -84,8 +84,15 @@ def _traits(row: Row) -> InstructionTraits:
     timed = timing()[row.name]
     return InstructionTraits(
         effects=row.flow or _acts(row), latency=row.latency or 1, cheap=row.name in _CONSTANTS, memory=_memory(row),
-        unit=_PIPES.get(row.unit, row.unit), issue=timed.issue * _SHARED_BY.get(row.unit, 1),
+        unit=_PIPES.get(row.unit, row.unit), issue=timed.issue * _SHARED_BY.get(row.unit, 1), early=_is_early(row),
     )
+
+
+def _is_early(row: Row) -> bool:
+    """Whether D shares no register with A, B or another C: a matrix product of more than 128 bits (LLVM, VOP3PInstructions.td,
+    `NoDstOverlap`)."""
+    kind = row.destinations[0].type if row.passes and row.destinations else None
+    return kind is not None and kind.bits > 128
 
 
 def _memory(row: Row) -> str:
