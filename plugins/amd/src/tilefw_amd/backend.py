@@ -10,7 +10,7 @@ from tilefw.api import Artifact, CompileOptions, Device, Resources
 from tilefw.api.simt import LaneChip, SimtBackend
 
 if TYPE_CHECKING:
-    from tilefw.api.ir import ModulePass
+    from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw.api.machine import Function
 
 
@@ -29,6 +29,14 @@ class AmdBackend(SimtBackend):
         from tilefw_amd.pipeline import machine_passes
 
         return machine_passes(self.target, options)
+
+    def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        artifact = super().emit(module, options)
+        if not artifact.resources.scratch_bytes:
+            return artifact
+        from tilefw_amd.resources import spilling
+
+        return replace(artifact, metadata={**artifact.metadata, "notes": [*artifact.notes, spilling(artifact.resources)]})
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_amd.emit import emit

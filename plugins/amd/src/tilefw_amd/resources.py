@@ -87,3 +87,15 @@ def resources(functions: Sequence[Function], target: TargetInfo) -> Resources:
         occupancy=min(occupancy(target.limits, each, k.unified, k.shared_bytes) for k, each in used),
         instructions=dict(sum((Counter(k.instructions) for k in found), Counter())),
     )
+
+
+def spilling(used: Resources) -> dict[str, str]:
+    """The note TFW0652 of a kernel whose values wait in memory for a register."""
+    return {
+        "code": "TFW0652", "place": "",
+        "message": (
+            f"the kernel does not fit into its registers: {used.spills} registers of a lane wait elsewhere for a while, "
+            f"{used.scratch_bytes} bytes of them in memory"
+        ),
+        "help": "smaller tiles, more warps (num_warps), fewer num_stages or no maxnreg need fewer registers a lane",
+    }

@@ -1,0 +1,68 @@
+"""What a kernel takes of the chip: occupancy by LLVM's own figures, spills with a note, and refusals that say what to change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilefw.api import Artifact, UnsupportedError
+from tilefw.kernels import spec
+from tilefw.kernels.reference import typed
+from tilefw.runtime import compiler, loader, options
+from tilefw.runtime.jit import specialize
+from tilefw_amd.occupancy import occupancy, waves_per_simd
+from tilefw_amd.target import GFX942_LIMITS
+
+
+@pytest.mark.parametrize(
+    ("registers", "waves"),
+    [(1, 8), (64, 8), (65, 7), (72, 7), (73, 6), (128, 4), (130, 3), (168, 3), (169, 2), (256, 2), (257, 1), (512, 1)],
+)
+def test_waves_of_a_simd_are_those_of_llvm(registers: int, waves: int) -> None:
+    """`Occupancy:` of llc's listings for gfx942."""
+    assert waves_per_simd(GFX942_LIMITS, registers) == waves
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "expected"),
+    [
+        (256, 64, 0, 1.0), (256, 130, 0, 12 / 32), (256, 64, 16384, 16 / 32), (256, 64, 65536, 4 / 32), (1024, 128, 0, 16 / 32),
+        (64, 8, 0, 1.0), (128, 8, 0, 1.0), (512, 513, 0, 0.0), (256, 64, 65537, 0.0),
+    ],
+)
+def test_occupancy_by_registers_and_lds(threads: int, registers: int, shared: int, expected: float) -> None:
+    assert occupancy(GFX942_LIMITS, threads, registers, shared) == expected
+
+
+def compiled(name: str, parameters: dict[str, object], **keywords: object) -> Artifact:
+    chosen, target = spec.load(name), loader.find("amd-cdna3")
+    launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
+    given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
+    signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
+    request = options.resolve({**launch.keywords, **keywords}, target.info, facts=("under_2_gib",))
+    return compiler.compile_source(compiler.from_jit(chosen.kernel, signature, constexprs), target, request, assemble=True).artifact
+
+
+def test_fewer_registers_spill_and_a_note_says_it() -> None:
+    enough, few = compiled("matmul", {}), compiled("matmul", {}, maxnreg=32)
+    assert enough.resources.spills == 0 and not enough.notes
+    used = few.resources
+    assert used.registers is not None and used.registers["vector"] + used.registers["accumulation"] <= 32
+    assert used.spills and used.scratch_bytes
+    (note,) = few.notes
+    assert note["code"] == "TFW0652" and f"{used.scratch_bytes} bytes of them in memory" in note["message"]
+
+
+def test_too_few_registers_for_an_instruction_are_refused_at_its_line() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compiled("matmul", {}, maxnreg=8)
+    assert caught.value.code == "TFW0650" and caught.value.place is not None and "matmul.py" in caught.value.place.file
+    assert "num_warps" in (caught.value.help or "")
+
+
+def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        compiled("transpose", {"block_rows": 512, "block_columns": 512})
+    error = caught.value
+    assert error.code == "TFW0651" and "needs 131072 bytes of shared memory at once; a workgroup has at most 65536" in error.message
+    assert error.note is not None and "transpose.py" in error.note and "smaller tiles" in (error.help or "")
