@@ -111,10 +111,13 @@ class Touched:
 
 def touched(function: Function, cells: Cells) -> list[Touched]:
     """Of every block."""
-    return [
-        Touched(*([of(inst) for inst in block.insts] for of in (cells.reads, cells.writes, cells.kills)))
-        for block in function.blocks
-    ]
+    found: list[Touched] = []
+    for block in function.blocks:
+        writes = [cells.writes(inst) for inst in block.insts]
+        guarded = any(inst.predicate is not None for inst in block.insts)
+        kills = [cells.kills(inst) for inst in block.insts] if guarded else writes
+        found.append(Touched([cells.reads(inst) for inst in block.insts], writes, kills))
+    return found
 
 
 def live_out(function: Function, table: InstructionTable, blocks: list[Touched]) -> list[set[int]]:
