@@ -240,17 +240,27 @@ class Values:
             return self._renamed(operands[0], vector, chunk)
         key = f"{name}.{source.type}.{vector.type}" if row.is_cast else f"{name}.{source.type}"
         count, code, per = vector.count(chunk), self.code, source.per_register
-        packs = per > 1 and row.result == "same" and "bool" not in row.operands
-        if packs and count % per == 0:
+        packs = row.result == "same" and "bool" not in row.operands
+        if packs and per > 1 and count % per == 0:
             pairs = f"{key}x{per}"
             if pairs in self.chip.rules:
                 columns = [self.packed(v, chunk) for v in operands]
                 return Piece(packed=[code(pairs, *registers) for registers in zip(*columns, strict=True)])
         columns = [self.elements(v, chunk) for v in operands]
+        if packs and per == 1 and count % 2 == 0 and f"{key}x2" in self.chip.rules:
+            return Piece(elements=self._by_pairs(key, columns))
         to = vector.per_register
         if row.is_cast and to > 1 and count % to == 0 and f"{key}x{to}" in self.chip.rules:
             return Piece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
         return Piece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
+
+    def _by_pairs(self, key: str, columns: Sequence[Sequence[Element]]) -> list[Element]:
+        """Elements of whole registers two at a time, where the chip has an instruction for those that stand so."""
+        found: list[Element] = []
+        for i in range(0, len(columns[0]), 2):
+            both = self.code(f"{key}x2", *(element for column in columns for element in column[i : i + 2]))
+            found += both or [self.code(key, *(column[k] for column in columns)) for k in (i, i + 1)]
+        return found
 
     def _renamed(self, source: SSAValue, vector: Vector, chunk: int) -> Piece:
         """The same registers under another type of the same width."""

@@ -6,6 +6,7 @@
 | `floats` | arithmetic, order, integral values, compares, functions of f16, f32, f64, packed f16 |
 | `division`, `integer_division` | quotients, remainders, roots |
 | `casts` | selections and casts, to and from packed registers |
+| `pairs` | arithmetic of two f32 in neighbouring registers |
 | `eight_bits` | casts of 8-bit floats |
 | `masks` | predicates of lanes |
 | `uniform` | integers and predicates that are equal in all lanes |
@@ -19,14 +20,14 @@ from collections.abc import Mapping
 from functools import cache
 
 from tilefw.api.simt import Rule
-from tilefw_amd.lower import casts, division, eight_bits, floats, integer_division, integers, masks, uniform
+from tilefw_amd.lower import casts, division, eight_bits, floats, integer_division, integers, masks, pairs, uniform
 
 
 @cache
 def rules() -> Mapping[str, Rule]:
     """The rules for values of lanes. No two modules list one row."""
     table: dict[str, Rule] = {}
-    for subject in (integers, floats, division, integer_division, casts, eight_bits, masks):
+    for subject in (integers, floats, division, integer_division, casts, pairs, eight_bits, masks):
         table |= subject.rules()
     return table
 
