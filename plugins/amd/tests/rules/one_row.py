@@ -32,7 +32,7 @@ _PROLOGUE = """
   v_lshl_add_u32 v255, s2, 8, v255
   s_waitcnt lgkmcnt(0)
 """
-_WAIT = "  s_nop 15"
+_WAIT = "  s_nop 15\n  s_waitcnt lgkmcnt(0)"
 # Elements of 8 and 16 bits are stored alone: nothing is said of the bits above.
 _STORES = {8: "byte", 16: "short"}
 
@@ -70,7 +70,7 @@ def selected(key: str, columns: Sequence[Column], uniform: bool = False) -> tupl
 
 def run(key: str, result: str, columns: Sequence[Column], uniform: bool = False) -> np.ndarray:
     """The row's results as unsigned patterns; with `uniform` a wave computes one element, in scalar registers."""
-    return _run(*selected(key, columns, uniform), result, columns, uniform)
+    return run_selected(*selected(key, columns, uniform), result, columns, uniform)
 
 
 def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index: int, then: str = "") -> np.ndarray:
@@ -81,12 +81,13 @@ def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index:
     elements = code.chip.unpack(code, bits, register, 32 // bits)
     code.parts.update(((e, bits), (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
     found = code(key, elements[index])
-    return _run(function, [register], code(then, found) if then else found, result, [Column("i32", packed)], False)
+    return run_selected(function, [register], code(then, found) if then else found, result, [Column("i32", packed)])
 
 
-def _run(
-    function: Function, operands: list[Element], found: Element, result: str, columns: Sequence[Column], uniform: bool
+def run_selected(
+    function: Function, operands: list[Element], found: Element, result: str, columns: Sequence[Column], uniform: bool = False
 ) -> np.ndarray:
+    """What the machine code of `function` makes of the operands: `found`, as unsigned patterns."""
     count = max(len(c.patterns) for c in columns if not c.constant)
     groups = count if uniform else -(-count // WAVE)
     planes = [plane for c in columns if not c.constant for plane in _planes(c, groups, uniform)]
@@ -147,11 +148,11 @@ def _body(
 
 
 class _Places:
-    """Physical registers for virtual ones of straight code, in pairs, taken back behind the last read."""
+    """Physical registers for virtual ones of straight code, in pairs, taken back behind the last read. v0 is the thread's index."""
 
     def __init__(self, function: Function, found: Element) -> None:
         self.files = {cls: function.file(file, size) for cls, (file, size) in _FILE.items()}
-        self.free = {"v": [*range(250, -1, -2)], "s": [*range(94, 3, -2)]}
+        self.free = {"v": [*range(250, 1, -2)], "s": [*range(94, 3, -2)]}
         self.held: dict[Reg, Slice] = {}
         self.last = {piece.reg: inst for inst in function.insts() for piece in (*inst.defs, *inst.reads())}
         if isinstance(found, Slice):
