@@ -80,3 +80,9 @@ def test_strides_known_at_run_time_take_small_buffers():
     assert 'parts = "address,base,limit"' in text_of("matmul", BOUNDED)
     assert 'parts = "address,base' not in text_of("strided_copy", BOUNDED, small=False)
     assert 'parts = "address,base,limit"' in text_of("strided_copy", BOUNDED)
+
+
+def test_a_pointer_that_a_loop_carries_is_still_its_arguments():
+    function, *_ = lowered("matmul", {}, BOUNDED, True)
+    accesses = [op for op in function.walk() if isinstance(op, lane.MemoryOp) and not op.shared]
+    assert {op.buffer for op in accesses} == {0, 1, 2}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tilefw.simt import lane
@@ -152,14 +153,31 @@ def hints(op: Operation) -> dict[str, Attribute]:
 
 
 def argument_of(base: SSAValue) -> int:
-    """The index of the kernel argument that an address comes from; -1 when it is not one argument."""
-    while True:
-        if isinstance(base, BlockArgument):
-            return base.index if isinstance(base.block.parent_op(), FuncOp) else -1
-        if isinstance(base.owner, _THROUGH):
-            base = base.owner.operands[0]
-            continue
-        return -1
+    """The index of the kernel argument that an address comes from, through loops as well; -1 when it is not one argument."""
+    found = _origins(base, set())
+    return found.pop() if len(found) == 1 else -1
+
+
+def _origins(value: SSAValue, seen: set[SSAValue]) -> set[int]:
+    """The arguments that an address may come from; -1 stands for anything else."""
+    if value in seen:
+        return set()
+    seen.add(value)
+    if isinstance(value, BlockArgument):
+        around = value.block.parent_op()
+        if isinstance(around, FuncOp):
+            return {value.index}
+        return _carried(around, value.index - 1, seen) if isinstance(around, ForOp) and value.index else {-1}
+    if isinstance(value.owner, _THROUGH):
+        return _origins(value.owner.operands[0], seen)
+    return _carried(value.owner, list(value.owner.results).index(value), seen) if isinstance(value.owner, ForOp) else {-1}
+
+
+def _carried(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
+    """Where what a loop carries comes from: its start and every step."""
+    last = loop.body.block.last_op
+    assert last is not None
+    return _origins(loop.iter_args[index], seen) | _origins(last.operands[index], seen)
 
 
 HANDLERS = {

@@ -98,7 +98,9 @@ class MemorySelection:
 
     def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, bits: int) -> Element:
         """What a load gave, or the fill where it reached beyond its limit."""
-        return loaded if predicate is None or _is_zero(fill) else self.code(f"select.i{bits}", predicate, loaded, fill)
+        if predicate is None or fill is None or _is_zero(fill):
+            return loaded
+        return self.code(f"select.i{bits}", predicate, loaded, fill)
 
     def _form(self, op: lane.LoadOp, bits: int) -> str:
         """The form of one loaded register; of a scalar, which is read once for all lanes, as an integer is."""
