@@ -84,6 +84,16 @@ def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index:
     return run_selected(function, [register], code(then, found) if then else found, result, [Column("i32", packed)])
 
 
+def run_on_pairs(key: str, columns: Sequence[Column]) -> np.ndarray:
+    """The rule for two elements of f32 on pairs of registers, given and returned as patterns of 64 bits, the first element low;
+    a constant is one element, for both."""
+    function = Function("kernel", "amd-cdna3", {"parameters": []})
+    code = Code(function, AmdLanes(True))
+    operands: list[Element] = [Const("f32", int(c.patterns[0])) if c.constant else code.new_register("w64") for c in columns]
+    elements = [half for o in operands for half in ((o.part(0), o.part(1)) if isinstance(o, Slice) else (o, o))]
+    return run_selected(function, operands, code.chip.pack(code, 32, code(key, *elements)), "i64", columns, False)
+
+
 def run_selected(
     function: Function, operands: list[Element], found: Element, result: str, columns: Sequence[Column], uniform: bool = False
 ) -> np.ndarray:

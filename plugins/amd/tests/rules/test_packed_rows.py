@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from rules.expected import ROWS, patterns_of, verdict
-from rules.one_row import Column, run, run_from_packed
+from rules.one_row import Column, run, run_from_packed, run_on_pairs, selected
 from tilefw.simt.expand.builder import TYPES
 from tilefw.simt.lane.registers import bits_of
 from tilefw_amd.lower import rules
 
 _COUNT = 256
-PACKED = sorted(key for key in rules() if key.endswith(("x2", "x4")))
+PACKED = sorted(key for key in rules() if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
+PAIRS = sorted(key for key in rules() if key.endswith(".f32x2") and not ROWS[key.partition(".")[0].removesuffix("_rtz")].is_cast)
 
 
 def _row(key: str) -> str:
@@ -51,6 +52,27 @@ def test_rows_on_packed_registers(key: str, constant: int | None) -> None:
     for i, element in enumerate(_elements(found, bits, per)):
         outcome = verdict(key[:-2], result, [(source, elements[i]) for elements in given], element)
         assert not outcome.wrong, (key, i, str(outcome))
+
+
+@pytest.mark.parametrize("key", PAIRS)
+@pytest.mark.parametrize("constant", [None, 0, 1])
+def test_rows_on_pairs_of_registers(key: str, constant: int | None) -> None:
+    operands = len(ROWS[_row(key)].operands)
+    given = [[patterns_of("f32", _COUNT, 10 * o + i) for i in range(2)] for o in range(operands)]
+    columns = [Column("i64", _packed(elements, 32)) for elements in given]
+    if constant is not None:
+        columns[constant] = Column("f32", given[constant][0][:1], constant=True)
+        given[constant] = [np.repeat(given[constant][0][:1], _COUNT)] * 2
+    found = run_on_pairs(key, columns)
+    for i, element in enumerate(_elements(found, 32, 2)):
+        outcome = verdict(key[:-2], "f32", [("f32", elements[i]) for elements in given], element)
+        assert not outcome.wrong, (key, i, str(outcome))
+
+
+@pytest.mark.parametrize("key", PAIRS)
+def test_elements_that_stand_apart_are_not_moved_together(key: str) -> None:
+    one = np.zeros(1, np.uint64)
+    assert selected(key, [Column("f32", one)] * 2 * len(ROWS[_row(key)].operands))[2] is None
 
 
 @pytest.mark.parametrize("key", [key for key in PACKED if ROWS[_row(key)].is_cast])
