@@ -19,7 +19,7 @@ class RegisterSets:
 
     def __init__(self, first: Mapping[str, int], names: Mapping[str, int]) -> None:
         self._first = first
-        self._known: dict[Operand, int] = dict(names)
+        self._known: dict[Operand, int] = {**names}
 
     def of(self, operand: Operand) -> int:
         """The registers of an operand; none of an immediate. Raises InternalError for a virtual register."""

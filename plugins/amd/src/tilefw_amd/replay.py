@@ -30,7 +30,9 @@ def seen(inst: Inst) -> Seen:
     encoded = machine_inst.instruction(inst)
     name = encoded.form.row.name
     if name == "s_waitcnt":
-        return Seen(limits=wait_limits(encoded.operands[0]))
+        (counts,) = encoded.operands
+        assert isinstance(counts, int)
+        return Seen(limits=wait_limits(counts))
     lds = (_LDS,) if name == "s_barrier" else ()
     return Seen(frozenset(reads(encoded)), frozenset(writes(encoded)), frozenset((*needs(encoded), *lds)), _events(encoded))
 

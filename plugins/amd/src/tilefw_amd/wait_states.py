@@ -95,7 +95,8 @@ def _profile(
 ) -> Profile:
     same = {defs + use: defs + first for use, first in again} | {defs + use: definition for definition, use in tied}
     taken = _Registers(operands, same)
-    inst = Inst(opcode, taken.operands[:defs], taken.operands[defs:], tied=tied, targets=("label",) * targets)
+    written = [operand for operand in taken.operands[:defs] if isinstance(operand, Slice)]
+    inst = Inst(opcode, written, taken.operands[defs:], tied=tied, targets=("label",) * targets)
     encoded = machine_inst.instruction(_without_empty(inst))
     return Profile(_shares(encoded, _left(encoded.form), taken), _shares(encoded, _touched(encoded.form), taken))
 
