@@ -3,13 +3,13 @@
 Registers are taken in order of their first definition; each gets the lowest place in its class's file where none of its
 parts meets a live range that stands there already. Ranges are exact segments, so that two values may share a register
 whose lives interleave (the "lifetime holes" of Traub, Holloway and Smith, "Quality and Speed in Linear-scan Register
-Allocation", 1998). A tuple that finds no room for all its parts among narrower values is what this order is bad at; a function that
-does not fit so is tried again with wide and long-lived registers first.
+Allocation", 1998). A tuple that finds no room for all its parts among narrower values is what this order is bad at: it is placed
+before all others then, and these once more in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tilefw.api.errors import InternalError, UnsupportedError
@@ -17,6 +17,8 @@ from tilefw.machine.inst import Function, Operand, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges, Part
 from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
+
+_ATTEMPTS = 12  # of placing tuples that found no room before all others
 
 
 class Failure(NamedTuple):
@@ -46,31 +48,32 @@ def find_places(
     firsts = {reg: min(part.segments[0][0] for part in parts) for reg, parts in ranges.parts.items()}
     in_order = sorted(firsts, key=lambda reg: (firsts[reg], reg.id))
     hints = _hints(function, table)
-    found = _place_all(in_order, True, ranges, hints, table, limits)
-    if isinstance(found, Failure) and any(reg.width > 1 for reg in in_order):
-        size = {reg: sum(part.width * part.points.bit_count() for part in parts) for reg, parts in ranges.parts.items()}
-        by_size = sorted(in_order, key=lambda reg: (-reg.width, -size[reg]))
-        again = _place_all(by_size, False, ranges, hints, table, limits)
-        return found if isinstance(again, Failure) else again
+    urgent: dict[Reg, None] = {}
+    found = _place_all([], in_order, ranges, hints, table, limits)
+    for _ in range(_ATTEMPTS):
+        if not isinstance(found, Failure) or found.reg in urgent or found.reg.width == 1:
+            break
+        urgent[found.reg] = None
+        found = _place_all(sorted(urgent, key=lambda reg: -reg.width), in_order, ranges, hints, table, limits)
     return found
 
 
 def _place_all(
-    order: Iterable[Reg], in_order: bool, ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]], table: InstructionTable,
-    limits: Mapping[str, int],
+    urgent: Sequence[Reg], in_order: Sequence[Reg], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
+    table: InstructionTable, limits: Mapping[str, int],
 ) -> dict[Reg, int] | Failure:
     files = _files(table, limits)
     for reg, parts in ranges.fixed.items():
         if reg.cls in files:
             files[reg.cls].take(0, parts)
     chosen: dict[Reg, int] = {}
-    for reg in order:
+    for i, reg in enumerate((*urgent, *in_order)):
         name = table.file(reg.cls)
         file = files.get(name)
-        if file is None:
+        if file is None or reg in chosen:
             continue
         preferred = [at for h, away in hints.get(reg, ()) if (at := _hinted(h, away, chosen)) is not None]
-        first = file.place(reg.width, reg.align, ranges.parts[reg], preferred, in_order)
+        first = file.place(reg.width, reg.align, ranges.parts[reg], preferred, i >= len(urgent))
         if first is None:
             return Failure(reg, name)
         chosen[reg] = first

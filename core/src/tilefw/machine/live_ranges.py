@@ -44,8 +44,8 @@ class LiveRanges:
         for piece, found in zip(cells.pieces, segments, strict=True):
             if found:
                 where = self.fixed if piece.reg.physical else self.parts
-                merged = _merged(found)
-                where.setdefault(piece.reg, []).append(Part(piece.first, piece.count, merged, _points(merged)))
+                whole = merged(found)
+                where.setdefault(piece.reg, []).append(Part(piece.first, piece.count, whole, _points(whole)))
 
 
 def _scan(
@@ -71,16 +71,17 @@ def _scan(
         segments[cell].append((2 * number, until))
 
 
-def _merged(segments: list[Segment]) -> list[Segment]:
+def merged(segments: list[Segment]) -> list[Segment]:
+    """Segments in order, those that meet as one."""
     if len(segments) == 1:
         return segments
-    merged: list[Segment] = []
+    found: list[Segment] = []
     for start, end in sorted(segments):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return found
 
 
 def _points(segments: list[Segment]) -> int:

@@ -57,6 +57,13 @@ class RegisterFile:
             for part in parts:
                 if part.segments[0][0] == position:
                     usable &= _runs(free, part.width) >> part.first
+            if width < 4:  # narrow values fill up what is left beside others, so that places for wide ones stay whole
+                whole = _runs(free & self._usable, 2 * width) & self._multiples_of(2 * width)
+                beside = usable & ~(whole | whole << width)
+                for first in _members(beside):
+                    if self._fits(first, parts):
+                        return first
+                usable ^= beside
         for first in _members(usable):
             if self._fits(first, parts):
                 return first

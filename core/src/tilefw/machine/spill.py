@@ -13,10 +13,12 @@ from math import gcd
 
 from tilefw.machine.allocate import unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges
-from tilefw.machine.spill_choice import Choice, Chooser, Pressure
+from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.spill_choice import Choice, Chooser, Pressure, as_wholes
 from tilefw.machine.spill_model import MEMORY, Home, SpillModel
 from tilefw.machine.table import InstructionTable
+
+_UNLIMITED = 1 << 30  # registers of a file that stays virtual
 
 
 @dataclass(slots=True)
@@ -54,22 +56,25 @@ class Spiller:
         self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
 
     def relieve(self, ranges: LiveRanges, file: str, spare: int) -> bool:
-        """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left."""
-        room = {table_file: self._room(ranges, table_file) for table_file in {self.table.file(c) for c in self.table.classes}}
+        """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left.
+
+        With something to `spare`, tuples found no room among others: they count as wholes then.
+        """
+        parts = as_wholes(ranges.parts) if spare else ranges.parts
+        room = {name: self._room(ranges, parts, name) for name in {self.table.file(cls) for cls in self.table.classes}}
         pressure, available = room[file]
-        chooser = Chooser(self.function, ranges, self.table, self.model, self._stay, room)
-        chosen = chooser.choose(file, available - spare)
+        chosen = Chooser(self.function, parts, self.table, self.model, self._stay, room).choose(file, available - spare)
         places = {choice.reg: self._settle(choice) for choice in chosen}
         if places:
             _Rewriting(self, places, pressure, available - spare).run(self.function, ranges.starts)
         return bool(places)
 
-    def _room(self, ranges: LiveRanges, file: str) -> tuple[Pressure, int]:
-        count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file) or 1 << 30
-        if count == 1 << 30:
-            return Pressure(ranges, self.table, file, frozenset()), count
+    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[Part]], file: str) -> tuple[Pressure, int]:
+        count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file)
+        if count is None:
+            return Pressure(ranges, parts, self.table, file, frozenset()), _UNLIMITED
         usable = frozenset(range(count)) - unusable(self.table, self.limits, file, count)
-        return Pressure(ranges, self.table, file, usable), len(usable)
+        return Pressure(ranges, parts, self.table, file, usable), len(usable)
 
     def fresh(self, like: Slice) -> Reg:
         """A register for a piece of one that left; it stays."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilefw.machine.flow import depths, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges, Part
+from tilefw.machine.live_ranges import LiveRanges, Part, merged
 from tilefw.machine.spill_model import MEMORY, Home, SpillModel
 from tilefw.machine.table import InstructionTable
 
@@ -46,9 +46,11 @@ class Choice:
 class Pressure:
     """How many registers of a file live at each point."""
 
-    def __init__(self, ranges: LiveRanges, table: InstructionTable, file: str, usable: frozenset[int]) -> None:
+    def __init__(
+        self, ranges: LiveRanges, live: dict[Reg, list[Part]], table: InstructionTable, file: str, usable: frozenset[int]
+    ) -> None:
         self.at = np.zeros(2 * ranges.starts[-1] + 3, np.int32)
-        for reg, parts in ranges.parts.items():
+        for reg, parts in live.items():
             if table.file(reg.cls) == file:
                 for part in parts:
                     self.add(part, part.width)
@@ -70,11 +72,11 @@ class Chooser:
     """Chooses among the registers of one function and one file."""
 
     def __init__(
-        self, function: Function, ranges: LiveRanges, table: InstructionTable, model: SpillModel, stay: set[Reg],
+        self, function: Function, parts: dict[Reg, list[Part]], table: InstructionTable, model: SpillModel, stay: set[Reg],
         room: dict[str, tuple[Pressure, int]],
     ) -> None:
         """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
-        self.function, self.ranges, self.table, self.model, self.stay, self.room = function, ranges, table, model, stay, room
+        self.function, self.parts, self.table, self.model, self.stay, self.room = function, parts, table, model, stay, room
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
         self.touches: dict[Reg, list[Touch]] = {}
         number = 0
@@ -93,8 +95,8 @@ class Chooser:
     def choose(self, file: str, most: int) -> list[Choice]:
         """Registers to take out so that at most `most` of `file` live at once; fewer where no more can leave."""
         pressure, _ = self.room[file]
-        waiting = [reg for reg in self.ranges.parts if self.table.file(reg.cls) == file and reg not in self.stay]
-        live = {reg: _union(self.ranges.parts[reg]) for reg in waiting}
+        waiting = [reg for reg in self.parts if self.table.file(reg.cls) == file and reg not in self.stay]
+        live = {reg: _union(self.parts[reg]) for reg in waiting}
         chosen: list[Choice] = []
         gone: set[Reg] = set()
         while crowded := pressure.above(most):
@@ -122,7 +124,7 @@ class Chooser:
 
     def _leave(self, choice: Choice, pressure: Pressure) -> None:
         """Count a register as gone from its file, but for where it is touched, and as come to its home."""
-        parts = self.ranges.parts[choice.reg]
+        parts = self.parts[choice.reg]
         for part in parts:
             pressure.add(part, -part.width)
         for point in _points(choice):
@@ -165,7 +167,7 @@ class Chooser:
 
     def _has_room(self, reg: Reg, holder: str) -> bool:
         pressure, most = self.room[self.table.file(holder)]
-        segments = [segment for part in self.ranges.parts[reg] for segment in part.segments]
+        segments = [segment for part in self.parts[reg] for segment in part.segments]
         return all(int(pressure.at[a:b].max()) + reg.width <= most for a, b in segments)
 
     def _loads(self, choice: Choice, crowded: int) -> float:
@@ -178,6 +180,15 @@ class Chooser:
                 loads += self.weights[touch.block]
             last = touch
         return loads
+
+
+def as_wholes(parts: dict[Reg, list[Part]]) -> dict[Reg, list[Part]]:
+    """Every register as one part, that lives while any of its parts does: what is dead of a tuple may be of no use to another."""
+    wholes: dict[Reg, list[Part]] = {}
+    for reg, its in parts.items():
+        segments = merged([segment for part in its for segment in part.segments])
+        wholes[reg] = [Part(0, reg.width, segments, _union(its))]
+    return wholes
 
 
 def _union(parts: list[Part]) -> int:
