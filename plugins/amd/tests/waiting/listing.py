@@ -55,11 +55,11 @@ class Listing:
         return "\n".join(out) + "\n"
 
 
-def read(text: str, entry: str) -> Listing | None:
-    """The kernel `entry` of a listing, stripped; None where it calls functions or goes to computed addresses."""
+def read(text: str, entry: str, stripped: bool = True) -> Listing | None:
+    """The kernel `entry` of a listing, `stripped` or as it is; None where it calls functions or goes to computed addresses."""
     lines = text.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith(f"{entry}:"))
-    end = next(n for n in range(start, len(lines)) if lines[n].startswith(".Lfunc_end"))
+    end = next(n for n in range(start, len(lines)) if lines[n].startswith((".Lfunc_end", f".L{entry}_end:")))
     listing = Listing(Function(entry, "amd-cdna3"), lines, range(start, end))
     block = listing.function.block(entry)
     for number in listing.body:
@@ -69,7 +69,7 @@ def read(text: str, entry: str) -> Listing | None:
             statement = found["text"].strip()
             if statement.startswith(_LEAVING) or "@" in statement:
                 return None
-            if statement.startswith(_WAITING):
+            if stripped and statement.startswith(_WAITING):
                 continue
             inst = machine(listing.function, statement)
             listing.line_of[inst], listing.encoded[inst] = number, parse(statement)
@@ -86,6 +86,8 @@ def counts(text: str) -> dict[str, int]:
 
 def machine(function: Function, statement: str) -> Inst:
     """One instruction for the machine layer; signs of operands are left out, as they change no register."""
+    if statement.startswith("s_waitcnt"):
+        return Inst("s_waitcnt", (), statement.split()[1:])
     encoded = parse(statement)
     written = [item.strip() for item in _COMMA.split(statement.partition(" ")[2])]
     defs: list[Slice] = []
