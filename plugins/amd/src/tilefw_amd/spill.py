@@ -28,8 +28,8 @@ _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
 
 
 def limits(target: TargetInfo, warps: int, most: int | None = None) -> dict[str, int]:
-    """Registers of each file with which all waves of a workgroup are resident at once, of a lane at most `most` (`maxnreg`): a SIMD's
-    are shared by its waves, and vector and accumulation registers come from one store (CDNA3 ISA, section "VGPRs")."""
+    """Registers of each file with which all waves of a workgroup are resident at once, of a lane at most `most` (`maxnreg`): a
+    SIMD's are shared by its waves, and vector and accumulation registers come from one store (CDNA3 ISA, section "VGPRs")."""
     waves = -(-warps // target.limits["simds_per_processor"])
     together = target.limits["registers_per_thread"] // waves // 8 * 8
     together = together if most is None else min(together, most)

@@ -1,0 +1,53 @@
+"""Where spilled values go: what one side writes the other reads back, and accumulators stay where matrix products take them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg
+from tilefw_amd.machine_inst import instruction
+from tilefw_amd.spill import HOMES, MODEL, copied, limits
+from tilefw_amd.target import MI300X
+
+V, S = Reg(-1, "v", 256, 1, physical=True), Reg(-1, "s", 128, 1, physical=True)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 16])
+def test_scratch_brings_back_what_went_there(count: int) -> None:
+    home = HOMES["v"][-1]
+    value = Reg(0, "v", count, 2).whole
+    stored, loaded = home.store(value, None, 64), home.load(value, None, 64)
+    for inst in (*stored, *loaded):
+        for at, piece in enumerate(inst.defs):
+            inst.defs = (*inst.defs[:at], V.slice(8 + piece.first, piece.count), *inst.defs[at + 1 :])
+        inst.uses = tuple(V.slice(8 + u.first, u.count) if not isinstance(u, (int, str)) else u for u in inst.uses)
+        instruction(inst)  # there is an encoding
+    out = [pair for inst in stored for pair in copied(inst) or ()]
+    back = [(source, to) for inst in loaded for to, source in copied(inst) or ()]
+    assert out == back == [((MEMORY, 64 + 4 * i, WHOLE), ("v", 8 + i, WHOLE)) for i in range(count)]
+
+
+def test_lanes_bring_back_what_went_there() -> None:
+    (home,) = HOMES["s"]
+    value, holder = S.slice(10, 2), V.slice(5, 1)
+    stored, loaded = home.store(value, holder, 6), home.load(value, holder, 6)
+    for inst in (*stored, *loaded):
+        instruction(inst)
+    wanted = [(("v", 5, 6 + i), ("s", 10 + i, WHOLE)) for i in range(2)]
+    assert [pair for inst in stored for pair in copied(inst) or ()] == wanted
+    assert [(source, to) for inst in loaded for to, source in copied(inst) or ()] == wanted
+
+
+def test_matrix_products_and_stores_take_accumulation_registers_but_arithmetic_does_not() -> None:
+    d, a, other = Reg(0, "v", 4, 2), Reg(1, "v", 2, 2), Reg(2, "v", 4, 2)
+    product = Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, d.whole])
+    assert MODEL.stands(product, d, "a") and MODEL.stands(product, a, "a")
+    assert not MODEL.stands(Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, other.whole]), d, "a")
+    assert MODEL.stands(Inst("global_store_dwordx4", (), [a.whole, d.whole, "off"]), d, "a")
+    assert not MODEL.stands(Inst("v_add_f32", [d.slice(0, 1)], [d.slice(0, 1), a.slice(0, 1)]), d, "a")
+
+
+def test_waves_of_a_workgroup_share_the_registers_of_a_simd() -> None:
+    assert limits(MI300X, 4) == {"v": 256, "a": 256}
+    assert limits(MI300X, 8) == {"v": 256, "a": 0}
+    assert limits(MI300X, 16) == {"v": 128, "a": 0}
