@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw.api.machine import Function, Inst, Slice
@@ -60,6 +60,7 @@ def _drawn(data: st.DataObject, code: Code, width: int, kinds: str, pool: list[S
     return pool[-1]
 
 
+@settings(deadline=None)  # the first call assembles the instruction table
 @given(st.data(), st.sampled_from(sorted(VECTOR)))
 def test_vector_instructions_have_an_encoding(data: st.DataObject, opcode: str) -> None:
     code = _code()
@@ -70,6 +71,7 @@ def test_vector_instructions_have_an_encoding(data: st.DataObject, opcode: str) 
     assert instruction(_physical(Inst(opcode, defs, uses), code.function)).form.row.name == opcode
 
 
+@settings(deadline=None)  # the first call assembles the instruction table
 @given(st.data(), st.sampled_from(sorted(SCALAR)))
 def test_scalar_instructions_have_an_encoding(data: st.DataObject, opcode: str) -> None:
     code = _code()
