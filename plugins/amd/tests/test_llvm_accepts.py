@@ -35,11 +35,12 @@ Combination = tuple[str, Mapping[str, object]]
 
 
 def combinations() -> Iterator[Combination]:
-    """Each kernel as it is, and with each choice of each parameter but sizes of blocks; products and attention in further tiles."""
+    """Each kernel as it is, and with each choice of each parameter but inputs and sizes; products and attention in further tiles."""
     for info in index.KERNELS.values():
         yield info.name, {}
         for parameter in info.parameters:
-            if parameter.name != "inputs" and not parameter.name.startswith("block"):
+            size = isinstance(parameter.default, int) and not parameter.name.startswith("num_")
+            if parameter.name != "inputs" and (not size or isinstance(parameter.default, bool)):
                 yield from ((info.name, {parameter.name: c}) for c in parameter.choices if c not in (parameter.default, *TOO_MUCH))
     yield from (("matmul", {"m": 256, "n": 256, "k": 256, **more}) for more in MATMULS)
     yield from (("attention", more) for more in ATTENTIONS)
