@@ -35,7 +35,7 @@ Combination = tuple[str, Mapping[str, object]]
 
 
 def combinations() -> Iterator[Combination]:
-    """Each kernel as it is, and with each choice of each parameter but inputs and sizes; products and attention in further tiles."""
+    """Each kernel as it is, and with each choice of each parameter but inputs and sizes; products, attention in further tiles."""
     for info in index.KERNELS.values():
         yield info.name, {}
         for parameter in info.parameters:
