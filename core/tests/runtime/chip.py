@@ -12,6 +12,7 @@ class Memory:
 
     name = "toy"
     executor = "sim"
+    assembled = False
 
     def __init__(self):
         self.allocations, self.log, self.next = {}, [], 1

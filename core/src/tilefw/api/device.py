@@ -107,6 +107,11 @@ class Device(Protocol):
         """Whether it simulates, is the chip itself, or interprets."""
         ...
 
+    @property
+    def assembled(self) -> bool:
+        """Whether it loads an artifact's assembled bytes rather than its text."""
+        ...
+
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """A new allocation of `nbytes`; its bytes are uninitialised. `element` names the dtype, for reports."""
         ...

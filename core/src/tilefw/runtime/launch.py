@@ -75,9 +75,8 @@ def launch(
     facts = facts_of(target.info, values)
     source = compiler.from_jit(fn, signature, constexprs)
     request = options.resolve(shaping, target.info, facts=facts)
-    # Only the chip itself needs assembled bytes; a simulator reads the text.
-    on_chip = resolved.executor != "sim" and executor_for(target, resolved.executor).device.executor == "hw"
-    compiled = compiler.compile_source(source, target, request, assemble=on_chip)
+    device = executor_for(target, resolved.executor).device
+    compiled = compiler.compile_source(source, target, request, assemble=device.assembled)
     entry = compiled.artifact.entry()
     args = bind(entry, _passed(signature, values))
     return execute(target, resolved, compiled, entry, extents, args, source.name)

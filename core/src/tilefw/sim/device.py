@@ -35,6 +35,7 @@ class SimulatorDevice(ABC):
     """`tilefw.api.Device` for artifacts of one `format` on one `chip`."""
 
     executor: Literal["sim"] = "sim"
+    assembled = False
     format: ClassVar[str]
 
     def __init__(self, chip: Chip) -> None:

@@ -62,6 +62,7 @@ class ReferenceDevice:
     """The reference interpreter behind the device protocol."""
 
     executor: Literal["sim", "hw", "ref"] = "ref"
+    assembled = False
 
     def __init__(self, name: str = "reference") -> None:
         from tilefw.tile.refmemory import RefMemory

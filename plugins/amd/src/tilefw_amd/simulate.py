@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from tilefw.api import Artifact, TargetInfo
 from tilefw.api.device import Argument, LaunchOptions
-from tilefw.api.errors import CodeError
 from tilefw.api.sim import Chip, Decoders, LoadedProgram, SimulatorDevice
 from tilefw_amd import code_object, kernel_arguments
+from tilefw_amd.assemble import assemble
 from tilefw_amd.decode_kernel import KernelProgram, program
 from tilefw_amd.isa.operand_values import APERTURE_BYTES, APERTURES
 
@@ -32,15 +32,15 @@ class Simulator(SimulatorDevice):
     """`tilefw.api.Device` for code objects."""
 
     format: ClassVar = "hsaco"
+    assembled = True
 
     def __init__(self, target: TargetInfo) -> None:
         super().__init__(chip(target))
         self.target = target
 
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
-        if artifact.binary is None:
-            raise CodeError(f"{name} holds no code object", "TFW0702", help="assemble it first")
-        found = code_object.read(artifact.binary, name, self.target.chip)
+        binary = artifact.binary or assemble(artifact.text, name)
+        found = code_object.read(binary, name, self.target.chip)
         return {kernel.name: partial(program, found, kernel) for kernel in found.kernels}
 
     def argument_block(
