@@ -167,14 +167,21 @@ def _scalar_pair(code: Code, base: Element) -> Slice:
 
 
 def _by_scalars(code: Code, access: Access) -> bool:
-    """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes meanwhile, as it does not
-    see what vector stores write (CDNA3 ISA, section "Scalar memory operations")."""
-    listed: Any = code.function.attributes["parameters"]
-    known = 0 <= access.buffer < len(listed) and listed[access.buffer]["readonly"]
+    """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes meanwhile."""
     plain = not access.space and not access.volatile and access.predicate is None and access.limit is None
     at = access.address if access.base is None else access.base
     uniform = isinstance(at, Const) or code.uniform(at)
-    return bool(known and plain and uniform and _bits(access) in _SCALAR_LOADS and access.bits >= _WORD and _whole(code, access))
+    words = _bits(access) in _SCALAR_LOADS and access.bits >= _WORD and _whole(code, access)
+    return plain and uniform and words and _unwritten(code, access.buffer)
+
+
+def _unwritten(code: Code, buffer: int) -> bool:
+    """Whether no store of the kernel reaches an argument's memory, be it through another argument: the scalar cache does not see
+    what vector stores write (CDNA3 ISA, section "Scalar memory operations")."""
+    listed: Any = code.function.attributes["parameters"]
+    if not 0 <= buffer < len(listed) or not listed[buffer]["readonly"]:
+        return False
+    return code.chip.disjoint or all(p["readonly"] for p in listed if p["kind"] == "pointer")  # type: ignore[attr-defined]
 
 
 def _whole(code: Code, access: Access) -> bool:

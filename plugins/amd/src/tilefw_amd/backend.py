@@ -23,7 +23,7 @@ class AmdBackend(SimtBackend):
     def chip(self, options: CompileOptions) -> LaneChip:
         from tilefw_amd.chip import AmdLanes
 
-        return AmdLanes(options.enable_fp_fusion)
+        return AmdLanes(options.enable_fp_fusion, "disjoint" in options.facts)
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         from tilefw_amd.pipeline import machine_passes

@@ -43,7 +43,7 @@ _INTEGERS = {"i1": "ui1", "i4": "ue8", "i8": "ue8", "i16": "ue16", "i32": "uw32"
 
 
 class AmdLanes(LaneChip):
-    """`fusion` lets products and sums of floats be contracted."""
+    """`fusion` lets products and sums of floats be contracted; `disjoint`: buffers of different arguments do not overlap."""
 
     name = DESCRIPTION.name
     lanes = DESCRIPTION.lanes
@@ -55,7 +55,8 @@ class AmdLanes(LaneChip):
     consecutive = True
     steps: ClassVar = {"v": occupancy.steps(GFX942_LIMITS), "s": occupancy.SCALAR_STEPS}
 
-    def __init__(self, fusion: bool, target: str = "amd-cdna3") -> None:
+    def __init__(self, fusion: bool, disjoint: bool = False, target: str = "amd-cdna3") -> None:
+        self.disjoint = disjoint
         self.table = instructions(target)
         self.rules = rules()
         self.uniform_rules = uniform_rules()
