@@ -127,7 +127,9 @@ class LibrarySubject:
         return self._judged.proof(self.text, site)
 
     def parse(self, text: str) -> Any:
-        return replace(self._artifact, text=text, binary=None)
+        """The same artifact with the changed text, and with what that assembles to where the simulator executes bytes."""
+        binary = find(self._judged.target).backend.parse(text, self.name).binary
+        return replace(self._artifact, text=text, binary=binary)
 
     def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
         prepared = self._prepared[launch]

@@ -1,6 +1,7 @@
-"""The campaign over gfx942 code: Triton's, of every case of the corpus.
+"""The campaigns over gfx942 code: Triton's, of every case of the corpus, and tilefw's own of the library.
 
-    python -m hsaco_oracles.campaigns                   # every site of every kernel, writes bench/mutations-gfx942.md
+    python -m hsaco_oracles.campaigns                   # every site of every kernel of Triton's, writes bench/mutations-gfx942.md
+    python -m hsaco_oracles.campaigns --of library      # the same of tilefw's own code, writes bench/mutations-own-gfx942.md
     python -m hsaco_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/amd/tests and the root of the repository on PYTHONPATH).
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 from hsaco_oracles import equivalence
 from hsaco_oracles.sites import sites
 from hsaco_oracles.subject import HsacoSubject
+from oracles import library_cases
 from oracles.chips import GFX942
 from oracles.corpus import Corpus
+from oracles.library_subject import Judged, LibrarySubject
 from oracles.mutations import Campaign, Verdict, main, score
 from oracles.site import Site
 
@@ -34,6 +37,14 @@ def _sites(text: str) -> list[Site]:
     return list(sites(text))
 
 
+OURS = Judged("amd-cdna3", "library-gfx942", _sites, equivalence.proof)
+
+
+@functools.cache
+def library(name: str) -> LibrarySubject:
+    return LibrarySubject(name, library_cases.CONFIGURATIONS[name], OURS)
+
+
 def accepted(results: Sequence[Verdict]) -> bool:
     """What is asked for: 98 % of all sites but equivalents are reported, and at most 10 % are equivalents."""
     reported, equivalent = score(results)
@@ -43,6 +54,10 @@ def accepted(results: Sequence[Verdict]) -> bool:
 CAMPAIGNS = {
     "triton": Campaign(
         KERNELS, subject, ORDERS, "mutations-gfx942.md", "Mutations of Triton's gfx942 code, and what the simulator says", accepted
+    ),
+    "library": Campaign(
+        tuple(library_cases.CONFIGURATIONS), library, ORDERS, "mutations-own-gfx942.md",
+        "Mutations of tilefw's own gfx942 code, and what the simulator and the reference's bounds say", accepted,
     ),
 }
 
