@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tilefw.api.dtypes import DTYPES
 from tilefw.tile import numbers, types
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate, has_meaning
+from tilefw.tile.evaluate import evaluate, has_meaning, select
 from tilefw.tile.evaluate_scalar import evaluate_scalar
 from tilefw.tile.text import parse
 from tilefw.tile.value import Value
@@ -195,6 +195,20 @@ def test_subnormals_may_be_flushed_by_approximations_only() -> None:
     assert evaluate(ROWS["addf"], [tiny, f32(0.0)], F32, F32).err is None
     flushed = evaluate(ROWS["sqrt"], [tiny], F32, F32)
     assert flushed.x[0] - flushed.err[0] <= 0.0
+
+
+def test_a_nan_that_may_be_a_number_stays_open() -> None:
+    """The root of a negative subnormal is NaN, or -0 where the chip flushes it; so is the root of that."""
+    root = evaluate(ROWS["sqrt"], [f32(-1e-45, -1.0)], F32, F32)
+    for name in ("sqrt", "absf", "castf"):
+        again = evaluate(ROWS[name], [root], F32, F32)
+        assert np.isnan(again.x).all() and again.free is not None and again.free.tolist() == [True, False]
+
+
+def test_a_choice_of_equal_numbers_has_the_bound_of_either() -> None:
+    one, about_one = f32(1.0), Value(np.array([1.0]), np.array([0.5]))
+    either = select(Value(np.array([True]), free=np.array([True])), one, about_one)
+    assert either.err is not None and either.err.tolist() == [0.5]
 
 
 def test_conversions_to_integers_clamp() -> None:

@@ -33,7 +33,7 @@ class Comparison:
     bad: bool = False
 
     def __str__(self) -> str:
-        if self.bad:
+        if self.bad and not self.wrong:
             return f"bad case: {self.free_fraction:.1%} of {self.elements} elements are undecided"
         if self.ok:
             return f"ok: {self.elements} elements, largest error {self.worst:.3g} of its bound"

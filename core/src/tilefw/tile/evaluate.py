@@ -158,6 +158,9 @@ def _spread(
         distance = np.where(agree, 0.0, np.abs(found - exact))
         lost |= np.isnan(distance)
         spread = np.fmax(spread, distance)
+    for operand, error in zip(operands, errors, strict=True):
+        if error is not None:  # a NaN that may as well be a number: no end of an interval shows it
+            lost |= np.isnan(operand.x) & (error > 0)
     if rule.kind == "ulp" and len(operands) == 2 and errors[1] is not None:  # a divisor that may be zero
         lost |= (np.abs(operands[1].x) <= errors[1]) & (errors[1] > 0)
     lost &= inexact
@@ -283,8 +286,9 @@ def select(condition: Value, a: Value, b: Value) -> Value:
     err, free = pick("err", 0.0), pick("free", False)
     if condition.free is not None:
         if x.dtype == np.float64:
-            distance = np.abs(a.x - b.x) + (0.0 if a.err is None else a.err) + (0.0 if b.err is None else b.err)
-            distance = np.where((a.x == b.x) | (np.isnan(a.x) & np.isnan(b.x)), 0.0 if err is None else err, distance)
+            errors = 0.0 if a.err is None else a.err, 0.0 if b.err is None else b.err
+            same = (a.x == b.x) | (np.isnan(a.x) & np.isnan(b.x))
+            distance = np.where(same, np.maximum(*errors), np.abs(a.x - b.x) + errors[0] + errors[1])
             err = np.where(condition.free, np.where(np.isnan(distance), np.inf, distance), 0.0 if err is None else err)
             free = either(free, some(condition.free & (err > 0)))
         else:
