@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tilefw.runtime.config import Resolved
-from tilefw.runtime.loader import Target
-from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, programs, run
+from tilefw.runtime.loader import Target, find
+from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, Program, generate
 from tilefw.tile.text import parse
 
@@ -86,9 +87,31 @@ def test_a_narrowed_program_still_parses_and_stores_one_output() -> None:
 
 
 def test_a_campaign_counts_what_it_ran() -> None:
-    campaign = Campaign("reference", 4)
+    campaign = Campaign(("reference",), 4)
     for index in range(5):
         campaign.take(index, None)
     report = campaign.report()
-    assert report["programs"] == 5 and report["outcomes"] == {"pass": 5}
-    assert set(report["occurrences"]) == set(COUNTED)
+    found = report["targets"]["reference"]
+    assert report["programs"] == 5 and found["outcomes"] == {"pass": 5} and not report["failures"]
+    assert set(found["occurrences"]) == set(COUNTED)
+
+
+def test_each_target_starts_from_the_same_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two targets the first spoils every output: the second is judged by what it wrote itself."""
+    from tilefw.testing import programs as module
+
+    real, seen = module._launch, []
+
+    def spoiled(program: Program, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+        seen.append([values[name].array.copy() for name in program.outputs])
+        real(program, target, resolved, values)
+        if len(seen) == 1:
+            for name in program.outputs:
+                values[name].array.view("uint8")[...] ^= 0x7F
+
+    program = next(p for p in (numbered(9, i) for i in range(200)) if run(p, "reference").free == 0)
+    monkeypatch.setattr(module, "_launch", spoiled)
+    monkeypatch.setattr(module, "find", lambda _: find("reference"))
+    found = run_on(program, ("spoiled", "second"))
+    assert [outcome.status for outcome in found.values()] == ["differs", "pass"], found
+    assert all(map(np.array_equal, *seen))

@@ -1,6 +1,6 @@
-"""Random tile programs on the reference and on a target, compared by bounds: a hypothesis strategy, and a campaign over many.
+"""Random tile programs on the reference and on targets, compared by bounds: a hypothesis strategy, and a campaign over many.
 
-    python -m tilefw.testing.programs --target NAME --count 2000 --seed 1 --out DIR
+    python -m tilefw.testing.programs --target NAME [--target NAME ...] --count 2000 --seed 1 --out DIR
 
 The campaign's program number I is drawn from (seed, I) alone, so that `--only I` makes it again. It reports how often each
 operation of the table and of the tile dialect really occurred (after dead code is gone), and writes down each failing program,
@@ -14,7 +14,7 @@ import json
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.spec import Buffer
 from tilefw.passes.dce import DcePass
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
-from tilefw.runtime.launch import execute
+from tilefw.runtime.executor import executor_for
+from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
 from tilefw.tile.accuracy import Comparison
@@ -83,25 +85,55 @@ def operations(program: Program) -> frozenset[str]:
 
 def run(program: Program, target: str, **execution: Any) -> Outcome:
     """Run `program` on the reference and on `target`, and compare every output, storage around it included."""
-    chosen = find(target)
+    return run_on(program, (target,), **execution)[target]
+
+
+def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[str, Outcome]:
+    """Run `program` once on the reference and on each of `targets`, and compare every output of each: outcomes by target."""
     used = operations(program)
-    resolved = config.resolve(config.settings(chosen.name, **{"budget": BUDGET, **execution}))
     values = {name: typed(value) for name, value in fresh(program).items()}
     try:
         reference = Reference(program.text, program.grid, values, budget=BUDGET)
-        _launch(program, chosen, resolved, values)
-    except UnsupportedError as error:
-        return Outcome("refused", used, error=error)
     except (KernelError, InternalError) as error:
-        return Outcome("error", used, error=error)
+        return dict.fromkeys(targets, Outcome(_ended(error), used, error=error))
+    found = {}
+    for target in targets:
+        _restore(program, values)
+        found[target] = _outcome(program, target, used, values, reference, execution)
+    return found
+
+
+def _outcome(
+    program: Program, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
+    execution: Mapping[str, Any],
+) -> Outcome:
+    chosen = find(target)
+    resolved = config.resolve(config.settings(chosen.name, **{"budget": BUDGET, **execution}))
+    try:
+        _launch(program, chosen, resolved, values)
+    except (KernelError, InternalError) as error:
+        return Outcome(_ended(error), used, error=error)
     compared = {name: reference.compare(name) for name in program.outputs}
     return Outcome("differs" if any(c.wrong for c in compared.values()) else "pass", used, compared)
 
 
+def _ended(error: KernelError | InternalError) -> str:
+    return "refused" if isinstance(error, UnsupportedError) else "error"
+
+
+def _restore(program: Program, values: Mapping[str, Any]) -> None:
+    """What the last launch wrote is forgotten: the arrays hold what the program's own do."""
+    for name, value in program.arguments.items():
+        if isinstance(value, Buffer):
+            values[name].array[...] = value.array
+
+
 def _launch(program: Program, target: Target, resolved: config.Resolved, values: Mapping[str, Any]) -> None:
     source = compiler.from_text(program.text, "random_program")
-    request = options.resolve({"num_warps": program.num_warps}, target.info)
-    compiled = compiler.compile_source(source, target, request, watch=compiler.Watch())
+    facts = facts_of(target.info, values) if program.told else frozenset()
+    request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts)
+    device = executor_for(target, resolved.executor).device
+    compiled = compiler.compile_source(source, target, request, assemble=device.assembled, watch=compiler.Watch())
     entry = compiled.artifact.entry()
     execute(target, resolved, compiled, entry, program.grid, bind(entry, list(values.values())), "random_program")
 
@@ -143,81 +175,107 @@ def _context() -> Any:
 
 @dataclass(slots=True)
 class Campaign:
-    """Many programs on one target, counted."""
+    """Many programs on one or more targets, counted for each: outcomes, operations that occurred, the part left open."""
 
-    target: str
+    targets: Sequence[str]
     seed: int
-    outcomes: Counter[str] = field(default_factory=Counter)
-    occurrences: Counter[str] = field(default_factory=Counter)
+    programs: int = 0
+    outcomes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    occurrences: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    free: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, Any]] = field(default_factory=list)
-    free: float = 0.0
     seconds: float = 0.0
 
-    def take(self, index: int, folder: Path | None) -> Outcome:
-        """Run program `index`; a failing one is written to `folder`."""
+    def take(self, index: int, folder: Path | None) -> dict[str, Outcome]:
+        """Run program `index` on every target; a failing one is written to `folder`."""
         start = time.perf_counter()
         program = numbered(self.seed, index)
-        outcome = run(program, self.target)
+        found = run_on(program, self.targets)
         self.seconds += time.perf_counter() - start
-        self.outcomes[outcome.status] += 1
-        if outcome.status in ("pass", "differs"):
-            self.occurrences.update(outcome.operations)
-            self.free += outcome.free
-        if outcome.status != "pass":
-            self.failures.append({"index": index, "status": outcome.status, "message": outcome.message()})
+        self.programs += 1
+        for target, outcome in found.items():
+            self._count(target, outcome)
+            if outcome.status == "pass":
+                continue
+            self.failures.append({"index": index, "target": target, "status": outcome.status, "message": outcome.message()})
             if folder is not None:
-                _keep(folder, index, program, outcome)
-        return outcome
+                _keep(folder, f"{index}-{target}", program, outcome)
+        return found
 
-    def report(self) -> dict[str, Any]:
-        """The result as JSON; `rare` names operations that occurred less than LEAST_OCCURRENCES times."""
-        compared = max(1, self.outcomes["pass"] + self.outcomes["differs"])
+    def _count(self, target: str, outcome: Outcome) -> None:
+        self.outcomes[target][outcome.status] += 1
+        if outcome.status in ("pass", "differs"):
+            self.occurrences[target].update(outcome.operations)
+            self.free[target] += outcome.free
+
+    def rare(self, target: str) -> list[str]:
+        """The operations that occurred less than LEAST_OCCURRENCES times in programs that `target` ran."""
+        return [name for name in COUNTED if self.occurrences[target][name] < LEAST_OCCURRENCES]
+
+    def of_target(self, target: str) -> dict[str, Any]:
+        """The result on one target as JSON."""
+        outcomes = self.outcomes[target]
         return {
-            "schema": "tilefw.programs/1", "target": self.target, "seed": self.seed, "programs": self.outcomes.total(),
-            "outcomes": dict(self.outcomes), "occurrences": {name: self.occurrences[name] for name in COUNTED},
-            "rare": [name for name in COUNTED if self.occurrences[name] < LEAST_OCCURRENCES],
-            "free_fraction": self.free / compared, "seconds": round(self.seconds, 1), "failures": self.failures,
+            "outcomes": dict(outcomes), "free_fraction": self.free[target] / max(1, outcomes["pass"] + outcomes["differs"]),
+            "rare": self.rare(target), "occurrences": {name: self.occurrences[target][name] for name in COUNTED},
         }
 
+    def report(self) -> dict[str, Any]:
+        """The result as JSON, by target."""
+        return {
+            "schema": "tilefw.programs/2", "seed": self.seed, "programs": self.programs, "seconds": round(self.seconds, 1),
+            "failures": self.failures, "targets": {target: self.of_target(target) for target in self.targets},
+        }
 
-def _keep(folder: Path, index: int, program: Program, outcome: Outcome) -> None:
+    def summary(self, target: str) -> str:
+        """The result on one target as a line."""
+        occurrences = self.occurrences[target]
+        least = min(COUNTED, key=lambda name: occurrences[name])
+        return (
+            f"{target}: {dict(self.outcomes[target])}, rarest operation {least} in {occurrences[least]} programs, "
+            f"{self.of_target(target)['free_fraction']:.2%} of elements free"
+        )
+
+
+def _keep(folder: Path, name: str, program: Program, outcome: Outcome) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{index}.mlir").write_text(program.text)
+    (folder / f"{name}.mlir").write_text(program.text)
     notes = [outcome.message(), f"grid {program.grid}, num_warps {program.num_warps}"]
-    for name, comparison in outcome.comparisons.items():
+    for output, comparison in outcome.comparisons.items():
         if comparison.wrong:
-            notes += ["", f"// only {name}", narrowed(program, name)]
+            notes += ["", f"// only {output}", narrowed(program, output)]
             break
-    (folder / f"{index}.txt").write_text("\n".join(notes) + "\n")
+    (folder / f"{name}.txt").write_text("\n".join(notes) + "\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 when every program passed and every operation occurred often enough."""
+    """Exit code 0 when every program passed on every target and every operation occurred often enough."""
     parser = argparse.ArgumentParser(prog="python -m tilefw.testing.programs", description=__doc__)
-    parser.add_argument("--target", required=True)
+    parser.add_argument("--target", required=True, action="append", help="may be given several times")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first program")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="run this program of the campaign alone, and print it")
     parser.add_argument("--out", type=Path, help="a folder for failing programs and result.json")
     args = parser.parse_args(argv)
-    campaign = Campaign(find(args.target).name, args.seed)
+    campaign = Campaign(tuple(find(name).name for name in args.target), args.seed)
     if args.only is not None:
         print(numbered(args.seed, args.only).text)
-        print(campaign.take(args.only, args.out).message())
-        return 0 if campaign.outcomes["pass"] else 1
-    for index in range(args.count):
-        outcome = campaign.take(index, args.out)
-        if outcome.status != "pass":
-            print(f"{index}: {outcome.message()}", file=sys.stderr)
-    report = campaign.report()
+        for target, outcome in campaign.take(args.only, args.out).items():
+            print(f"{target}: {outcome.message()}")
+        return 1 if campaign.failures else 0
+    for index in range(args.first, args.first + args.count):
+        for target, outcome in campaign.take(index, args.out).items():
+            if outcome.status != "pass":
+                print(f"{index}, {target}: {outcome.message()}", file=sys.stderr, flush=True)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "result.json").write_text(json.dumps(report, indent=2) + "\n")
-    least = min(report["occurrences"].items(), key=lambda pair: pair[1])
-    print(f"{report['target']}: {report['outcomes']}, rarest operation {least[0]} in {least[1]} programs, "
-          f"{report['free_fraction']:.2%} of elements free, {report['seconds']} s")
-    enough = not report["rare"] or args.count < 2000
-    return 0 if enough and campaign.outcomes["pass"] == args.count else 1
+        (args.out / "result.json").write_text(json.dumps(campaign.report(), indent=2) + "\n")
+    for target in campaign.targets:
+        print(campaign.summary(target))
+    print(f"{campaign.programs} programs, {campaign.seconds:.0f} s")
+    enough = args.count < 2000 or not any(map(campaign.rare, campaign.targets))
+    return 0 if enough and not campaign.failures else 1
 
 
 if __name__ == "__main__":

@@ -29,7 +29,11 @@ OPERATIONS: tuple[str, ...] = (*ROWS, *TILES)  # what a program can be asked to 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tile IR with what one launch of it takes: arguments by name in order; `outputs` names the buffers it writes."""
+    """Tile IR with what one launch of it takes: arguments by name in order; `outputs` names the buffers it writes.
+
+    `told` says that the compiler hears what the launch knows of the arguments (sizes, overlaps), as a launch from Python tells
+    it; otherwise it compiles ahead of time.
+    """
 
     text: str
     arguments: dict[str, Buffer | int | float]
@@ -37,6 +41,7 @@ class Program:
     outputs: tuple[str, ...]
     grid: tuple[int, int, int]
     num_warps: int
+    told: bool
 
 
 def generate(rng: random.Random, statements: int = 10, first: str | None = None, *, tiles: bool = True) -> Program:
@@ -60,7 +65,7 @@ def generate(rng: random.Random, statements: int = 10, first: str | None = None,
     _store_leftovers(program, asked)
     return Program(
         program.module(), program.arguments, program.scalar_types, tuple(program.outputs), (program.programs, 1, 1),
-        rng.choice((1, 2, 4, 8)),
+        rng.choice((1, 2, 4, 8)), rng.random() < 0.5,
     )
 
 
