@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from assembled import BACKEND, PROLOGUE, artifact, clean, run, store
 
-from tilefw.api.errors import CodeError, UnsupportedError
-from tilefw.api.ir import ModuleOp
+from tilefw.api.errors import CodeError
 
 LANES = np.arange(64)
 
@@ -175,11 +174,6 @@ def test_running_past_the_end_is_told() -> None:
 def test_a_branch_to_no_instruction_is_told_when_it_is_taken() -> None:
     (finding,) = run("  s_branch 1000\n  s_endpgm\n").findings
     assert "goes to an address where the kernel has no instruction" in finding.message
-
-
-def test_compiling_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="amd-cdna3 does not compile kernels yet"):
-        BACKEND.emit(ModuleOp([]), None)
 
 
 def test_what_is_no_code_object_is_refused() -> None:

@@ -42,7 +42,7 @@ def instruction(inst: MachineInst) -> Inst:
         if not (signs and _is_signs(use)):
             _add(items, _written(use, signs.get(place, 0) if signs else 0))
     items += [_label(target) for target in inst.targets]
-    found = parser.chosen(inst.opcode, items)
+    found = _with_negative_halves(inst.opcode, items) or parser.chosen(inst.opcode, items)
     wide = any(isinstance(use, int) and not -16 <= use <= _LARGEST_INLINE for use in uses)
     if wide and (found is None or not _exact(found, uses)):
         found = parser.chosen(inst.opcode, [_high_half(item) for item in items])
@@ -127,6 +127,22 @@ def _inline_signs(opcode: str) -> bool:
     return all(m.spelling.kind == "inline" for form in forms for m in form.modifiers if m.name == "neg")
 
 
+# --- constants of 16 bits ----------------------------------------------------------------------------------------------------
+
+
+def _with_negative_halves(opcode: str, items: list[Written]) -> Inst | None:
+    """The instruction with -16 to -1 of 16 bits as inline constants: LLVM reads 0xfffe as 65534 there (isInlinableLiteralI16)."""
+    negative = [i for i, item in enumerate(items) if item.kind == "integer" and 0xFFF0 <= item.value <= 0xFFFF]
+    if not negative:
+        return None
+    signed = list(items)
+    for i in negative:
+        signed[i] = _number(items[i].value - 0x10000, items[i].sign)
+    found = parser.chosen(opcode, signed)
+    operands = () if found is None else found.form.operands
+    return found if all(i < len(operands) and _width(operands[i]) == 16 for i in negative) else None
+
+
 # --- constants of 64 bits ----------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +157,7 @@ def _exact(found: Inst, uses: tuple[Operand, ...]) -> bool:
     """Whether every literal is the constant that was meant: of 64 bits it holds only half of them."""
     meant = {use & (1 << 64) - 1 for use in uses if isinstance(use, int)}
     for operand, of in zip(found.operands, found.form.operands, strict=True):
-        if isinstance(operand, Literal32) and _is_wide(of) and _meaning(operand, of) not in meant:
+        if isinstance(operand, Literal32) and _width(of) == 64 and _meaning(operand, of) not in meant:
             return False
     return True
 
@@ -150,5 +166,5 @@ def _meaning(literal: Literal32, of: FormOperand) -> int:
     return constants.literal_bits(literal.bits, of.constants or of.type) & (1 << 64) - 1
 
 
-def _is_wide(of: FormOperand) -> bool:
-    return constants.width(of.constants or of.type) == 64
+def _width(of: FormOperand) -> int:
+    return constants.width(of.constants or of.type)

@@ -35,13 +35,21 @@ _SCALAR = ("s", "m")  # classes that stand in the scalar file
 @dataclass(frozen=True, slots=True)
 class _Source:
     """`width` of its constants in bits; whether it takes scalar registers and inline constants. Of the latter `packed` ones take
-    zero alone: all others would be the low element's (CDNA3 ISA, section "VOP3P"). A lane `mask` stands nowhere else."""
+    zero alone: all others would be the low element's (CDNA3 ISA, section "VOP3P"), and integers of 16 bits no floats, which
+    LLVM's syntax has no words for there. A lane `mask` stands nowhere else."""
 
     width: int
     scalar: bool
     constant: bool
     packed: bool
     mask: bool
+    half: bool  # an integer of 16 bits
+
+    def holds(self, value: int) -> bool:
+        """Whether `value`, of `width` bits, is an inline constant here."""
+        if self.packed:
+            return self.constant and value == 0
+        return self.constant and (_is_small if self.half else is_inline)(value, self.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,8 @@ def _source(of: FormOperand) -> _Source:
     packed = kind is not None and kind.packed
     width = kind.bits if packed and kind is not None else constants.width(kind)
     mask = of.type is not None and of.type.kind == "mask"
-    return _Source(width, "s" in of.kinds, "c" in of.kinds, packed, mask)
+    half = width == 16 and kind is not None and kind.kind != "float"
+    return _Source(width, "s" in of.kinds, "c" in of.kinds, packed, mask, half)
 
 
 def _reads_mask(form: Form) -> bool:
@@ -79,8 +88,11 @@ def _reads_mask(form: Form) -> bool:
 
 def is_inline(value: int, width: int) -> bool:
     """Whether an operand of that many bits may be this constant without a literal: integers of -16 to 64, some floats."""
-    signed = value - (1 << width) if value >> (width - 1) else value
-    return -16 <= signed <= 64 or constants.of_bits(value, width) is not None
+    return _is_small(value, width) or constants.of_bits(value, width) is not None
+
+
+def _is_small(value: int, width: int) -> bool:
+    return -16 <= (value - (1 << width) if value >> (width - 1) else value) <= 64
 
 
 def vector(code: Code, opcode: str, form: str, *operands: Source) -> Slice:
@@ -138,7 +150,7 @@ class _Bus:
         if isinstance(source, Slice):
             return self._register(code, source, place)
         value = (source if isinstance(source, int) else constant_bits(source)) & (1 << place.width) - 1
-        if place.constant and (value == 0 if place.packed else is_inline(value, place.width)):
+        if place.holds(value):
             return value
         if self.taken is not None and self.constant == (value, place.width):
             return self.taken

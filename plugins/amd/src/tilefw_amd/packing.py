@@ -45,9 +45,9 @@ def pack(code: Code, bits: int, elements: Sequence[Element]) -> Element:
     if code.uniform(*elements):
         return _scalar_pack(code, bits, elements)
     if bits == 16:
-        return _pair(code, *elements)
-    words = [_permuted(code, *pair, _BYTES) if len(pair) == 2 else pair[0] for pair in (elements[:2], elements[2:]) if pair]
-    return words[0] if len(words) == 1 else _permuted(code, *words, _BOTH)
+        return _pair(code, elements[0], elements[1])
+    words = [_permuted(code, p[0], p[1], _BYTES) if len(p) == 2 else p[0] for p in (elements[:2], elements[2:]) if p]
+    return words[0] if len(words) == 1 else _permuted(code, words[0], words[1], _BOTH)
 
 
 def joined(code: Code, words: Sequence[Element]) -> Slice:

@@ -98,7 +98,10 @@ _RESOLVERS = {
 }
 
 
-class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+_FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where PyYAML was built with it
+
+
+class _FastLoader(_FASTEST):
     """YAML as LLVM reads it into MessagePack: a value that looks like a date is a string."""
 
     yaml_implicit_resolvers = _RESOLVERS

@@ -46,8 +46,8 @@ def _select(form: str, code: Code, condition: Element, x: Element, y: Element) -
 
 
 def _select_wide(t: str, code: Code, condition: Element, x: Element, y: Element) -> Element:
-    pairs = zip(halves(x), halves(y), strict=True)
-    return joined(code, *(code("select.i32", condition, a, b) for a, b in pairs), t)
+    low, high = (code("select.i32", condition, a, b) for a, b in zip(halves(x), halves(y), strict=True))
+    return joined(code, low, high, t)
 
 
 # --- integers to integers ------------------------------------------------------------------------------------------------------

@@ -71,7 +71,8 @@ def _quotient(t: str, code: Code, x: Element, y: Element) -> Slice:
     if t == "f32":
         quotient = emit(code, "v_fma_f32", form, negated_fma(code, t, divisor, quotient, dividend), reciprocal, quotient)
     rest = negated_fma(code, t, divisor, quotient, dividend)
-    (fused,) = code.insts(f"v_div_fmas_{t}", (form,), rest, reciprocal, quotient, implicit_uses=(vcc,))
+    sources = legal(code, f"v_div_fmas_{t}", (rest, reciprocal, quotient))
+    (fused,) = code.insts(f"v_div_fmas_{t}", (form,), *sources, implicit_uses=(vcc,))
     return emit(code, f"v_div_fixup_{t}", form, fused, y, x)
 
 

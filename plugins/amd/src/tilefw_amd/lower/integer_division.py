@@ -60,8 +60,9 @@ def _estimate_of_pair(code: Code, n: Element, d: Element) -> Element:
     for _ in range(2):
         error = negated_fma(code, "f64", divisor, reciprocal, real(1.0, "f64"))
         reciprocal = code("fma.f64", error, reciprocal, reciprocal)
-    low, high = in_words(code, code("mulf.f64", reciprocal, real(2.0**64 * (1 - 2.0**-48), "f64")))
-    return joined(code, *(emit(code, "v_cvt_u32_f64", "w32", word) for word in (low, high)))
+    scaled = in_words(code, code("mulf.f64", reciprocal, real(2.0**64 * (1 - 2.0**-48), "f64")))
+    low, high = (emit(code, "v_cvt_u32_f64", "w32", word) for word in scaled)
+    return joined(code, low, high)
 
 
 _ESTIMATES: dict[str, Callable[[Code, Element, Element], Element]] = {"i32": _estimate_of_word, "i64": _estimate_of_pair}
