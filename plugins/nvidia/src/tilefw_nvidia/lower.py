@@ -145,9 +145,9 @@ def _bf16_arithmetic(row: str, suffix: str, form: str) -> Rule:
     one, minus_one, minus_zero = (0x3F80, 0xBF80, 0x8000) if form == "e16" else (0x3F803F80, 0xBF80BF80, 0x80008000)
     move = "mov.b16" if form == "e16" else "mov.b32"
 
-    def rule(code: Code, x: Element, y: Element) -> Element:
+    def rule(code: Code, first: Element, second: Element) -> Element:
         chip: Any = code.chip
-        x, y = chip.operand(code, x), chip.operand(code, y)
+        x, y = chip.operand(code, first), chip.operand(code, second)
         fma = f"fma.rn.{suffix}"
         if row == "mulf":
             return code.inst(fma, form, x, y, code.inst(move, form, minus_zero))

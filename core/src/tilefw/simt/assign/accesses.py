@@ -24,7 +24,7 @@ SECTOR_BYTES = 32
 _ISSUE = 2  # slots of an access besides its sectors: address and issue
 
 PointerOp = ops.LoadOp | ops.StoreOp | CopyOp
-AccessOp = ops.LoadOp | ops.StoreOp | CopyOp | ops.LoadBlockOp | ops.StoreBlockOp | CopyBlockOp
+AccessOp = ops.LoadOp | ops.StoreOp | CopyOp | BlockAccess
 ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, ops.LoadBlockOp, ops.StoreBlockOp, CopyBlockOp)
 
 

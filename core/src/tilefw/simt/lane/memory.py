@@ -74,10 +74,6 @@ class AccessOp(GenericOp):
     def numbers(self, name: str) -> tuple[int, ...]:
         return tuple(self.properties[name].get_values())  # type: ignore[attr-defined]
 
-    def word(self, name: str) -> str:
-        attribute = self.properties.get(name)
-        return attribute.data if isinstance(attribute, StringAttr) else ""
-
     @property
     def slots(self) -> tuple[int, ...]:
         return self.numbers("slots")

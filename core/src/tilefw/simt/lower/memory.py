@@ -170,7 +170,7 @@ def _origins(value: SSAValue, seen: set[SSAValue]) -> set[int]:
         return _carried(around, value.index - 1, seen) if isinstance(around, ForOp) and value.index else {-1}
     if isinstance(value.owner, _THROUGH):
         return _origins(value.owner.operands[0], seen)
-    return _carried(value.owner, list(value.owner.results).index(value), seen) if isinstance(value.owner, ForOp) else {-1}
+    return _carried(value.owner, value.owner.results.index(value), seen) if isinstance(value.owner, ForOp) else {-1}
 
 
 def _carried(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.dialects.builtin import Attribute
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.assign.stepwise import dot_of, steps_of
