@@ -12,14 +12,16 @@ from oracles.site import Site
 from oracles.subject import Run
 from tilefw.api import CheckError
 from tilefw.api.artifact import Artifact
+from tilefw.api.backend import CompileOptions
 from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.api.dtypes import dtype
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime import compiler, options
+from tilefw.runtime.compiler import Source
 from tilefw.runtime.jit import specialize
-from tilefw.runtime.loader import find
+from tilefw.runtime.loader import Target, find
 from tilefw.runtime.module import Module
 
 
@@ -72,23 +74,31 @@ def _multiply(launch: Launch, scale: float) -> None:
             value.array[...] = (value.array.astype(np.float64) * scale).astype(value.array.dtype)
 
 
+def specialized(kernel: Any, launch: Launch) -> tuple[dict[str, str], dict[str, Any], Source]:
+    """A launch's signature, the values of its parameters, and what is compiled for it."""
+    given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
+    signature, constexprs, values = specialize(kernel, {p.name: given[p.name] for p in kernel.params})
+    return signature, values, compiler.from_jit(kernel, signature, constexprs)
+
+
+def requested(launch: Launch, target: Target) -> CompileOptions:
+    """The options that a library kernel is compiled with, whose fresh arrays have no memory in common and are small."""
+    return options.resolve(launch.keywords, target.info, facts=frozenset(target.info.wants & {"disjoint", "under_2_gib"}))
+
+
 class _Prepared:
     """One launch: its arguments, what they held at first, and what the reference makes of them."""
 
     def __init__(self, kernel: Any, launch: Launch) -> None:
         self.launch = launch
-        given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
-        self.signature, constexprs, self.values = specialize(kernel, {p.name: given[p.name] for p in kernel.params})
-        self.source = compiler.from_jit(kernel, self.signature, constexprs)
+        self.signature, self.values, self.source = specialized(kernel, launch)
         self.passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
         self.reference = Reference(self.source.build(), self.launch.grid, self.passed, budget=DEFAULT_BUDGET)
         self.before = [store.view().copy() for store in self.reference.stores]
 
     def artifact(self, name: str) -> Artifact:
         target = find(name)
-        facts = target.info.wants & {"disjoint", "under_2_gib"}  # true of a library kernel's fresh arrays
-        request = options.resolve(self.launch.keywords, target.info, facts=frozenset(facts))
-        return compiler.compile_source(self.source, target, request, assemble=False).artifact
+        return compiler.compile_source(self.source, target, requested(self.launch, target), assemble=False).artifact
 
     def restore(self) -> None:
         for store, bytes_ in zip(self.reference.stores, self.before, strict=True):
