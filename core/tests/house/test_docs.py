@@ -15,6 +15,9 @@ from tree import CORE, PLUGINS, ROOT
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What a page may call beside tilefw: it edits files as a reader would.
 _OTHERS = {"sed"}
+READMES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md")
+# Verbs that are commands without a word behind them.
+_ALONE = {"targets", "plugins", "kernels", "doctor"}
 
 
 def shown(page: Path) -> list[tuple[str, list[str]]]:
@@ -51,6 +54,36 @@ def test_the_commands_of_a_page_run_in_order(page, tmp_path, monkeypatch):
         assert [line for line in lines if not is_shown(line, output)] == [], f"{command}\n{output}"
 
 
+def in_prose() -> list[str]:
+    """The commands of ours that sentences show whole: no placeholder (`FILE`, `NAME`), and not a verb's name alone."""
+    found: set[str] = set()
+    for page in (*DOCS, *READMES):
+        for command in re.findall(r"`tilefw ([^`]+)`", page.read_text(encoding="utf-8").replace("\n", " ")):
+            if not re.search(r"\b[A-Z]{2,}\b(?!\w*=)|…", command) and (" " in command or command in _ALONE):
+                found.add(command)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("command", in_prose())
+def test_a_command_in_a_sentence_runs(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tilefw", *shlex.split(command)], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_readme_shows_what_its_first_command_prints(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = re.findall(r"&& \.venv/bin/tilefw (.*)$", readme, re.MULTILINE)[0]
+    (shown_lines,) = re.findall(r"^```text\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-m", "tilefw", *shlex.split(command)], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert [line for line in shown_lines.splitlines() if not is_shown(line, done.stdout)] == [], done.stdout
+
+
 def test_the_kernel_of_the_readme_runs(tmp_path):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
@@ -58,7 +91,7 @@ def test_the_kernel_of_the_readme_runs(tmp_path):
     script.write_text(program)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "add on nvidia-sm80" in done.stdout
+    assert "add on amd-cdna3" in done.stdout and "add on nvidia-sm80" in done.stdout
 
 
 @pytest.mark.parametrize("page", [*DOCS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)

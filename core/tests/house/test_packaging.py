@@ -48,7 +48,7 @@ def test_the_readme_has_exactly_two_commands():
     blocks = re.findall(r"^```console\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) == 2
-    assert "tilefw run vector_add --target nvidia-sm80" in commands[0] and commands[1].endswith("tox")
+    assert "tilefw run matmul --target amd-cdna3" in commands[0] and commands[1].endswith("tox")
 
 
 def built(kind, folder, source, **environment):
