@@ -198,11 +198,14 @@ def test_subnormals_may_be_flushed_by_approximations_only() -> None:
 
 
 def test_a_nan_that_may_be_a_number_stays_open() -> None:
-    """The root of a negative subnormal is NaN, or -0 where the chip flushes it; so is the root of that."""
+    """The root of a negative subnormal is NaN, or -0 where the chip flushes it; so is the root of that, and so on."""
     root = evaluate(ROWS["sqrt"], [f32(-1e-45, -1.0)], F32, F32)
     for name in ("sqrt", "absf", "castf"):
-        again = evaluate(ROWS[name], [root], F32, F32)
-        assert np.isnan(again.x).all() and again.free is not None and again.free.tolist() == [True, False]
+        again = root
+        for _ in range(3):
+            again = evaluate(ROWS[name], [again], F32, F32)
+            assert np.isnan(again.x).all() and again.err is not None and again.err.tolist() == [np.inf, 0.0]
+            assert again.free is not None and again.free.tolist() == [True, False]
 
 
 def test_a_choice_of_equal_numbers_has_the_bound_of_either() -> None:

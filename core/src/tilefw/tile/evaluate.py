@@ -201,7 +201,8 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     first = np.abs(operands[0].x)
     reach = np.abs(exact) if spread is None else np.abs(exact) + spread
     unit = numbers.ulp(np.where(np.isfinite(reach), reach, 0.0), dtype)
-    allowed = (ulps.constant + ulps.per_x * np.where(np.isfinite(first), first, 0.0)) * unit + ulps.drift * first
+    known = np.where(np.isfinite(first), first, 0.0)
+    allowed = (ulps.constant + ulps.per_x * known) * unit + ulps.drift * known
     if ulps.window is not None:
         allowed = np.where((first >= ulps.window[0]) & (first <= ulps.window[1]), np.maximum(allowed, ulps.absolute), allowed)
     else:
