@@ -86,3 +86,11 @@ def test_a_pointer_that_a_loop_carries_is_still_its_arguments():
     function, *_ = lowered("matmul", {}, BOUNDED, True)
     accesses = [op for op in function.walk() if isinstance(op, lane.MemoryOp) and not op.shared]
     assert {op.buffer for op in accesses} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("columns", "compared"), [(250, 8), (256, 2)])
+def test_a_bound_is_compared_once_for_all_that_its_divisor_holds_together(columns, compared):
+    """Of neighbours between two multiples of what divides offset and bound, none is in bounds without the others."""
+    function, *_ = lowered("matmul", {"n": columns}, BOUNDED, True)
+    constants = [op for op in function.walk() if isinstance(op, lane.ConstantsOp)]
+    assert [len(op.values) for op in constants] == [compared]

@@ -19,6 +19,8 @@ _FOLDS: dict[str, Callable[[int, int], int]] = {
     "xori": lambda a, b: a ^ b,
 }
 _COMMUTATIVE = {"addi", "muli", "andi", "ori", "xori"}
+_LOW_BITS = frozenset(_FOLDS)  # the low bits of whose results are made of the operands' low bits alone
+_LOW_DEPTH = 8  # how deep sums and products are narrowed, as their terms may meet again at every step
 
 
 class LaneBuilder:
@@ -189,15 +191,30 @@ class LaneBuilder:
         self.insert(op)
         return op
 
-    def extend(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """A signed integer as the integer type `element`, whichever is wider."""
+    def extend(self, value: SSAValue, element: Attribute, depth: int = _LOW_DEPTH) -> SSAValue:
+        """A signed integer as the integer type `element`, whichever is wider; a sum or product is made anew of narrower parts."""
         have, want = types.dtype_of(value.type).bits, types.dtype_of(element).bits
         if have == want:
             return value
         known = _literal(value)
         if isinstance(known, int):
-            return self.constant(known, types.with_element(value.type, element))
-        return self.op("exts" if have < want else "trunci", value, result=element)
+            sign = 1 << (want - 1)
+            return self.constant(((known + sign) % (2 * sign)) - sign, types.with_element(value.type, element))
+        return self.op("exts", value, result=element) if have < want else self._low(value, element, depth - 1)
+
+    def _low(self, value: SSAValue, element: Attribute, depth: int) -> SSAValue:
+        """The low bits of an integer, as many as `element` has."""
+        owner = value.owner
+        if isinstance(owner, lane.ELEMENTWISE["exts"]):
+            return self.extend(owner.operands[0], element)
+        name = owner.name.removeprefix("lane.") if isinstance(owner, Operation) else ""
+        if depth and name in _LOW_BITS:
+            return self.op(name, *(self.extend(operand, element, depth) for operand in owner.operands))  # type: ignore[union-attr]
+        if depth and isinstance(owner, lane.SplatOp):
+            return self.splat(self.extend(owner.source, element, depth), types.shape_of(value.type)[0])
+        if depth and isinstance(owner, lane.PickOp):
+            return self.pick(self.extend(owner.operands[0], element, depth), owner.indices)
+        return self.op("trunci", value, result=element)
 
     def _fold(self, name: str, operands: tuple[SSAValue, ...]) -> SSAValue | None:
         if name not in _FOLDS:

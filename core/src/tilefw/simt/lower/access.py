@@ -255,13 +255,23 @@ class Addressing:
         for d, (check, bound) in enumerate(zip(op.checks, op.shape, strict=True)):
             if bound is None or (dims is not None and d not in dims):
                 continue
-            keys = [(xor[d], add[d]) for xor, add in zip(indices.xors, indices.adds, strict=True)]
+            keys = self.checked(op, indices, d)
             distinct = list(dict.fromkeys(keys))
             inside = self._inside(op, d, check, bound, indices.parts[d], distinct)
             if len(distinct) > 1:
                 inside = self.builder.pick(inside, [distinct.index(key) for key in keys])
             mask = self.both(mask, inside)
         return mask
+
+    def checked(self, op: BlockAccess, indices: Indices, d: int) -> list[tuple[int, int]]:
+        """The two constants a dim and access that tell whether it is in bounds.
+
+        Where offset and bound are multiples of a power of two, all indices between two multiples are in bounds or none is.
+        """
+        bound = op.shape[d]
+        assert bound is not None
+        alike = -min(self.facts.divisor(op.offsets[d]), self.facts.divisor(bound))
+        return [(xor[d] & alike, add[d] & alike) for xor, add in zip(indices.xors, indices.adds, strict=True)]
 
     def _inside(
         self, op: BlockAccess, d: int, check: str, bound: SSAValue, part: SSAValue | None, constants: list[tuple[int, int]]

@@ -9,6 +9,7 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower.carried import start_with_invariants
 from tilefw.simt.lower.context import LoweringContext
 
 Body = Callable[[Block], None]
@@ -58,7 +59,9 @@ class Loops:
         inits = self._given(list(op.iter_args), carried)
         bounds = [self.context.scalars[v] for v in (op.lb, op.ub, op.step)]
         body = self._region(op.body.block, carried, [op.body.block.args[0].type], True)
-        self._results(op, carried, [*bounds, *inits], [body])
+        wanted = [bool(list(r.uses)) for r, a in zip(op.results, carried, strict=True) for _ in self.context.layouts(a)]
+        starts = start_with_invariants(self.context.builder, body.block, inits, wanted)
+        self._results(op, carried, [*bounds, *starts], [body])
 
     def _if(self, op: IfOp) -> None:
         condition = self.context.scalars[op.cond]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, SSAValue
 
 from tilefw.api.target import UNDER_2_GIB
 from tilefw.simt import lane
@@ -20,7 +21,7 @@ from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
 from tilefw.simt.lower.limits import FAR, Limits, literal
-from tilefw.tile import types
+from tilefw.tile import ops, types
 from tilefw.tile.block_ops import BlockAccess
 
 _FEW = 2  # offsets that are moved rather than their base
@@ -66,11 +67,12 @@ class Offsets:
         limit, masked = (None, []) if self.limits is None else self.limits.of(op, own, moves, also)
         chosen = bool(masked) or (limit is not None and also is not None)
 
+        checked = [a.checked(op, indices, d) for d in masked]
         firsts: dict[object, int] = {}  # one access of each offset, in the order of the slots
         slots, immediates = [], []
         for k, place in enumerate(places):
             far = place.immediate & FAR if chosen else 0
-            key = (place.xor, place.add, far, *((indices.xors[k][d], indices.adds[k][d]) for d in masked))
+            key = (place.xor, place.add, far, *(constants[k] for constants in checked))
             slots.append(list(firsts).index(key) if key in firsts else len(firsts))
             firsts.setdefault(key, k)
             immediates.append(place.immediate - far)
@@ -96,17 +98,56 @@ class Offsets:
         if own is not None and few and self._moves(op, own):
             assert self.limits is not None
             return self._base(op, least - bias, own), self.limits.begin(op, own), True
+        from_argument = None if self.limits is None or own is not None else self._from_argument(op, least)
+        if from_argument is not None:
+            return *from_argument, False
         steady = all(self.facts.constant(s) is not None for s in op.strides)
         if steady or not few or not self.small or not bias or any(self._below(op, d) for d in range(len(op.block))):
             return self._base(op, least - bias), b.constant(literal(bias), types.i32), False
-        shift = b.constant(literal(bias), types.i32)
+        shift = self._begin(op, b.constant(literal(bias), types.i32))
+        return b.op("addi", start, b.constant(least - bias, start.type)), shift, False
+
+    def _begin(self, op: BlockAccess, shift: SSAValue) -> SSAValue:
+        """Where a block begins, in bytes from its base, and `shift`: the low 32 bits of it."""
+        b, size = self.builder, self.addressing.size(op)
         for d, offset in enumerate(op.offsets):
             if self.facts.constant(offset) == 0:
                 continue
             index, stride = b.extend(self.scalars[offset], types.i32), self.facts.constant(op.strides[d])
             step = self._step(op, d) if stride is None else b.constant(literal(stride * size), types.i32)
             shift = b.op("addi", b.op("muli", index, step), shift)
-        return b.op("addi", start, b.constant(least - bias, start.type)), shift, False
+        return shift
+
+    def _from_argument(self, op: BlockAccess, least: int) -> tuple[SSAValue, SSAValue] | None:
+        """The base and what is added to offsets, of a block whose accesses may all start from the kernel's argument.
+
+        Of a small buffer no accessed byte is further from the argument than 32 bits tell, whatever the sums on the way to it, and
+        one base serves all blocks of an argument. None for a block in a loop, whose base is best advanced, and for one that begins
+        at the argument itself.
+        """
+        b, size = self.builder, self.addressing.size(op)
+        argument, terms = op.base, []
+        while isinstance(argument.owner, ops.AddPtrOp):
+            terms.append(argument.owner.offset)
+            argument = argument.owner.pointer
+        known = isinstance(argument, BlockArgument) and isinstance(argument.block.parent_op(), FuncOp)
+        if not (self.small and known and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
+            return None
+        strides = [self.facts.constant(s) for s in op.strides]
+        if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
+            return None
+        bias = 0 if all(self._positive(v) for v in (*terms, *op.offsets, *op.strides)) else UNDER_2_GIB
+        shift = b.constant(literal(bias + least), types.i32)
+        for term in terms:
+            low = b.extend(self.scalars[term], types.i32)
+            shift = b.op("addi", b.op("muli", low, b.constant(size, low.type)), shift)
+        base = self.scalars[argument]
+        return b.op("addi", base, b.constant(-bias, base.type)), self._begin(op, shift)
+
+    def _positive(self, value: SSAValue) -> bool:
+        """Whether an integer surely has no sign."""
+        low = self.facts.bounds(value)[0]
+        return low is not None and low >= 0
 
     def _moves(self, op: BlockAccess, own: int) -> bool:
         """Whether a loop moves a block along a dim, from where the offsets to come have no sign and fit."""
@@ -293,9 +334,29 @@ class Offsets:
         return 0 if low is not None and low >= 0 else UNDER_2_GIB
 
     def _scaled(self, offsets: SSAValue, size: int, bias: int) -> SSAValue:
+        """Offsets in bytes. The bias goes to the term of a sum that fewest of them differ in."""
         b, low = self.builder, self.builder.extend(offsets, types.i32)
-        scaled = b.op("muli", low, b.constant(size, low.type))
-        return b.op("addi", scaled, b.constant(literal(bias), low.type))
+        first, *rest = sorted(_terms(low), key=_different)
+        each = [b.op("muli", term, b.constant(size, low.type)) for term in (first, *rest)]
+        total = b.op("addi", each[0], b.constant(literal(bias), low.type))
+        for term in each[1:]:
+            total = b.op("addi", total, term)
+        return total
 
     def _pointee_bytes(self, op: PointerOp) -> int:
         return types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
+
+
+def _terms(sum: SSAValue) -> list[SSAValue]:
+    """The terms of a vector that is a sum of two."""
+    return list(sum.owner.operands) if isinstance(sum.owner, lane.ELEMENTWISE["addi"]) else [sum]
+
+
+def _different(vector: SSAValue) -> int:
+    """How many elements of a vector differ, at most."""
+    owner = vector.owner
+    if isinstance(owner, lane.SplatOp | lane.ConstantOp):
+        return 1
+    if isinstance(owner, lane.PickOp):
+        return len(set(owner.indices))
+    return (types.shape_of(vector.type) or (1,))[0]

@@ -22,12 +22,16 @@ def _row(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | Non
     if op.row.name in ("ptr_to_int", "int_to_ptr"):
         return context.builder.extend(values[0], context.element(op.result.type))
     first = _first_alike(context, op, layout)
-    if first is not None:
-        chosen = sorted(set(first))
-        values = [context.builder.pick(v, chosen) for v in values]
+    if first is None:
+        return _computed(context, op, values)
+    chosen = sorted(set(first))
+    made = _computed(context, op, [context.builder.pick(v, chosen) for v in values])
+    return context.builder.pick(made, [chosen.index(r) for r in first])
+
+
+def _computed(context: LoweringContext, op: ElementwiseOp, values: list[SSAValue]) -> SSAValue:
     result = context.element(op.result.type) if op.row.is_cast else None
-    made = context.builder.op(op.row.name, *values, result=result, rounding=None if op.rounding == "rtne" else op.rounding)
-    return made if first is None else context.builder.pick(made, [chosen.index(r) for r in first])
+    return context.builder.op(op.row.name, *values, result=result, rounding=None if op.rounding == "rtne" else op.rounding)
 
 
 def _first_alike(context: LoweringContext, op: ElementwiseOp, layout: LinearLayout | None) -> list[int] | None:
