@@ -179,16 +179,13 @@ class Code:
         return self.insts(opcode, (form,), *uses)[0]
 
     def insts(self, opcode: str, forms: Sequence[str], *uses: Operand, **extra: Any) -> tuple[Slice, ...]:
-        """A pure instruction with several results. One that works on a register in place (`tied`) gets a copy of its operand there,
-        which coalescing drops where nothing else reads the operand."""
+        """A pure instruction with several results. `tied` pairs a result with the operand whose register it changes: selection leaves
+        them apart, and the pass `tie-operands` brings them together."""
         key = (opcode, uses, tuple(extra.items()))
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
         defs = tuple(self.new_register(form) for form in forms)
-        for result, use in extra.get("tied", ()):
-            self.chip.move(self, defs[result], uses[use])
-            uses = (*uses[:use], defs[result], *uses[use + 1 :])
         self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **extra))
         self.scopes[-1][key] = defs
         return defs

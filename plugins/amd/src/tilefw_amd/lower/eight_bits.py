@@ -84,7 +84,7 @@ def _two(form: _Format, code: Code, x: Element, y: Element, old: Element, *names
     """Two elements as bytes in one half of a register, whose other half stays."""
     opcode = f"v_cvt_pk_{form.name}_f32"
     sources = legal(code, opcode, (x, y))
-    return code.insts(opcode, ("w32",), *sources, old, *names, tied=((0, len(sources)),))[0]  # type: ignore[arg-type]
+    return code.insts(opcode, ("w32",), *sources, code.chip.operand(code, old), *names, tied=((0, len(sources)),))[0]
 
 
 def _narrow(form: _Format, code: Code, x: Element) -> Element:
