@@ -1,1 +1,28 @@
-"""Lean machine instructions below the IR: slots classes in lists, their text, liveness, allocation and its checker."""
+"""Machine code: lean instructions below the IR, and the passes that make finished code of what selection wrote.
+
+What all stand on:
+
+    inst          registers, slices of them, instructions, blocks, functions: slots classes in plain lists
+    table         what a plugin says of its instructions and registers
+    text          the text form, printed and parsed; `function_op` carries a function through the pass manager
+    flow          control between blocks; `forward` finds what holds at the entry of each
+    liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
+    cells         the same for passes that ask a great deal: registers divided where operands part them, numbered
+
+The passes, in the order in which a chip whose code is final runs them; any of them can be left out. Selection itself calls the first
+two.
+
+    dead                     what nothing needs goes away
+    hoist                    what a loop computes alike in every iteration stands before it
+    schedule                 order within blocks: `dependences` say what may change places, `list_scheduling` chooses, `pressure`
+                             counts registers, and `room` sees to it that what is left still fits
+    ties                     a result that must stand in an operand's register finds the operand there
+    assign_registers         `coalesce` removes copies, `allocate` places `live_ranges` in a `register_file`; what finds no place
+                             leaves by `spill`, as `spill_choice` decides, for where the plugin's `spill_model` says
+    waits                    waits for results that arrive later, the fewest and weakest
+    wait_states              pauses where the hardware does not check
+
+Before the waits a plugin puts real instructions in the place of those that only stood for some. Waits and wait states look at
+instructions as `register_sets`. Each pass that could be wrong in silence has a judge that shares no idea with it, run where options
+say `verify`: `check_schedule`, `check` (of an allocation), `check_waits`, `check_wait_states`.
+"""

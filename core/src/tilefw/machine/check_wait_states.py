@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.forward import Exit, exits, reached
+from tilefw.machine.flow import Exit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 

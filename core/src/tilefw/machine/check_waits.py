@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.forward import Exit, exits, reached
+from tilefw.machine.flow import Exit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 

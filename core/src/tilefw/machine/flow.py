@@ -1,30 +1,56 @@
-"""Control flow over blocks: successors, predecessors, how many loops are around each."""
+"""Control flow over blocks: ways out, successors, predecessors, what is reached, how many loops are around each."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.inst import Function
 from tilefw.machine.table import InstructionTable
 
 
-def successors(function: Function, table: InstructionTable) -> list[list[int]]:
-    """For each block the indexes of the blocks that may follow it; raises InternalError for a label that is not there."""
-    index = {block.label: i for i, block in enumerate(function.blocks)}
-    result: list[list[int]] = []
-    for i, block in enumerate(function.blocks):
-        out: list[int] = []
+class Exit(NamedTuple):
+    """A way out of a block: the instruction that control leaves behind, -1 for the end, and the block that it goes to."""
+
+    place: int
+    block: int
+
+
+def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
+    """The ways out of each block, in order; raises InternalError for a label that is not there."""
+    index = {block.label: number for number, block in enumerate(function.blocks)}
+    found: list[list[Exit]] = []
+    for number, block in enumerate(function.blocks):
+        ways: list[Exit] = []
         falls = True
-        for inst in block.insts:
+        for place, inst in enumerate(block.insts):
             for target in inst.targets:
                 if target not in index:
                     raise InternalError(f"{function.name}: branch to unknown label {target}")
-                out.append(index[target])
-            if inst.predicate is None and table.traits(inst.opcode).terminator:
-                falls = False
-        if falls and i + 1 < len(function.blocks):
-            out.append(i + 1)
-        result.append(out)
-    return result
+                ways.append(Exit(place, index[target]))
+            falls = falls and not (inst.predicate is None and table.traits(inst.opcode).terminator)
+        if falls and number + 1 < len(function.blocks):
+            ways.append(Exit(-1, number + 1))
+        found.append(ways)
+    return found
+
+
+def reached(ways: Sequence[Sequence[Exit]]) -> list[int]:
+    """The blocks that control may come to from the entry, ascending."""
+    found = {0}
+    work = [0]
+    while work:
+        for _, successor in ways[work.pop()]:
+            if successor not in found:
+                found.add(successor)
+                work.append(successor)
+    return sorted(found)
+
+
+def successors(function: Function, table: InstructionTable) -> list[list[int]]:
+    """For each block the indexes of the blocks that may follow it; raises InternalError for a label that is not there."""
+    return [[way.block for way in ways] for ways in exits(function, table)]
 
 
 def predecessors(following: list[list[int]]) -> list[list[int]]:

@@ -7,51 +7,13 @@ walk through a block gives the state at each of them as well as at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from tilefw.api.errors import InternalError
+from tilefw.machine.flow import exits
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
 State = TypeVar("State")
-
-
-class Exit(NamedTuple):
-    """A way out of a block: the instruction that control leaves behind, -1 for the end, and the block that it goes to."""
-
-    place: int
-    block: int
-
-
-def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
-    """The ways out of each block, in order; raises InternalError for a label that is not there."""
-    index = {block.label: number for number, block in enumerate(function.blocks)}
-    found: list[list[Exit]] = []
-    for number, block in enumerate(function.blocks):
-        ways: list[Exit] = []
-        falls = True
-        for place, inst in enumerate(block.insts):
-            for target in inst.targets:
-                if target not in index:
-                    raise InternalError(f"{function.name}: branch to unknown label {target}")
-                ways.append(Exit(place, index[target]))
-            falls = falls and not (inst.predicate is None and table.traits(inst.opcode).terminator)
-        if falls and number + 1 < len(function.blocks):
-            ways.append(Exit(-1, number + 1))
-        found.append(ways)
-    return found
-
-
-def reached(ways: Sequence[Sequence[Exit]]) -> list[int]:
-    """The blocks that control may come to from the entry, ascending."""
-    found = {0}
-    work = [0]
-    while work:
-        for _, successor in ways[work.pop()]:
-            if successor not in found:
-                found.add(successor)
-                work.append(successor)
-    return sorted(found)
 
 
 def entries(

@@ -179,8 +179,8 @@ class Code:
         return self.insts(opcode, (form,), *uses)[0]
 
     def insts(self, opcode: str, forms: Sequence[str], *uses: Operand, **extra: Any) -> tuple[Slice, ...]:
-        """A pure instruction with several results. `tied` pairs a result with the operand whose register it changes: selection leaves
-        them apart, and the pass `tie-operands` brings them together."""
+        """A pure instruction with several results. `tied` pairs a result with the operand whose register it changes: selection
+        leaves them apart, and the pass `tie-operands` brings them together."""
         key = (opcode, uses, tuple(extra.items()))
         for scope in reversed(self.scopes):
             if key in scope:
