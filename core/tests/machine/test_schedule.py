@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import machine_programs
 import pytest
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 from tilefw.api.errors import InternalError
 from tilefw.machine.cells import Cells, live_out, touched
 from tilefw.machine.check_schedule import check_schedule
+from tilefw.machine.dependences import aliasing, dependences
 from tilefw.machine.inst import Function, Inst
+from tilefw.machine.list_scheduling import list_schedule
 from tilefw.machine.liveness import analyse, units
-from tilefw.machine.schedule import schedule
+from tilefw.machine.room import Room
+from tilefw.machine.schedule import _limits, _regions, schedule
 from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, print_function
 
@@ -137,6 +141,52 @@ def test_registers_bound_how_early_loads_go() -> None:
     assert [line.split(" = ")[-1].split()[0] for line in free[:8]] == ["ld"] * 8
     bound = scheduled(body, v=3)
     assert [line.split(" = ")[-1].split()[0] for line in bound[:4]] == ["ld"] * 3 + ["put"]
+
+
+def peaks(region: Any, order: list[int]) -> list[int]:
+    """The most registers of each file that are live as a block's instructions go in an order."""
+    region.pressure.restart()
+    for i in order:
+        region.pressure.place(i)
+    return list(region.pressure.peak)
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 6))
+def test_with_room_the_rest_can_always_go_on_as_it_was_written(rng: random.Random, spare: int) -> None:
+    chip, f = machine_programs.chip(), machine_programs.draw(rng, length=20)
+    for region in _regions(f, chip):
+        count = len(region.traits)
+        limits = [peak + spare for peak in peaks(region, list(range(count)))]
+        insts = region.block.insts[:count]
+        order = dependences(insts, region.traits, region.touched, region.files, aliasing(f.insts(), chip, False), chip.apart)
+        region.pressure.restart()
+        guards = [inst.predicate for inst in insts]
+        found = list_schedule(order, region.traits, guards, region.pressure, limits, chip.pace, Room(region.pressure, limits))
+        for placed in range(count + 1):
+            rest = sorted(set(range(count)) - set(found[:placed]))
+            assert all(peak <= limit for peak, limit in zip(peaks(region, found[:placed] + rest), limits, strict=True))
+
+
+@given(st.randoms(use_true_random=False))
+def test_no_block_needs_more_registers_than_its_step(rng: random.Random) -> None:
+    chip, f, steps = machine_programs.chip(), machine_programs.draw(rng, length=20), {"v": (8, 16, 24)}
+    given = _regions(f, chip)
+    limits = _limits(given, chip, steps)
+    schedule(f, chip, steps)
+    for before, after in zip(given, _regions(f, chip), strict=True):
+        for had, peak, limit in zip(before.pressure.peak, after.pressure.peak, limits, strict=True):
+            assert peak <= max(had, limit)
+
+
+def test_a_block_that_cannot_have_its_own_order_is_not_left_as_it_was() -> None:
+    """With the first loads that come to hand, more than three registers are needed; not so with the one whose turn is last."""
+    rows = ["%0 = ld 0", "%1 = ld 1", "%2 = op %0, %1", "%3 = ld 3", "put %2 {buffer=4}", "%4 = ld 4", "%5 = op %3, %4"]
+    rows += ["%6 = ld 6", "%7 = op %6, %5", "%8 = ld 8", "put %7 {buffer=10}", "%9 = ld 9", "%10 = ld 10", "%11 = op %10, %9"]
+    rows += ["%12 = op %8, %11", "%13 = ld 13", "put %12 {buffer=16}", "put %13 {buffer=17}", "ret"]
+    found = scheduled("".join(f"  {row}\n" for row in rows), v=3)
+    assert found != rows
+    f = function("".join(f"  {row}\n" for row in found))
+    assert _regions(f, table(3))[0].pressure.peak == [3]
 
 
 def test_a_load_passes_a_store_only_where_buffers_do_not_overlap() -> None:

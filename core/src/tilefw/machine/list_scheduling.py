@@ -6,10 +6,12 @@ first. So loads from far go early, and what keeps its pipe for long, as matrix i
 pipes.
 
 Instructions that would make more registers live than a limit stand back until others have ended enough values; where nothing else
-is left, the order goes on as it was written, from the first instruction that is not placed. Instructions under one predicate follow
-each other where they can: a chip that switches lanes off for them does so once. (The algorithm is the textbook's:
-"Engineering a Compiler", §12.3; the two modes are those of Goodman and Hsu, "Code scheduling and register allocation in large
-basic blocks", 1988.)
+is left, the order goes on as it was written, from the first instruction that is not placed. That may take more than the limit, if
+what went early keeps its registers; with `room`, nothing goes early that the rest could not go on without, and the limit holds.
+
+Instructions under one predicate follow each other where they can: a chip that switches lanes off for them does so once. (The
+algorithm is the textbook's: "Engineering a Compiler", §12.3; the two modes are those of Goodman and Hsu, "Code scheduling and
+register allocation in large basic blocks", 1988.)
 """
 
 from __future__ import annotations
@@ -19,16 +21,17 @@ from heapq import heapify, heappop, heappush
 
 from tilefw.machine.dependences import Dependences
 from tilefw.machine.pressure import Pressure
+from tilefw.machine.room import Room
 from tilefw.machine.table import InstructionTraits
 
 
 def list_schedule(
     order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure, limits: Sequence[int],
-    pace: int,
+    pace: int, room: Room | None = None,
 ) -> list[int]:
     """The instructions by their indexes in their new order. `guards` are their predicates, None for none; `pressure` is left as it
-    is at the end of the order."""
-    scheduler = _Scheduler(order, traits, guards, pressure, limits, pace)
+    is at the end of the order. `room` is of a block of which nothing is placed."""
+    scheduler = _Scheduler(order, traits, guards, pressure, limits, pace, room)
     return scheduler.run()
 
 
@@ -82,13 +85,14 @@ class _Scheduler:
 
     def __init__(
         self, order: Dependences, traits: Sequence[InstructionTraits], guards: Sequence[object], pressure: Pressure,
-        limits: Sequence[int], pace: int,
+        limits: Sequence[int], pace: int, room: Room | None,
     ) -> None:
         self.order = order
         self.guards = guards
         self.guarded: dict[object, list[int]] = {guard: [] for guard in guards if guard is not None}
         self.pressure = pressure
         self.limits = limits
+        self.room = room
         self.pace = pace
         self.count = len(traits)
         high = heights(order, traits, pace)
@@ -116,8 +120,8 @@ class _Scheduler:
             if chosen < 0:
                 chosen, later = self._choose(clock)
             if chosen < 0:
-                if later < 0:
-                    chosen = self._as_written()
+                if later < 0 or (self.room is not None and self._next_could_begin(clock)):
+                    chosen = self._first()
                 else:
                     clock = later
                     continue
@@ -154,6 +158,8 @@ class _Scheduler:
 
     def _fits(self, i: int) -> bool:
         """Whether the registers that instruction i makes live are there."""
+        if self.room is not None:
+            return self.room.fits(i, self._first())
         now, limits = self.pressure.now, self.limits
         return all(now[file] + more <= limits[file] for file, more in self.pressure.grows[i])
 
@@ -177,16 +183,23 @@ class _Scheduler:
                 later = free
         return (-1, later) if best is None else (heappop(best.keys) % count, later)
 
-    def _as_written(self) -> int:
+    def _first(self) -> int:
         """The first of the instructions as they were written that is not placed; all that it needs is."""
         while self.placed[self.first]:
             self.first += 1
         return self.first
 
+    def _next_could_begin(self, clock: int) -> bool:
+        """Whether the first instruction as they were written has its operands: it always has its registers."""
+        first = self._first()
+        return not self.waits[first] and self.earliest[first] <= clock
+
     def _place(self, i: int, clock: int) -> None:
         self.placed[i] = 1
         self.result.append(i)
         self.pressure.place(i)
+        if self.room is not None:
+            self.room.place(i)
         unit = self.unit[i]
         if unit >= 0:
             self.free[unit] = clock + self.issue[i]

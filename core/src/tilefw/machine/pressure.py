@@ -15,24 +15,26 @@ class Pressure:
     """Live registers by file (a number of `files`) as instructions are placed, `now` and the `peak` so far.
 
     `grows[i]`: by how many registers of which file instruction i makes more values live than it surely ends, as (file, count).
+    `used[i]` and `born[i]` are the values that it reads and writes; value v takes `weights[v]` registers of file `file_of[v]`.
     """
 
-    __slots__ = ("_born", "_entry", "_files", "_left", "_readers", "_used", "_weights", "files", "grows", "now", "peak")
+    __slots__ = ("_after", "_entry", "_left", "_readers", "born", "file_of", "files", "grows", "now", "peak", "used", "weights")
 
     def __init__(self, cells: Cells, touched: Touched, count: int, after: set[int], files: Sequence[str]) -> None:
         """Of the first `count` instructions of a block; the cells of `after` are read behind them."""
         self.files = {file: number for number, file in enumerate(files)}
-        self._weights: list[int] = []  # by value
-        self._files: list[int] = []
+        self.weights: list[int] = []
+        self.file_of: list[int] = []
+        self.used: list[list[int]] = []
+        self.born: list[range] = []
         self._left: list[int] = []  # readers that are not placed yet, by value
-        self._used: list[list[int]] = []  # values, by instruction
-        self._born: list[range] = []
+        self._after: set[int] = set()  # values that are read behind the block
         first = self._number(cells, touched, count, after)
         self.grows = [self._growth(i) for i in range(count)]
         self._readers = self._left
         self._entry = [0] * len(files)
         for value in first:
-            self._entry[self._files[value]] += self._weights[value]
+            self._entry[self.file_of[value]] += self.weights[value]
         self.restart()
 
     def restart(self) -> None:
@@ -41,17 +43,27 @@ class Pressure:
         self.now = list(self._entry)
         self.peak = list(self._entry)
 
+    def readers(self) -> list[list[int]]:
+        """By value the instructions that read it, in order; `len(born)` stands for those behind the block."""
+        found: list[list[int]] = [[] for _ in self.weights]
+        for i, used in enumerate(self.used):
+            for value in used:
+                found[value].append(i)
+        for value in self._after:
+            found[value].append(len(self.used))
+        return found
+
     def place(self, i: int) -> None:
         """Instruction i comes next."""
         left, now, peak = self._left, self.now, self.peak
-        for value in self._used[i]:
+        for value in self.used[i]:
             left[value] -= 1
             if not left[value]:
-                now[self._files[value]] -= self._weights[value]
-        for value in self._born[i]:
+                now[self.file_of[value]] -= self.weights[value]
+        for value in self.born[i]:
             if left[value]:
-                file = self._files[value]
-                now[file] += self._weights[value]
+                file = self.file_of[value]
+                now[file] += self.weights[value]
                 if now[file] > peak[file]:
                     peak[file] = now[file]
 
@@ -77,8 +89,8 @@ class Pressure:
                 current[cell] = len(left)
                 left.append(0)
                 found.append(cell)
-            self._used.append(used)
-            self._born.append(range(born, len(left)))
+            self.used.append(used)
+            self.born.append(range(born, len(left)))
         for cell in after:
             if cell not in current:
                 current[cell] = len(left)
@@ -86,19 +98,20 @@ class Pressure:
                 left.append(0)
                 found.append(cell)
             left[current[cell]] += 1
-        self._weights = [cells.weights[cell] for cell in found]
-        self._files = [files[cell] for cell in found]
+            self._after.add(current[cell])
+        self.weights = [cells.weights[cell] for cell in found]
+        self.file_of = [files[cell] for cell in found]
         return first
 
     def _growth(self, i: int) -> tuple[tuple[int, int], ...]:
-        left, files, weights = self._left, self._files, self._weights
+        left, files, weights = self._left, self.file_of, self.weights
         grows: dict[int, int] = {}
-        for value in self._born[i]:
+        for value in self.born[i]:
             if left[value]:
                 grows[files[value]] = grows.get(files[value], 0) + weights[value]
         if not grows:
             return ()
-        for value in self._used[i]:
+        for value in self.used[i]:
             if left[value] == 1 and files[value] in grows:
                 grows[files[value]] -= weights[value]
         return tuple([(file, count) for file, count in grows.items() if count > 0])

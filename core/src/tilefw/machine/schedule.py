@@ -1,7 +1,8 @@
 """Scheduling of every block before registers are assigned: results in time for their readers, at no step more of registers.
 
 A wave's registers cost in steps: up to so many, as many waves run side by side. The order as it was given says which step a
-function is at anyway; within it the scheduler spends what it likes, and a block for which it would need more stays as it was.
+function is at anyway; within it the scheduler spends what it likes, and a block for which it would need more is scheduled again,
+with an eye on the order as it was given.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Block, Function
 from tilefw.machine.list_scheduling import list_schedule
 from tilefw.machine.pressure import Pressure
+from tilefw.machine.room import Room
 from tilefw.machine.table import InstructionTable, InstructionTraits
 
 Steps = Mapping[str, Sequence[int]]
@@ -127,6 +129,8 @@ def _schedule(region: _Region, table: InstructionTable, limits: Sequence[int], k
     guards = [inst.predicate for inst in region.block.insts[:count]]
     found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace)
     if any(peak > limit and peak > had for peak, limit, had in zip(region.pressure.peak, limits, given, strict=True)):
-        return
+        region.pressure.restart()
+        room = Room(region.pressure, limits)
+        found = list_schedule(order, region.traits, guards, region.pressure, limits, table.pace, room)
     insts = region.block.insts
     region.block.insts = [*(insts[i] for i in found), *insts[count:]]
