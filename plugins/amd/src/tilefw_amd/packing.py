@@ -14,8 +14,8 @@ from tilefw_amd.operands import scalar, vector
 # V_PERM_B32 d, x, y, selector: each byte of d is the one of {x, y} that the selector's byte counts, 0-3 in y and 4-7 in x; 12 is
 # zero (CDNA3 ISA, V_PERM_B32).
 _HALVES = {0: 0x0100, 1: 0x0302}
-_BYTES = 0x0C0C0400  # the lowest of each, zeros above
-_BOTH = 0x05040100  # the low halves of both
+_ZEROS = 0x0C0C0000  # above two bytes
+_SECOND = 4  # what the bytes of x are counted from
 
 
 def unpack(code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
@@ -46,8 +46,8 @@ def pack(code: Code, bits: int, elements: Sequence[Element]) -> Element:
         return _scalar_pack(code, bits, elements)
     if bits == 16:
         return _pair(code, elements[0], elements[1])
-    words = [_permuted(code, p[0], p[1], _BYTES) if len(p) == 2 else p[0] for p in (elements[:2], elements[2:]) if p]
-    return words[0] if len(words) == 1 else _permuted(code, words[0], words[1], _BOTH)
+    low, *high = (_two_bytes(code, elements[i : i + 2]) for i in range(0, len(elements), 2))
+    return _halves(code, low, high[0]) if high else unpack(code, 16, low[0], 2)[low[1]]
 
 
 def joined(code: Code, words: Sequence[Element]) -> Slice:
@@ -57,19 +57,46 @@ def joined(code: Code, words: Sequence[Element]) -> Slice:
     return code.tuple(words, "s" if code.uniform(*words) else "v")
 
 
+_Part = tuple[Element, int]  # a register and which of its bytes or halves
+
+
 def _pair(code: Code, low: Element, high: Element) -> Element:
     """The low halves of two registers; of elements that were taken from halves of registers, those where they are."""
-    (x, i), (y, j) = _half(code, low), _half(code, high)
-    if x is y and (i, j) == (0, 1):
+    return _halves(code, _part(code, low, 16), _part(code, high, 16))
+
+
+def _halves(code: Code, low: _Part, high: _Part) -> Element:
+    """Two halves of registers as one."""
+    (x, i), (y, j) = low, high
+    if x == y and (i, j) == (0, 1):
         return x
-    if isinstance(x, Const) and x.bits == 0:  # only the high half is anything
-        return vector(code, "v_lshlrev_b32", "w32", Const("i32", 16), high)
+    if isinstance(x, Const) and x.bits == 0 and j == 0:  # only the high half is anything
+        return vector(code, "v_lshlrev_b32", "w32", Const("i32", 16), y)
     return _permuted(code, x, y, _HALVES[i] | (_HALVES[j] + 0x0404) << 16)
 
 
-def _half(code: Code, element: Element) -> tuple[Element, int]:
-    """A register and which half of it an element is."""
-    part = code.parts.get((element, 16)) if isinstance(element, Slice) else None
+def _two_bytes(code: Code, elements: Sequence[Element]) -> _Part:
+    """One or two bytes as half of a register.
+
+    Two that were the same byte of their registers are taken together with the bytes beside them, as a transposition of bytes asks
+    for those next: four registers of four bytes are transposed by eight permutations.
+    """
+    if len(elements) == 1:
+        x, i = _part(code, elements[0], 8)
+        return (x, 0) if not i else (_permuted(code, x, x, _ZEROS | i), 0)
+    (x, i), (y, j) = (_part(code, element, 8) for element in elements)
+    if x == y and j == i + 1 and i % 2 == 0:
+        return x, i // 2
+    if i != j:
+        return _permuted(code, x, y, _ZEROS | (j + _SECOND) << 8 | i), 0
+    first = i & 2
+    both = first | (first + _SECOND) << 8
+    return _permuted(code, x, y, both | (both + 0x0101) << 16), i & 1
+
+
+def _part(code: Code, element: Element, bits: int) -> _Part:
+    """Where an element of some bits stands in a vector register."""
+    part = code.parts.get((element, bits)) if isinstance(element, Slice) else None
     return part if part is not None and part[0].reg.cls == "v" else (element, 0)
 
 

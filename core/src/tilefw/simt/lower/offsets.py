@@ -93,7 +93,7 @@ class Offsets:
         to move the base, with all that a chip makes of it, and serves every access alike. Nor is it worth 64 bits to sum up what
         32 hold: the sum of index times stride, of small buffers.
         """
-        b, size = self.builder, self.addressing.size(op)
+        b = self.builder
         start, few = self.scalars[op.base], not self.builder.in_loop or addresses <= _FEW
         if own is not None and few and self._moves(op, own):
             assert self.limits is not None
