@@ -9,8 +9,7 @@ What all stand on:
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
     cells         the same for passes that ask a great deal: registers divided where operands part them, numbered
 
-The passes, in the order in which a chip whose code is final runs them; any of them can be left out. Selection itself calls the first
-two.
+The passes, in the order in which a chip whose code is final runs them; any of them can be left out. Selection calls the first two.
 
     dead                     what nothing needs goes away
     hoist                    what a loop computes alike in every iteration stands before it

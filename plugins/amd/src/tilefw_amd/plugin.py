@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tilefw.api import TargetInfo, hookimpl
 
@@ -14,3 +14,8 @@ def tilefw_targets() -> Sequence[TargetInfo]:
     from tilefw_amd.target import TARGETS
 
     return TARGETS
+
+
+@hookimpl
+def tilefw_passes() -> Mapping[str, str]:
+    return {"lane-to-gfx942": "tilefw_amd.pipeline:LaneToGfx942", "gfx942-code": "tilefw_amd.pipeline:Gfx942Code"}
