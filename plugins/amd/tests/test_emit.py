@@ -86,7 +86,10 @@ def test_findings_name_the_source_line():
 def test_resources_are_counted_from_the_code():
     used = BACKEND.resources([scaled()])
     assert used.registers == {"vector": 4, "accumulation": 0, "scalar": 15}
-    assert used.instructions == {"scalar memory": 3, "vector": 4, "waits": 2, "scalar": 3, "memory": 2, "control": 2}
+    assert used.instructions == {
+        "matrix": 0, "vector": 4, "scalar": 3, "scalar memory": 3, "memory": 2, "lds": 0, "control": 2, "barriers": 0, "waits": 2,
+        "pauses": 0,
+    }
     assert (used.spills, used.shared_bytes, used.scratch_bytes, used.occupancy) == (0, 0, 0, 1.0)
 
 

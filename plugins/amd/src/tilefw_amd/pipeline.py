@@ -54,8 +54,8 @@ class LaneToGfx942(ModulePass):
 
 @dataclass(frozen=True)
 class Gfx942Code(ModulePass):
-    """`gfx942-code{until=assign-registers}`: the passes on machine code, checked, up to and with the one that is named; all without a
-    name. `num_warps`, `maxnreg` and `disjoint` are what the launch would say."""
+    """`gfx942-code{until=assign-registers}`: the passes on machine code, checked, up to and with the one that is named; all without
+    a name. `num_warps`, `maxnreg` and `disjoint` are what the launch would say."""
 
     name = "gfx942-code"
     until: str = ""

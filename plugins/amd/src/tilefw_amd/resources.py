@@ -17,12 +17,13 @@ from tilefw_amd.machine_inst import FILES
 from tilefw_amd.occupancy import occupancy
 
 _ACCUMULATION_GRANULE = 4  # the first accumulation register is a multiple of it (LLVM AMDGPUUsage, `.amdhsa_accum_offset`)
-# What a listing calls the instructions of a unit.
+# What a report calls the instructions of a unit, in its order, and those that it counts by themselves.
 _KINDS = {
-    "salu": "scalar", "smem": "scalar memory", "valu": "vector", "valu64": "vector", "trans": "vector", "matrix": "matrix",
-    "lds": "lds", "vmem": "memory", "export": "control", "control": "control",
+    "matrix": "matrix", "valu": "vector", "valu64": "vector", "trans": "vector", "salu": "scalar", "smem": "scalar memory",
+    "vmem": "memory", "lds": "lds", "export": "control", "control": "control",
 }
-_KINDS_BY_NAME = {"s_waitcnt": "waits", "s_nop": "pauses", "s_barrier": "barriers"}
+_KINDS_BY_NAME = {"s_barrier": "barriers", "s_waitcnt": "waits", "s_nop": "pauses"}
+_REPORTED = tuple(dict.fromkeys((*_KINDS.values(), *_KINDS_BY_NAME.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def kernel_resources(function: Function) -> KernelResources:
     noted = function.attributes
     return KernelResources(
         highest["v"], highest["a"], highest["s"], int(noted.get("spills", 0)), int(noted.get("shared_bytes", 0)),
-        int(noted.get("scratch_bytes", 0)), dict(kinds),
+        int(noted.get("scratch_bytes", 0)), {kind: kinds[kind] for kind in _REPORTED},
     )
 
 
@@ -85,7 +86,7 @@ def resources(functions: Sequence[Function], target: TargetInfo) -> Resources:
         shared_bytes=max(k.shared_bytes for k in found),
         scratch_bytes=max(k.scratch_bytes for k in found),
         occupancy=min(occupancy(target.limits, each, k.unified, k.shared_bytes) for k, each in used),
-        instructions=dict(sum((Counter(k.instructions) for k in found), Counter())),
+        instructions={kind: sum(k.instructions[kind] for k in found) for kind in _REPORTED},
     )
 
 
