@@ -19,8 +19,8 @@ def waves_per_simd(limits: Mapping[str, int], vector_registers: int) -> int:
     return min(limits["waves_per_simd"], limits["registers_per_thread"] // each)
 
 
-# Scalar registers cost no occupancy; what is left of them is for pairs and for what assignment needs on the way.
-SCALAR_STEPS = (64, 80, 96)
+# Scalar registers cost no occupancy; what is left of the 102 is for what assignment loses between pairs and fours.
+SCALAR_STEPS = (96,)
 
 
 def steps(limits: Mapping[str, int]) -> tuple[int, ...]:
