@@ -3,7 +3,7 @@
 // One address register for all accesses of a tile, constants as immediates, one predicate a vector of 16 bytes; the bias
 // is loaded once, in the slice of the tile's layout, and picked, never converted.
 // CHECK-LABEL: func.func @bias
-// CHECK:      lane.load {{.*}}parts = "address", width = 4 : i64, {{.*}}buffer = 1 : i64} : (vector<1xi64>) -> vector<4xf32>
+// CHECK:      lane.load {{.*}}parts = "address", width = 4 : i64, {{.*}}buffer = 1 : i64, repeated} : (vector<1xi64>) -> vector<4xf32>
 // CHECK:      lane.load {{.*}}width = 4 : i64, slots = array<i64: 0, 0>, immediates = array<i64: 0, 2048>, buffer = 0 : i64} : (vector<1xi64>) -> vector<8xf32>
 // CHECK:      lane.pick %{{.*}} {indices = array<i64: 0, 1, 2, 3, 0, 1, 2, 3>} : (vector<4xf32>) -> vector<8xf32>
 // CHECK:      lane.addf %{{.*}} : vector<8xf32>

@@ -37,3 +37,28 @@ def test_an_artifact_without_bytes_is_assembled_when_it_is_loaded() -> None:
     out = np.zeros_like(x)
     Module(replace(artifact, binary=None), find(TARGET)).only().launch((2, 1, 1), [x, out, 2.0, x.size])
     assert np.array_equal(out, 2 * x)
+
+
+@tilefw.jit
+def count(counters_ptr, out_ptr, BLOCK: tl.constexpr):
+    counter = counters_ptr + tl.program_id(0)
+    old = tl.load(counter)
+    tl.store(counter, old + 1)
+    tl.store(out_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), old + tl.arange(0, BLOCK))
+
+
+@tilefw.jit
+def scale_in_place(x_ptr, factor, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, tl.load(x_ptr + offsets) * factor)
+
+
+def test_what_waves_load_together_is_not_stored_to_before_all_have_it() -> None:
+    counters, out = np.arange(3, dtype=np.int32), np.zeros((3, 512), np.int32)
+    x = np.arange(32, dtype=np.float32)
+    with tilefw.target(TARGET, checks="all"):
+        count[(3,)](counters, out, BLOCK=512, num_warps=4)
+        scale_in_place[(1,)](x, 3.0, BLOCK=32, num_warps=4)
+    assert np.array_equal(counters, [1, 2, 3])
+    assert np.array_equal(out, np.arange(3)[:, None] + np.arange(512))
+    assert np.array_equal(x, 3 * np.arange(32))

@@ -37,7 +37,7 @@ class Case:
         self.signature, constexprs, _ = specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params})
         self.target = loader.find(config.resolve(config.settings(TARGET)).target)
         source = compiler.from_jit(self.spec.kernel, self.signature, constexprs)
-        request = options.resolve(launch.keywords, self.target.info, keep_levels=False)
+        request = options.resolve(launch.keywords, self.target.info, facts=("disjoint",), keep_levels=False)
         self.artifact = compiler.compile_source(source, self.target, request, assemble=False).artifact
 
     def launch(self) -> Any:

@@ -22,5 +22,5 @@ def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tu
         ParkOperands(machine),
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
-        InsertBarriers(),
+        InsertBarriers(disjoint),
     )

@@ -119,7 +119,8 @@ class MemoryOp(AccessOp):
 
     Operands: address, base?, limit?, value (stores), mask?, other? (loads). The mask has one i1 an access, or is one scalar; a
     masked-off access does not happen. Without `space` memory is global, `buffer` the kernel argument that the address comes
-    from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file.
+    from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file. `repeated` is said
+    of a global load where several waves read the same elements.
 
     With a base, a scalar of a pointer's width, addresses are i32, what each lane adds to it, without a sign; immediates are not
     negative then. A limit, a scalar i32 without a sign, ends what may be reached: where address + immediate + the access's bytes
@@ -128,7 +129,7 @@ class MemoryOp(AccessOp):
     """
 
     property_names = frozenset(
-        {"parts", "width", "slots", "immediates", "buffer", "cache", "eviction", "volatile", "space", "phase", "ring"}
+        {"parts", "width", "slots", "immediates", "buffer", "cache", "eviction", "volatile", "space", "phase", "ring", "repeated"}
     )
 
     @property
@@ -138,6 +139,10 @@ class MemoryOp(AccessOp):
     @property
     def shared(self) -> bool:
         return self.word("space") == SHARED
+
+    @property
+    def repeated(self) -> bool:
+        return "repeated" in self.properties
 
     def _base_problem(self) -> str | None:
         """Whether base, limit and offsets fit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -129,7 +130,10 @@ def _load(
         other = None  # zero
     parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "mask": placed.mask, "other": other}
     type = context.lane_type(op.results[0], layout)
-    return _access(context, lane.LoadOp, op, parts, placed, base, [type]).results[0]
+    access = _access(context, lane.LoadOp, op, parts, placed, base, [type])
+    if context.machine.warps > 1 and (layout is None or layout.copies >= context.machine.lanes):
+        access.properties["repeated"] = UnitAttr()
+    return access.results[0]
 
 
 def _store(context: LoweringContext, op: Any, placed: Placed, value: SSAValue, base: SSAValue) -> None:

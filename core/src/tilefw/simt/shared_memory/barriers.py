@@ -1,4 +1,4 @@
-"""Inserts the barriers that shared memory needs, and no other.
+"""Inserts the barriers that shared memory needs, and those before stores that must not overtake another wave's load; no other.
 
 The rule. Two accesses to overlapping bytes, possibly by different threads, at least one of them a write, have a barrier between
 them on every path. An access is a load, a fragment load or a store where it stands. An asynchronous copy is a write twice: where it
@@ -8,6 +8,10 @@ is issued, for what came before (nobody may still need the old bytes), and at th
 Which bytes: those of the allocation as it is placed, so that buffers that share bytes follow one another in order; of a ring, one
 slot: accesses in phases p and q of one iteration meet only when p = q modulo the ring's slots, and what was phase p is phase p - 1
 one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
+
+Global memory is the author's: `debug_barrier` orders what threads exchange there. But where the compiler lets several waves load
+the same elements (scalars, tiles of fewer elements than threads), a program that loads and then stores has them all read what was
+there before: a store to what such a load may have read has a barrier between.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -34,20 +38,21 @@ from tilefw.simt.lane.memory import AccessOp
 
 @dataclass(frozen=True)
 class InsertBarriers(ModulePass):
-    """Runs on functions whose shared memory is placed."""
+    """Runs on functions whose shared memory is placed. `disjoint`: buffers of different arguments do not overlap."""
 
     name = "insert-barriers"
+    disjoint: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, FuncOp):
-                insert_barriers(function)
+                insert_barriers(function, self.disjoint)
 
 
-def insert_barriers(function: FuncOp) -> int:
+def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     """Insert what one function lacks; how many."""
-    analysis = _Barriers(function)
-    if not analysis.buffers:
+    analysis = _Barriers(function, disjoint)
+    if not analysis.buffers and not analysis.repeats:
         return 0
     analysis.block(function.body.block, _State())
     analysis.prune(function)
@@ -72,34 +77,41 @@ _EVENTS = frozenset({
 class _State:
     """What may have happened on the way here.
 
-    `reads` and `writes` since the last barrier; `started` copies that no commit covers yet; the `groups` that may not have landed,
-    oldest first.
+    `reads` and `writes` of shared memory since the last barrier, and `repeated`, the arguments that several waves have loaded the
+    same elements of since then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first.
     """
 
     reads: set[_Touched] = field(default_factory=set)
     writes: set[_Touched] = field(default_factory=set)
+    repeated: set[int] = field(default_factory=set)
     started: set[_Touched] = field(default_factory=set)
     groups: tuple[frozenset[_Touched], ...] = ()
 
     def copy(self) -> _State:
-        return _State(set(self.reads), set(self.writes), set(self.started), self.groups)
+        return _State(set(self.reads), set(self.writes), set(self.repeated), set(self.started), self.groups)
 
     def barrier(self) -> None:
         self.reads.clear()
         self.writes.clear()
+        self.repeated.clear()
 
     def join(self, other: _State) -> _State:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
         short, long = sorted((self.groups, other.groups), key=len)
         short = (frozenset(),) * (len(long) - len(short)) + short
         groups = tuple(a | b for a, b in zip(short, long, strict=True))
-        return _State(self.reads | other.reads, self.writes | other.writes, self.started | other.started, groups)
+        return _State(
+            self.reads | other.reads, self.writes | other.writes, self.repeated | other.repeated, self.started | other.started,
+            groups,
+        )
 
 
 class _Barriers:
     """`before` are the ops that need a barrier in front; `buffers` the allocations by id."""
 
-    def __init__(self, function: FuncOp) -> None:
+    def __init__(self, function: FuncOp, disjoint: bool) -> None:
+        self.disjoint = disjoint
+        self.repeats = False  # several waves load the same elements of global memory
         self.buffers: dict[int, lane.AllocOp] = {}
         self.events: dict[Block, list[Operation]] = {}
         self.before: dict[Operation, None] = {}
@@ -126,6 +138,9 @@ class _Barriers:
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
                     self._note(op, loops)
+                elif isinstance(op, lane.StoreOp) or op.repeated:
+                    events.append(op)
+                    self.repeats |= op.repeated
 
     def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
         if isinstance(op, AccessOp) and op.ring:
@@ -168,6 +183,9 @@ class _Barriers:
         return state
 
     def access(self, op: AccessOp, state: _State) -> None:
+        if isinstance(op, lane.MemoryOp) and not op.shared:
+            self.outside_access(op, state)
+            return
         touched = (op.buffer, self.phase(op))
         reads = isinstance(op, lane.LoadOp | lane.FragmentLoadOp)
         earlier = state.writes if reads else state.writes | state.reads
@@ -177,6 +195,13 @@ class _Barriers:
             state.started.add(touched)
         else:
             (state.reads if reads else state.writes).add(touched)
+
+    def outside_access(self, op: lane.MemoryOp, state: _State) -> None:
+        """A load of global memory that several waves make, or a store to it."""
+        if isinstance(op, lane.LoadOp):
+            state.repeated.add(op.buffer)
+        elif any(not self.disjoint or op.buffer == loaded or min(op.buffer, loaded) < 0 for loaded in state.repeated):
+            self.need(op, state)
 
     def need(self, op: Operation, state: _State) -> None:
         """A barrier before `op`."""
@@ -269,7 +294,8 @@ class _Barriers:
 
     def mapped(self, state: _State, change: Callable[[_Touched], _Touched]) -> _State:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
-        return _State(set(map(change, state.reads)), set(map(change, state.writes)), set(map(change, state.started)), groups)
+        reads, writes, started = (set(map(change, touched)) for touched in (state.reads, state.writes, state.started))
+        return _State(reads, writes, set(state.repeated), started, groups)
 
 
 @dataclass(slots=True)
