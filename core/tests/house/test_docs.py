@@ -94,6 +94,20 @@ def test_the_kernel_of_the_readme_runs(tmp_path):
     assert "add on amd-cdna3" in done.stdout and "add on nvidia-sm80" in done.stdout
 
 
+def test_the_page_of_the_compiler_for_gfx942_names_every_file_and_folder():
+    page = (ROOT / "docs" / "gfx942-code.md").read_text(encoding="utf-8").partition("## Every file")[2]
+    folder = PLUGINS["amd"]
+    files = [f"`{file.name}`" for file in folder.glob("*.py") if file.name != "__init__.py"]
+    folders = [f"`{file.name}/`" for file in folder.iterdir() if (file / "__init__.py").exists()]
+    assert files and folders and [name for name in (*files, *folders) if name not in page] == []
+
+
+def test_the_machine_layer_names_its_files_on_its_first_page():
+    room = CORE / "machine"
+    page = set(re.findall(r"\w+", (room / "__init__.py").read_text(encoding="utf-8")))
+    assert {file.stem for file in room.glob("*.py")} - {"__init__"} <= page
+
+
 @pytest.mark.parametrize("page", [*DOCS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_every_file_that_is_named_exists(page):
     text = page.read_text(encoding="utf-8")
