@@ -32,7 +32,7 @@ _PROLOGUE = """
   v_lshl_add_u32 v255, s2, 8, v255
   s_waitcnt lgkmcnt(0)
 """
-_WAIT = "  s_nop 15\n  s_waitcnt lgkmcnt(0)"
+_WAIT = "  s_nop 15"  # 16 wait states: no row is a matrix instruction, and nothing else asks for more
 # Elements of 8 and 16 bits are stored alone: nothing is said of the bits above.
 _STORES = {8: "byte", 16: "short"}
 
@@ -152,7 +152,7 @@ def _body(
         placed.passed(inst)
     finish(copied)
     for inst in copied.insts():
-        lines += [f"  {printer.text(instruction(inst))}", _WAIT, _WAIT]
+        lines += [f"  {printer.text(instruction(inst))}", _WAIT]
     _store(lines, placed(found) if isinstance(found, Slice) else found, found, plane, groups, _bits(result))
     return "\n".join(lines)
 
@@ -205,8 +205,6 @@ def _load(lines: list[str], to: Slice, cls: str, plane: int, groups: int, bits: 
         lines += [f"  global_load_dword {target}, v254, s[96:97]", "  s_waitcnt vmcnt(0)"]
         if bits == 1:
             lines += [f"  v_cmp_ne_u32 s[{to.first}:{to.first + 1}], 0, v253", _WAIT]
-            if cls == "s":  # uniform: all lanes agree
-                lines += [_WAIT]
         elif cls == "s":
             lines += [f"  v_readfirstlane_b32 s{to.first + word}, v253", _WAIT]
     return words
