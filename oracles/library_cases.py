@@ -8,6 +8,7 @@ access that should not be end outside of its array.
 from __future__ import annotations
 
 from oracles.library_subject import Configuration, Variant
+from tilefw.kernels.index import KERNELS
 
 _BLOCKS = {"block_m": 32, "block_n": 32, "block_k": 32}
 _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
@@ -70,4 +71,34 @@ CONFIGURATIONS = {
         (Variant({"columns": 20, "inputs": "ints"}),),
     ),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
+}
+
+_MEASURED = {configuration.kernel for configuration in CONFIGURATIONS.values()}
+# Every kernel that is not among these, as its defaults have it; where a program has several blocks, so that what one reads another
+# writes, with odd numbers of steps for each.
+OTHERS = {
+    **{name: Configuration(name, {}) for name in KERNELS if name not in _MEASURED},
+    "grouped_matmul": Configuration("grouped_matmul", {"programs": 2}, (Variant({"k": 16}), Variant({"k": 80}))),
+}
+
+
+def _tile(block: tuple[int, int, int], warps: int, stages: int) -> Configuration:
+    """Two blocks by two, the second of each sixteen wide, and four steps, the last of sixteen terms."""
+    m, n, k = block
+    options = {"block_m": m, "block_n": n, "block_k": k, "num_warps": warps, "num_stages": stages}
+    return Configuration("matmul", {"m": m + 16, "n": n + 16, "k": 3 * k + 16, **options}, (Variant({"m": 16, "k": 16}),))
+
+
+def _head(size: int, causal: bool) -> Configuration:
+    options = {"head_size": size, "causal": causal, "block_m": 128, "block_n": 64, "num_warps": 4}
+    return Configuration("attention", {"heads": 1, "queries": 128, "keys": 200, **options}, (Variant({"queries": 40, "keys": 40}),))
+
+
+# Tiles as they are chosen for speed. They fill the chip's registers, or more.
+LARGE = {
+    "matmul_128x128x32": _tile((128, 128, 32), 4, 1),
+    "matmul_128x128x64": _tile((128, 128, 64), 4, 2),
+    "matmul_256x256x64": _tile((256, 256, 64), 8, 2),
+    "attention_64": _head(64, causal=False),
+    "attention_causal_128": _head(128, causal=True),
 }

@@ -24,15 +24,15 @@ class Judged(Protocol):
     def detail(self) -> str: ...
 
 
-def report(title: str, results: Sequence[Judged], orders: int, seconds: float) -> str:
-    """The whole page."""
+def report(title: str, results: Sequence[Judged], means: str, seconds: float) -> str:
+    """The whole page. `means`: what judged, in words."""
     count = Counter(v.outcome for v in results)
     rest = max(len(results) - count["equivalent"], 1)
     checks = Counter(v.detail.split()[0] for v in results if v.outcome == "reported")
     parts = [
         f"# {title}",
         "",
-        f"{len(results)} sites in {len({v.kernel for v in results})} kernels, all checks, {orders} adversarial orders; "
+        f"{len(results)} sites in {len({v.kernel for v in results})} kernels, {means}; "
         f"{seconds:.0f} s. Reported: {count['reported'] / rest:.1%} of all but equivalents; reported or wrong: "
         f"{1 - count['survived'] / rest:.1%}; equivalents: {count['equivalent'] / max(len(results), 1):.1%} of all sites.",
         "",

@@ -1,10 +1,11 @@
 """The mutation engine: break a kernel's code at one site, run it with all checks, and see whether the simulator tells.
 
-A mutant is run on all launches of its kernel in plain order, then under
-adversarial orders. It is *reported* when a finding names an instruction, *wrong only* when the result is wrong and
-nothing was found, *equivalent* when all orders give the right result without a finding and an argument covers it (proved from
-the code by the instruction set's rules, or written in bench/equivalents.yaml), and *survived* when there is none.
-The campaigns themselves, and the command that runs them, stand with the tests of each plugin.
+A mutant is run on all launches of its kernel in plain order, then under adversarial orders. It is *reported* when a finding names
+an instruction, *wrong only* when the result is wrong and nothing was found, *equivalent* when all orders give the right result
+without a finding and an argument covers it (proved from the code by the instruction set's rules, or written in
+bench/equivalents.yaml), and *survived* when there is none. A campaign may have another judge than the simulator, as that of
+allocations has (`oracles.allocated_kernel`). The campaigns themselves, and the command that runs them, stand with the tests of each
+plugin.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import yaml
 
 from oracles import mutation_report
 from oracles.site import Site
-from oracles.subject import Subject
+from oracles.subject import Sited, Subject
 from tilefw.api import KernelError
 
 ORDERS = 20  # adversarial orders that a written equivalent must survive; fewer where a kernel has several launches
@@ -87,7 +88,8 @@ def _run(subject: Subject, launch: int, code: Any, seed: int, budget: int) -> tu
         return f"{error.code} {error.message}", ""
     for finding in run.findings:
         if finding.instruction:
-            where = f" at line {finding.code_place.line}" if finding.code_place else ""
+            line = finding.code_place.line if finding.code_place else 0  # none where bytes were executed
+            where = f" at line {line}" if line else ""
             return f"{finding.check} {finding.code}: `{finding.instruction}`{where}", ""
     return "", run.mismatch
 
@@ -100,25 +102,33 @@ def _arguments() -> list[dict[str, Any]]:
 
 def _argument(subject: Subject, site: Site) -> str:
     """The written argument for an equivalent: matched by kernel, kind and patterns on the instruction before the change, on the
-    changed one, and on the one that follows."""
+    changed one, on the one that follows, and on all that follow (`behind`, as far as the pattern goes)."""
     for entry in _arguments():
         if entry["corpus"] != subject.corpus or subject.name not in entry["kernels"] or entry["kind"] != site.kind:
             continue
         texts = {"pattern": site.before, "after": site.after, "following": site.following}
-        if all(re.fullmatch(entry.get(key, ".*"), text) for key, text in texts.items()):
+        if all(re.fullmatch(entry.get(key, ".*"), text) for key, text in texts.items()) and (
+            "behind" not in entry or re.match(entry["behind"], "; ".join(site.behind))
+        ):
             return entry["argument"]
     return ""
 
 
-def sample(subjects: Iterable[Subject], count: int, seed: int) -> list[tuple[Subject, list[Site]]]:
-    """`count` sites drawn over all subjects, the same for the same seed."""
-    pool = [(subject, site) for subject in subjects for site in subject.sites()]
+def sample(subjects: Iterable[Any], count: int, seed: int) -> list[tuple[Any, list[Any]]]:
+    """`count` sites drawn over all subjects, which are `Sited`; the same for the same seed."""
+    found = {subject.name: (subject, subject.sites()) for subject in subjects}
+    picked = _drawn({name: len(sites) for name, (_, sites) in found.items()}, count, seed)
+    return [(found[name][0], [found[name][1][index] for index in chosen]) for name, chosen in picked.items()]
+
+
+def _drawn(sites: Mapping[str, int], count: int, seed: int) -> dict[str, list[int]]:
+    """The indices of `count` sites by subject, drawn from as many as each has."""
+    pool = [(name, index) for name, there in sites.items() for index in range(there)]
     picked = np.random.default_rng(seed).choice(len(pool), size=min(count, len(pool)), replace=False)
-    drawn: dict[str, tuple[Subject, list[Site]]] = {}
-    for index in sorted(picked):
-        subject, site = pool[index]
-        drawn.setdefault(subject.name, (subject, []))[1].append(site)
-    return list(drawn.values())
+    drawn: dict[str, list[int]] = {}
+    for name, index in (pool[p] for p in sorted(picked)):
+        drawn.setdefault(name, []).append(index)
+    return drawn
 
 
 def score(results: Sequence[Verdict]) -> tuple[float, float]:
@@ -136,14 +146,23 @@ def noticed(results: Sequence[Verdict]) -> float:
 
 @dataclass(frozen=True)
 class Campaign:
-    """Whose code is broken, under how many orders, where the full report goes, and what result is asked for."""
+    """Whose code is broken, under how many orders, where the full report goes, and what result is asked for.
+
+    `judge(subject, sites, orders)` gives the verdicts, in words `judged`.
+    """
 
     kernels: Sequence[str]
-    subject: Callable[[str], Subject]
+    subject: Callable[[str], Sited]
     orders: int
     report: str
     title: str
     accepted: Callable[[Sequence[Verdict]], bool]
+    judge: Callable[[Any, Sequence[Any], int], Iterator[Verdict]] = verdicts
+    judged: str = ""
+
+    @property
+    def means(self) -> str:
+        return self.judged or f"all checks, {self.orders} adversarial orders"
 
 
 def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = None) -> int:
@@ -164,7 +183,7 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
             results += found
             print(mutation_report.row(name, found), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     campaign = campaigns[options.of]
-    text = mutation_report.report(campaign.title, results, campaign.orders, time.perf_counter() - start)
+    text = mutation_report.report(campaign.title, results, campaign.means, time.perf_counter() - start)
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
     if path is not None:
@@ -173,16 +192,20 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     return 0 if campaign.accepted(results) else 1
 
 
-def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[Campaign, str, list[Site] | None]]:
-    """(campaign, kernel, sites): what one process does at a time; no list of sites stands for all of them."""
+def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[Campaign, str, list[int] | None]]:
+    """(campaign, kernel, indices of sites): what one process does at a time; None stands for all sites."""
     kernels = options.kernels or campaign.kernels
-    subjects = map(campaign.subject, kernels)
+    if not options.sample and not options.kinds:
+        return [(campaign, kernel, None) for kernel in kernels]
+    found = {kernel: campaign.subject(kernel).sites() for kernel in kernels}
     if options.sample:
-        return [(campaign, subject.name, chosen) for subject, chosen in sample(subjects, options.sample, options.seed)]
-    if options.kinds:
-        return [(campaign, s.name, [site for site in s.sites() if site.kind in options.kinds]) for s in subjects]
-    return [(campaign, kernel, None) for kernel in kernels]
+        drawn = _drawn({kernel: len(sites) for kernel, sites in found.items()}, options.sample, options.seed)
+    else:
+        drawn = {kernel: [i for i, site in enumerate(sites) if site.kind in options.kinds] for kernel, sites in found.items()}
+    return [(campaign, kernel, chosen) for kernel, chosen in drawn.items()]
 
 
-def _tried(campaign: Campaign, kernel: str, chosen: list[Site] | None) -> tuple[str, list[Verdict]]:
-    return kernel, list(verdicts(campaign.subject(kernel), chosen, campaign.orders))
+def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None) -> tuple[str, list[Verdict]]:
+    subject = campaign.subject(kernel)
+    sites = subject.sites()
+    return kernel, list(campaign.judge(subject, sites if chosen is None else [sites[index] for index in chosen], campaign.orders))

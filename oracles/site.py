@@ -17,9 +17,14 @@ class Site:
 
     @property
     def following(self) -> str:
-        """The next line of code behind the changed one, blanks collapsed: no comment, label or directive."""
+        """The next line of code behind the changed one."""
+        return next(iter(self.behind), "")
+
+    @property
+    def behind(self) -> list[str]:
+        """The lines of code behind the changed one, blanks collapsed: no comment, label or directive."""
         lines = (" ".join(line.split()) for line in self.code.splitlines()[self.line :])
-        return next((line for line in lines if line and not line.startswith((";", "/", ".", "$")) and not line.endswith(":")), "")
+        return [line for line in lines if line and not line.startswith((";", "/", ".", "$")) and not line.endswith(":")]
 
     def __str__(self) -> str:
         return f"{self.kind} at line {self.line}: `{self.before}` -> `{self.after or 'deleted'}`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +17,17 @@ class Run:
     findings: tuple[Finding, ...] = ()
     mismatch: str = ""
     instructions: int = 0
+
+
+class Sited(Protocol):
+    """A kernel whose code has places to break."""
+
+    @property
+    def name(self) -> str: ...
+
+    def sites(self) -> Sequence[Site]:
+        """Every mutant that is tried."""
+        ...
 
 
 class Subject(Protocol):
