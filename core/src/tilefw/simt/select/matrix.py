@@ -15,15 +15,23 @@ from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name
 from tilefw.simt.layout.atoms import LANE_ATOM, find
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
+from tilefw.tile.elementwise import ElementwiseOp
 
 
 def sums_together(chip: LaneChip, value: SSAValue) -> int:
-    """How many registers of a value that several places write belong together, as the sums of one atom: 1 for none."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, lane.AtomOp) and use.index == 2 and not op.atom.startswith(LANE_ATOM):
-            return find(chip.description, op.atom).d_layout.registers // per_register(type_name(value.type))
-    return 1
+    """How many registers of a value that several places write belong together, 1 for none: those of one atom's sums, which it may
+    become by element (attention scales its sums between dots), or else as many as the chip computes at once."""
+    name = type_name(value.type)
+    todo, seen = [value], {value}
+    for one in todo:
+        for use in one.uses:
+            op = use.operation
+            if isinstance(op, lane.AtomOp) and use.index == 2 and not op.atom.startswith(LANE_ATOM):
+                return find(chip.description, op.atom).d_layout.registers // per_register(name)
+            if isinstance(op, ElementwiseOp) and op.results[0].type == value.type and op.results[0] not in seen:
+                seen.add(op.results[0])
+                todo.append(op.results[0])
+    return 2 if per_register(name) == 1 and f"addf.{name}x2" in chip.rules else 1
 
 
 def is_zero(elements: Sequence[Element]) -> bool:
@@ -126,12 +134,20 @@ class MatrixSelection:
         """Whether the accumulator's registers are this op's to write: made for it alone, and read by nobody else.
 
         So are the registers of another atom and of values that control flow carries (each has registers of its own), if they have
-        no other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from.
+        no other use and are defined in the same region: an atom in a loop must not change what the next iteration starts from. An
+        atom in one branch, of what was carried before it, does not change what the other branch reads.
         """
         value = op.operands[2]
+        owner, around = value.owner, op.parent_op()
+        if isinstance(around, IfOp) and isinstance(owner, ForOp | IfOp | WhileOp) and owner.parent is around.parent:
+            return all(use.operation is op or _in_other_branch(use.operation, op) for use in value.uses)
         if value.has_more_than_one_use():
             return False
-        owner = value.owner
         if isinstance(owner, Block):
             return owner is op.parent and isinstance(owner.parent_op(), ForOp | WhileOp)
         return owner.parent is op.parent and (value in self._sums or isinstance(owner, ForOp | IfOp | WhileOp))
+
+
+def _in_other_branch(other: Operation, op: Operation) -> bool:
+    """Whether an op stands in the other branch of the condition that another stands in."""
+    return other.parent is not op.parent and other.parent_op() is op.parent_op()
