@@ -32,7 +32,8 @@ _PROLOGUE = """
   v_lshl_add_u32 v255, s2, 8, v255
   s_waitcnt lgkmcnt(0)
 """
-_WAIT = "  s_nop 15"  # 16 wait states: no row is a matrix instruction, and nothing else asks for more
+# For results of shuffles, and 16 wait states: no row is a matrix instruction, and nothing else asks for more.
+_WAIT = "  s_waitcnt lgkmcnt(0)\n  s_nop 15"
 # Elements of 8 and 16 bits are stored alone: nothing is said of the bits above.
 _STORES = {8: "byte", 16: "short"}
 

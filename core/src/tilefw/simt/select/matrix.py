@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.scf import ForOp, IfOp, WhileOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
