@@ -46,6 +46,7 @@ _GLOBAL, _BUFFER, _LOCAL, _SCALAR = _Offsets(-4096, 4096), _Offsets(0, 4096), _O
 # getDefaultRsrcDataFormat: RSRC_DATA_FORMAT of gfx9).
 _RAW_BUFFER = 0x00027000
 _HIGH_ADDRESS = 0xFFFF  # of a descriptor's second word, below the stride
+_ALL = Const("i32", (1 << _WORD) - 1)  # a limit that no offset reaches
 
 
 def load(code: Code, access: Access) -> None:
@@ -123,8 +124,12 @@ def _local_address(code: Code, access: Access) -> tuple[Operand, list[Operand]]:
 
 
 def _global_address(code: Code, access: Access) -> tuple[str, list[Operand], list[Operand]]:
-    """What kind of instruction it is, its address, and modifiers."""
-    if access.limit is not None:
+    """What kind of instruction it is, its address, and modifiers.
+
+    With a base, in loops and branches: through a descriptor as well, for which two more scalar instructions are needed. LLVM's
+    models of gfx9 have what waits for LDS wait for global loads too (FLAT's LGKM_CNT); LLVM's tools then show loops as they run.
+    """
+    if access.limit is not None or (access.base is not None and len(code.scopes) > 1):
         return _buffer_address(code, access)
     more, offset = _GLOBAL.split(access.immediate)
     address = access.address
@@ -139,10 +144,10 @@ def _global_address(code: Code, access: Access) -> tuple[str, list[Operand], lis
 
 
 def _buffer_address(code: Code, access: Access) -> tuple[str, list[Operand], list[Operand]]:
-    assert access.base is not None and access.limit is not None
+    assert access.base is not None
     more, offset = _BUFFER.split(access.immediate)
     low, high = code.chip.unpack(code, _WORD, access.base, 2)
-    words: list[Element] = [low, code("andi.i32", high, code.i32(_HIGH_ADDRESS)), access.limit, code.i32(_RAW_BUFFER)]
+    words: list[Element] = [low, code("andi.i32", high, code.i32(_HIGH_ADDRESS)), access.limit or _ALL, code.i32(_RAW_BUFFER)]
     descriptor = code.tuple(words, "s")
     address = code("addi.i32", access.address, code.i32(more))
     return "buffer", [_vector(code, address), descriptor, 0], ["offen", *_offset(offset)]

@@ -37,6 +37,10 @@ class Ahead(ABC):
     def use(self) -> None:
         """Let the body take the loads' values from where they are, and hand on what the next iteration needs."""
 
+    @abstractmethod
+    def last(self, load: Load, emitter: Emitter) -> SSAValue:
+        """What a load gives in the last iteration, where that stands behind the loop."""
+
     @property
     def place(self) -> Emitter:
         """Where the loop issues the loads."""
@@ -105,13 +109,20 @@ class Rings(Ahead):
         return view
 
     def use(self) -> None:
-        for load, ring in self.rings.items():
+        for load in self.rings:
             emitter = Emitter(load, self.frame.outside)
-            view = emitter.insert(SlotOp(ring, self.read, 0)).results[0]
-            view.name_hint = named(load, "slot")
-            value = emitter.insert(LoadSharedOp(view)).results[0]
-            value.name_hint = load.result.name_hint
-            load.result.replace_all_uses_with(self.taken(load, value, emitter))
+            load.result.replace_all_uses_with(self.taken(load, self._landed(load, emitter, self.read, 0), emitter))
+
+    def last(self, load: Load, emitter: Emitter) -> SSAValue:
+        return self.taken(load, self._landed(load, emitter, self.frame.after(self.read), None), emitter)
+
+    def _landed(self, load: Load, emitter: Emitter, slot: SSAValue, phase: int | None) -> SSAValue:
+        """What a slot holds for a load."""
+        view = emitter.insert(SlotOp(self.rings[load], slot, phase)).results[0]
+        view.name_hint = named(load, "slot")
+        value = emitter.insert(LoadSharedOp(view)).results[0]
+        value.name_hint = load.result.name_hint
+        return value
 
     def taken(self, load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:
         """What was read from a slot as the load itself would give it."""
@@ -185,6 +196,9 @@ class Registers(Ahead):
     def use(self) -> None:
         for load, value in self.waiting[0].items():
             load.result.replace_all_uses_with(value)
+
+    def last(self, load: Load, emitter: Emitter) -> SSAValue:
+        return self.frame.after(self.waiting[0][load])
 
 
 def named(load: Load, what: str) -> str | None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilefw.simt.pipeline.emit import Emitter
+from tilefw.simt.pipeline.last import LastIteration, Taken
+from tilefw.simt.pipeline.slice import Load
+from tilefw.tile import types
 
 
 class LoopFrame:
-    """`outside` is the place before the loop, `top` and `end` are those of its body; the op is replaced by `close`."""
+    """`outside` is the place before the loop, `top` and `end` are those of its body; the op is replaced by `close`.
 
-    def __init__(self, loop: ForOp) -> None:
+    `last`: the copy of the body that the last iteration is made of, where it stands behind the loop.
+    """
+
+    def __init__(self, loop: ForOp, last: LastIteration | None = None) -> None:
         self.loop = loop
+        self.last_iteration = last
         self.body = loop.body.block
         assert self.body.first_op is not None and self.body.last_op is not None
         self.last: Operation = self.body.last_op
@@ -22,6 +31,7 @@ class LoopFrame:
         self._initial: list[SSAValue] = []
         self._following: list[SSAValue] = []
         self._known: dict[tuple[Emitter, str, int], SSAValue] = {}
+        self._results: Sequence[SSAValue] = ()
 
     def carry(self, initial: SSAValue, name: str | None) -> SSAValue:
         """One more value that the loop carries; `hand_on` says in the same order what the next iteration gets."""
@@ -44,6 +54,8 @@ class LoopFrame:
 
     def _ahead(self, emitter: Emitter, induction: SSAValue, count: int) -> tuple[SSAValue, SSAValue]:
         later = emitter.ahead(induction, self.loop.step, count)
+        if self.last_iteration is not None and emitter is not self.outside and count == 1:
+            return later, emitter.constant(1, types.i1)
         key = (emitter, "exists", count)
         if key not in self._known:
             self._known[key] = emitter.row("lts", induction, self._limit(count))
@@ -56,16 +68,43 @@ class LoopFrame:
             self._known[key] = self.outside.before(self.loop.ub, self.loop.step, count)
         return self._known[key]
 
-    def close(self, dropped: frozenset[str], *after: Operation) -> None:
-        """Put the loop that carries all of it in the place of the old one, without the `dropped` attributes, and ops after it."""
+    def _before_last(self) -> SSAValue:
+        """The bound of a loop without its last iteration; no difference wraps around, as it is cut short before."""
+        emitter, loop = self.outside, self.loop
+        span = emitter.row("subi", emitter.row("maxs", loop.ub, loop.lb), loop.lb)
+        less = emitter.row("subi", span, emitter.row("minu", span, loop.step))
+        return emitter.row("addi", loop.lb, less)
+
+    def _last(self) -> SSAValue:
+        """The induction variable in the last iteration, if there is one."""
+        emitter, loop = self.outside, self.loop
+        reach = emitter.row("subi", emitter.row("subi", loop.ub, loop.lb), emitter.constant(1, loop.lb.type))
+        return emitter.row("addi", loop.lb, emitter.row("subi", reach, emitter.row("remu", reach, loop.step)))
+
+    def close(self, dropped: frozenset[str], taken: Mapping[Load, Taken], *after: Operation) -> None:
+        """Put the loop that carries all of it in the place of the old one, without the `dropped` attributes, and ops after it.
+
+        taken: what the loads that were issued early give in the last iteration, where that stands behind the loop.
+        """
         loop, last = self.loop, self.last
         last.operands = [*last.operands, *self._following]
-        new = ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *self._initial], loop.detach_region(loop.body))
+        upper = loop.ub if self.last_iteration is None else self._before_last()
+        new = ForOp(loop.lb, upper, loop.step, [*loop.iter_args, *self._initial], loop.detach_region(loop.body))
         new.attributes = {name: value for name, value in loop.attributes.items() if name not in dropped}
         for op in (new, *after):
             self.outside.insert(op, loop.location)
-        for old, result in zip(loop.results, new.results, strict=False):
+        self._results = new.results
+        own = list(new.results[: len(loop.results)])
+        for old, result in zip(loop.results, own, strict=True):
             result.name_hint = old.name_hint
-            old.replace_all_uses_with(result)
+        if self.last_iteration is None:
+            for old, result in zip(loop.results, own, strict=True):
+                old.replace_all_uses_with(result)
+        else:
+            self.last_iteration.place(self.outside, self.first(0)[1], self._last, own, taken)
         loop.detach()
         loop.erase()
+
+    def after(self, carried: SSAValue) -> SSAValue:
+        """What a carried value is behind the loop."""
+        return self._results[carried.index - 1] if isinstance(carried, BlockArgument) else carried

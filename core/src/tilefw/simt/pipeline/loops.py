@@ -11,7 +11,8 @@ Each iteration commits one group, with copies in it or not, so that one counted 
 addresses need run ahead too, as values of their own; what else they were good for dies.
 
 Without asynchronous copies the loads of iteration i + 1 are issued at the top of iteration i and stored at its end, into the one
-slot there is (with a barrier before that) or, with S > 2, into the other one.
+slot there is (with a barrier before that) or, with S > 2, into the other one. The last iteration, which loads nothing, then stands
+behind the loop.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.pipeline.ahead import Ahead, Copies, Registers, Stores
 from tilefw.simt.pipeline.frame import LoopFrame
+from tilefw.simt.pipeline.last import LastIteration, stands_behind
 from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of
 from tilefw.tile.shared_ops import WaitOp
 
@@ -81,11 +83,12 @@ class PipelineLoops(ModulePass):
 
 def _rewrite(loop: ForOp, plan: Plan) -> None:
     """Prologue, steady loop, and the loop op that carries what iterations hand on."""
-    frame = LoopFrame(loop)
+    frame = LoopFrame(loop, LastIteration(loop) if stands_behind(plan) else None)
     parts = [_KINDS[chain.way](frame, chain) for chain in plan]
     for part in parts:
         part.prologue()
     for part in parts:
         part.steady()
     # All groups that are left are empty; after this wait their buffers are known to be free for others.
-    frame.close(frozenset({STAGES}), *(WaitOp(0) for part in parts if isinstance(part, Copies)))
+    taken = {load: part.last for part in parts for load in part.chain.loads}
+    frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, Copies)))

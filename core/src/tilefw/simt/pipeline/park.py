@@ -99,7 +99,7 @@ class _Lot:
         self.views: dict[tuple[SSAValue, Block], SSAValue] = {}
 
     def park(self, value: SSAValue, loop: ForOp) -> bool:
-        """Have the loop's dots read `value` from shared memory; False where that does not hold it."""
+        """Have the dots of a loop, and those behind it, read `value` from shared memory; False where that does not hold it."""
         block = loop.parent
         assert block is not None
         view = self.views.get((value, block))
@@ -113,13 +113,23 @@ class _Lot:
             view.name_hint = value.name_hint
             _before(loop, alloc)
             _before(loop, StoreSharedOp(view, value))
-        for use in [use for use in value.uses if isinstance(use.operation, DotOp) and use.operation.parent is loop.body.block]:
-            if use.index < 2:
+        for use in list(value.uses):
+            if use.index < 2 and isinstance(use.operation, DotOp) and _follows(use.operation, loop):
                 load = LoadSharedOp(view)
                 load.results[0].name_hint = value.name_hint
                 _before(use.operation, load)
                 use.operation.operands[use.index] = load.results[0]
         return True
+
+
+def _follows(op: Operation, loop: ForOp) -> bool:
+    """Whether an op stands in a loop or behind it."""
+    inner: Operation | None = op
+    while inner is not None and inner.parent is not loop.parent:
+        inner = inner.parent_op()
+    while inner is not None and inner is not loop:
+        inner = inner.prev_op
+    return inner is not None
 
 
 def _before(place: Operation, op: Operation) -> None:
