@@ -19,7 +19,7 @@ REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "
 REARRANGEMENTS = (
     "trans", "permute", "reshape", "broadcast", "join", "split", "interleave", "cat", "flip_rows", "flip_columns",
 )
-DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4nv")
+DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")
 
 
 @dataclass(frozen=True, slots=True)
