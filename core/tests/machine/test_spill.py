@@ -126,5 +126,5 @@ def test_what_waits_through_a_loop_is_loaded_behind_it() -> None:
 
 def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:
     text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = early {i}\n" for i in range(4))
-    with pytest.raises(UnsupportedError, match="of class 'v' at once; the chip has 64, of which 3 are free"):
+    with pytest.raises(UnsupportedError, match="of class 'v' at once; the chip has 64, of which it may use 3"):
         spilled(text + "  early %0, %1, %2, %3\n  ret\n", {"v": 3, "a": 0})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+import tilefw
+import tilefw.language as tl
 from tilefw.api import Artifact, UnsupportedError
 from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
@@ -58,6 +62,23 @@ def test_too_few_registers_for_an_instruction_are_refused_at_its_line() -> None:
         compiled("matmul", {}, maxnreg=8)
     assert caught.value.code == "TFW0650" and caught.value.place is not None and "matmul.py" in caught.value.place.file
     assert "num_warps" in (caught.value.help or "")
+    assert "of which it may use 8 (maxnreg=8)" in caught.value.message
+
+
+@tilefw.jit
+def double(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets) * 2)
+
+
+def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what_it_needs() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        tilefw.compile(double, "amd-cdna3", {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1)
+    error = caught.value
+    assert error.code == "TFW0650" and error.place is not None and error.place.file == __file__
+    assert re.search(r"needs 2\d{3} registers of class 'v' at once, .*; the chip has 256$", error.message)
+    assert re.fullmatch(r"\d+ bytes of a lane would wait in memory, where spill code reaches 4096", error.note or "")
+    assert "tile of a program smaller" in (error.help or "")
 
 
 def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:

@@ -125,13 +125,15 @@ def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
 
 
 def assign_registers(
-    table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None, verify: bool = True
+    table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None, verify: bool = True,
+    limited_by: str = "",
 ) -> ModulePass:
-    """The pass that gives every virtual register a physical one of `table`, by file at most `limits` where they are given; what
-    finds none goes where `spills` says. With `verify`, a checker replays the result."""
+    """The pass that gives every virtual register a physical one of `table`, by file at most `limits` where they are given (for the
+    reason `limited_by`, which a refusal tells); what finds none goes where `spills` says. With `verify`, a checker replays the
+    result."""
     from tilefw.machine.assign_registers import AssignRegisters
 
-    return AssignRegisters(table, limits, spills, verify)
+    return AssignRegisters(table, limits, spills, verify, limited_by)
 
 
 def entry_of(function: Function) -> Entry:

@@ -121,23 +121,26 @@ def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[tuple[
 
 def too_few(
     function: Function, failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
-    note: str = "values of this class are not spilled",
+    limited_by: str = "", note: str = "values of this class are not spilled",
 ) -> UnsupportedError:
-    """The refusal of a function that does not fit: how many registers it needs at once, and where."""
+    """The refusal of a function that does not fit: how many registers it needs at once, and where; `limited_by` says why it may
+    use fewer than the chip has."""
     reg, file = failure
     pressure, where = most_at_once(ranges.parts, lambda r: table.file(r.cls) == file)
     count = table.classes[reg.cls].count or 0
     chip = count - len(table.reserved.get(file, frozenset()))
     available = count - len(unusable(table, limits, file, count))
     shape = "" if reg.width == 1 else f", and {reg.width} in a row at a multiple of {reg.align}"
-    has = f"the chip has {chip}" + (f", of which {available} are free for as many waves at once" if available < chip else "")
+    fewer = available < chip
+    has = f"the chip has {chip}" + (f", of which it may use {available}{limited_by and f' ({limited_by})'}" if fewer else "")
     places = [inst.place for inst in function.insts()]
     return UnsupportedError(
         f"the kernel needs {pressure} registers of class '{file}' at once{shape}; {has}",
         code="TFW0650",
         place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
         note=note,
-        help="make the tile of a program smaller, or spread it over more warps (num_warps)",
+        help="make the tile of a program smaller, or spread it over more warps (num_warps)"
+        + (", or let it use more registers" if fewer else ""),
     )
 
 

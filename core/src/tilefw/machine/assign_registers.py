@@ -26,8 +26,8 @@ class AssignRegisters(ModulePass):
     """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
     smallest registers) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
 
-    `limits`: registers that may be used, by file, where they are fewer than the chip has. `spills`: where values go that find no
-    register; without it they are refused. `verify`: an independent checker replays the result.
+    `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
+    values go that find no register; without it they are refused. `verify`: an independent checker replays the result.
     """
 
     name = "assign-registers"
@@ -35,41 +35,49 @@ class AssignRegisters(ModulePass):
     limits: Mapping[str, int] | None = None
     spills: SpillModel | None = None
     verify: bool = True
+    limited_by: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for machine in op.body.block.ops:
             if isinstance(machine, FuncOp):
-                assign(machine.function, self.table, self.limits, self.spills, self.verify)
+                assign(machine.function, self.table, self.limits, self.spills, self.verify, self.limited_by)
 
 
 def assign(
     function: Function, table: InstructionTable, limits: Mapping[str, int] | None = None, spills: SpillModel | None = None,
-    verify: bool = True,
+    verify: bool = True, limited_by: str = "",
 ) -> None:
     """Rewrite one function onto the physical registers of `table`; raises InternalError when the checker disagrees."""
     before = snapshot(function) if verify else None
     coalesce(function, table)
-    chosen = _fit(function, table, limits or {}, spills)
+    chosen = _fit(function, table, limits or {}, spills, limited_by)
     function.attributes["registers"] = rewrite(function, table, chosen)
     drop_identities(function, table)
     if before is not None:
         check_allocation(before, function, table, spills)
 
 
-def _fit(function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None) -> dict[Reg, int]:
+def _fit(
+    function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None, limited_by: str
+) -> dict[Reg, int]:
     """A place for every register, after as much spilling as it takes."""
     ranges = LiveRanges(function, table)
     found = find_places(function, ranges, table, limits)
     if not isinstance(found, Failure):
         return found
     if spills is None:
-        raise too_few(function, found, ranges, table, limits)
-    from tilefw.machine.spill import Spiller  # few functions spill
+        raise too_few(function, found, ranges, table, limits, limited_by)
+    from tilefw.machine.spill import MemoryFull, Spiller  # few functions spill
 
     spiller = Spiller(function, table, spills, limits)
     spare: dict[str, int] = {}
     for _ in range(_ROUNDS):
-        if not spiller.relieve(ranges, found.file, spare.get(found.file, 0)):
+        try:
+            relieved = spiller.relieve(ranges, found.file, spare.get(found.file, 0))
+        except MemoryFull as full:
+            note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
+            raise too_few(function, found, ranges, table, limits, limited_by, note) from None
+        if not relieved:
             # Fewer live at once than there are, and yet a tuple finds no room among the others.
             spare[found.file] = spare.get(found.file, 0) + found.reg.width
         ranges = LiveRanges(function, table)
@@ -78,4 +86,5 @@ def _fit(function: Function, table: InstructionTable, limits: Mapping[str, int],
             function.attributes["spills"] = spiller.spilled
             function.attributes["scratch_bytes"] = spiller.scratch_bytes
             return found
-    raise too_few(function, found, ranges, table, limits, "one instruction needs them, or nothing is left that could be spilled")
+    note = "one instruction needs them, or nothing is left that could be spilled"
+    raise too_few(function, found, ranges, table, limits, limited_by, note)

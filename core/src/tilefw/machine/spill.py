@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
-from tilefw.machine.allocate import unusable
+from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges, Part
-from tilefw.machine.spill_choice import Choice, Chooser, Pressure, as_wholes
+from tilefw.machine.spill_choice import Choice, Chooser, Pressure, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, Home, SpillModel
 from tilefw.machine.table import InstructionTable
 
@@ -45,6 +45,14 @@ class _Place:
     stays: list[_Stay] = field(default_factory=list)
 
 
+class MemoryFull(Exception):
+    """What has to wait in memory is more than spill code reaches there: `bytes` of a lane, at least."""
+
+    def __init__(self, bytes: int) -> None:
+        super().__init__(bytes)
+        self.bytes = bytes
+
+
 class Spiller:
     """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that go to and fro."""
 
@@ -58,8 +66,9 @@ class Spiller:
     def relieve(self, ranges: LiveRanges, file: str, spare: int) -> bool:
         """Take registers out until at most as many of `file` live at once as it has, less `spare`; whether any left.
 
-        With something to `spare`, tuples found no room among others: they count as wholes then.
+        With something to `spare`, tuples found no room among others: they count as wholes then. Raises MemoryFull.
         """
+        self._refuse_by_far(ranges, file)
         parts = as_wholes(ranges.parts) if spare else ranges.parts
         room = {name: self._room(ranges, parts, name) for name in {self.table.file(cls) for cls in self.table.classes}}
         pressure, available = room[file]
@@ -68,6 +77,21 @@ class Spiller:
         if places:
             _Rewriting(self, places, pressure, available - spare).run(self.function, ranges.starts)
         return bool(places)
+
+    def _refuse_by_far(self, ranges: LiveRanges, file: str) -> None:
+        """Say at once, instead of after thousands of choices, that all homes together are too small at the most crowded point."""
+        classes = [cls for cls in self.table.classes if self.table.file(cls) == file]
+        homes = {home for cls in classes for home in self.model.homes.get(cls, ())}
+        if self.model.memory_bytes is None or any(home.units > 1 for home in homes):
+            return
+        counts = {self.table.file(name): cls.count for name, cls in self.table.classes.items()}
+        holders = {self.table.file(home.holder) for home in homes if home.holder != MEMORY}
+        room = sum(counts[name] or _UNLIMITED for name in (file, *holders))
+        again = made_again(self.function, self.table)
+        pressure, _ = most_at_once(ranges.parts, lambda reg: self.table.file(reg.cls) == file and reg not in again)
+        beyond = (pressure - room) * self.table.classes[classes[0]].bits // 8
+        if beyond > self.model.memory_bytes:
+            raise MemoryFull(beyond)
 
     def _room(self, ranges: LiveRanges, parts: dict[Reg, list[Part]], file: str) -> tuple[Pressure, int]:
         count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file)
@@ -91,6 +115,8 @@ class Spiller:
         if home.holder == MEMORY:
             size = self.table.classes[reg.cls].bits // 8
             at, self.scratch_bytes = self.scratch_bytes, self.scratch_bytes + size * reg.width
+            if self.model.memory_bytes is not None and self.scratch_bytes > self.model.memory_bytes:
+                raise MemoryFull(self.scratch_bytes)
             return _Place(choice, None, at)
         if home.units == 1:
             return _Place(choice, self.function.register(home.holder, reg.width, reg.align))

@@ -152,13 +152,9 @@ class Chooser:
         return None
 
     def _made_again(self, reg: Reg, touches: list[Touch]) -> Inst | None:
-        """The one instruction that writes a register, if it may stand anywhere (see `InstructionTraits.cheap`)."""
+        """The one instruction that writes a register, if it may stand anywhere."""
         writers = [t.inst for t in touches if t.writes]
-        if len(writers) != 1 or not self.table.traits(writers[0].opcode).cheap:
-            return None
-        inst = writers[0]
-        plain = inst.predicate is None and not inst.implicit_defs and not inst.implicit_uses and inst.defs == (reg.whole,)
-        return inst if plain and not any(isinstance(use, Slice) for use in inst.uses) else None
+        return writers[0] if len(writers) == 1 and _stands_anywhere(writers[0], reg, self.table) else None
 
     def _in_place(self, reg: Reg, touches: list[Touch], home: Home) -> list[Touch]:
         if home.holder == MEMORY or home.units != 1:
@@ -180,6 +176,22 @@ class Chooser:
                 loads += self.weights[touch.block]
             last = touch
         return loads
+
+
+def made_again(function: Function, table: InstructionTable) -> set[Reg]:
+    """The registers that need no home, as their one instruction may stand anywhere."""
+    writers: dict[Reg, list[Inst]] = {}
+    for inst in function.insts():
+        for piece in inst.writes():
+            writers.setdefault(piece.reg, []).append(inst)
+    return {reg for reg, insts in writers.items() if len(insts) == 1 and _stands_anywhere(insts[0], reg, table)}
+
+
+def _stands_anywhere(inst: Inst, reg: Reg, table: InstructionTable) -> bool:
+    """Whether an instruction makes a register from constants alone (see `InstructionTraits.cheap`)."""
+    if not table.traits(inst.opcode).cheap or inst.predicate is not None or inst.defs != (reg.whole,):
+        return False
+    return not (inst.implicit_defs or inst.implicit_uses or any(isinstance(use, Slice) for use in inst.uses))
 
 
 def as_wholes(parts: dict[Reg, list[Part]]) -> dict[Reg, list[Part]]:

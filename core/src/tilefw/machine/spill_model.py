@@ -46,8 +46,10 @@ class SpillModel:
     matrix instructions, data of memory accesses): then a value at home in registers of `cls` need not come back for it.
     `copied(inst)`: what an instruction on physical registers copies, as (to, from) of each smallest register, if a copy between
     locations is all that it does; None for every other instruction.
+    `memory_bytes`: how much memory of a lane the instructions reach, None for all that there is.
     """
 
     homes: Mapping[str, tuple[Home, ...]]
     stands: Callable[[Inst, Reg, str], bool]
     copied: Callable[[Inst], Sequence[tuple[Location, Location]] | None]
+    memory_bytes: int | None = None

@@ -29,10 +29,11 @@ def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[Modu
     """Schedule, registers, real instructions, waits, wait states."""
     table = instructions(target.name)
     steps = {"v": occupancy.steps(target.limits), "s": occupancy.SCALAR_STEPS}
+    registers, why = (of(target, options.num_warps, options.maxnreg) for of in (spill.limits, spill.limited_by))
     return (
         ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         TieOperands(copy),
-        assign_registers(table, spill.limits(target, options.num_warps, options.maxnreg), spill.MODEL, options.verify),
+        assign_registers(table, registers, spill.MODEL, options.verify, why),
         Finish(),
         InsertWaits(table, waits.MODEL, replay.seen if options.verify else None),
         FillWaitStates(table, wait_states.model(), replay.rules() if options.verify else None),

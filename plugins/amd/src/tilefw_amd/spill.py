@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from math import gcd
 
-from tilefw.api import TargetInfo, UnsupportedError
+from tilefw.api import TargetInfo
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Reg, Slice, SpillModel
 from tilefw_amd.finish import COPIES
@@ -21,7 +21,7 @@ from tilefw_amd.machine_inst import instruction
 from tilefw_amd.pseudo import steps
 
 _LANES = 64
-_LARGEST_OFFSET = 4095
+_SCRATCH_BYTES = 4096  # as far as the offset of a scratch access goes
 _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
 # Cycles until a value is back: a vector instruction and the wait states behind it, or what memory takes (`tilefw_amd.timing`).
 _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
@@ -35,6 +35,14 @@ def limits(target: TargetInfo, warps: int, most: int | None = None) -> dict[str,
     together = together if most is None else min(together, most)
     vectors = CLASSES["v"].count or 0
     return {"v": min(vectors, together), "a": min(vectors, max(0, together - vectors))}
+
+
+def limited_by(target: TargetInfo, warps: int, most: int | None = None) -> str:
+    """Why `limits` leaves a lane fewer registers than there are; empty where it does not."""
+    free, chip = limits(target, warps), {"v": CLASSES["v"].count, "a": CLASSES["v"].count}
+    if limits(target, warps, most) != free:
+        return f"maxnreg={most}"
+    return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD" if free != chip else ""
 
 
 def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:
@@ -68,12 +76,6 @@ def _from_scratch(value: Slice, place: Slice | None, index: int) -> list[Inst]:
 
 
 def _offset(at: int) -> list[Operand]:
-    if at > _LARGEST_OFFSET:
-        raise UnsupportedError(
-            f"the kernel spills more than {_LARGEST_OFFSET + 1} bytes a lane to scratch memory", code="TFW0650",
-            note="the file of vector registers is too small for its values by far",
-            help="make the tile of a program smaller, or spread it over more warps (num_warps)",
-        )
     return [f"offset:{at}"] if at else []
 
 
@@ -169,4 +171,4 @@ def _register(operand: Operand, i: int) -> Location:
     return operand.reg.cls, operand.first + i, WHOLE
 
 
-MODEL = SpillModel(HOMES, stands, copied)
+MODEL = SpillModel(HOMES, stands, copied, _SCRATCH_BYTES)
