@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilefw.api.errors import CodeError, InternalError, UnsupportedError, UsageError
+from tilefw.api.errors import CodeError, InternalError, KernelError, UnsupportedError, UsageError
 from tilefw.cli.main import main
 from tilefw.kernels.spec import load
 from tilefw.runtime.loader import Target, find
-from tilefw_conformance import runner
+from tilefw_conformance import jobs, runner
 from tilefw_conformance.case import Case, bundled
 from tilefw_conformance.expectations import Expectation, read, unmatched
 from tilefw_conformance.selection import select
@@ -120,6 +121,26 @@ def test_the_command_writes_a_whole_report(tmp_path: Path, capsys: pytest.Captur
     assert "7 pass" in capsys.readouterr().out
 
 
+def test_several_processes_say_what_one_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def ran(processes: int) -> list[dict[str, Any]]:
+        folder = tmp_path / str(processes)
+        argv = ["--target", "reference", "-k", "vector_add", "--jobs", str(processes), "--report", str(folder)]
+        assert main(["conformance", *argv]) == 0
+        records = [json.loads(line) for line in (folder / "report.jsonl").read_text().splitlines()]
+        return [{**record, "stages": None, "argv": None} for record in records]
+
+    alone = ran(1)
+    assert len(alone) - 2 >= 2 * jobs.CASES_A_PROCESS
+    assert alone == ran(2)
+    assert "pass" in capsys.readouterr().out
+
+
+def test_a_process_that_dies_is_told() -> None:
+    with pytest.raises(KernelError, match="died") as caught:
+        list(jobs.each(os._exit, [3] * 8, 2))
+    assert caught.value.code == "TFW0957"
+
+
 def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", "--target", "reference", "-k", "vector_add/ragged/n=31", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -130,7 +151,8 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("argv", "code"), [
     (["--target", "reference", "-k", "nothing_like_it"], 5),
     (["--target", "referense"], 2),
-    (["--target", "reference", "--jobs", "2"], 2),
+    (["--target", "reference", "--resume"], 2),
+    (["--target", "reference", "--jobs", "0"], 2),
     (["verify", "report.jsonl"], 2),
     (["--target", "reference", "--level", "hard"], 2),
     ([], 2),

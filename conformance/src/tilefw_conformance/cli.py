@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
@@ -17,13 +17,14 @@ from tilefw.runtime import config
 from tilefw.runtime.loader import Target, find, registry
 from tilefw_conformance import report
 from tilefw_conformance.case import LEVELS, Case, bundled
-from tilefw_conformance.runner import OUTCOMES, Result, run
+from tilefw_conformance.jobs import Line, lines, processors
+from tilefw_conformance.runner import OUTCOMES
 from tilefw_conformance.selection import select
 from tilefw_conformance.suite import expectations_of, faults
 
 # Parts of the full suite that are not there yet, refused by name.
 _LATER_WORDS = {"verify": "checking a report", "diff": "comparing two reports"}
-_LATER_OPTIONS = ("--stage", "--jobs", "--resume", "--edition", "--update-expectations", "--audit-capabilities", "--html")
+_LATER_OPTIONS = ("--stage", "--resume", "--edition", "--update-expectations", "--audit-capabilities", "--html")
 
 
 def main(argv: list[str]) -> int:
@@ -34,6 +35,7 @@ def main(argv: list[str]) -> int:
     parse.add_argument("--level", default="core", choices=LEVELS, help="core, or core and extended, … (default: core)")
     parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
     parse.add_argument("--list", action="store_true", help="print the ids that would run, and run nothing")
+    parse.add_argument("--jobs", type=_processes, metavar="N", help="processes at most (default: one a processor)")
     parse.add_argument("--report", metavar="DIR", help="write report.jsonl there")
     add_execution(parse)
     add_json(parse)
@@ -67,10 +69,11 @@ def _run(
     for error in wrong:
         print(error, file=sys.stderr)
     start = time.perf_counter()
-    results = [_one(run(case, target, known, **execution(args))) for case in selected]
+    told = [_told(line) for line in lines(selected, target, known, execution(args), args.jobs or processors())]
     seconds = time.perf_counter() - start
+    results = [line.record for line in told]
     executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
-    records = [report.header(target, executor, args.level, args.seed, argv), *map(report.result, results), report.footer(results)]
+    records = [report.header(target, executor, args.level, args.seed, argv), *results, report.footer(results)]
     written = None
     if args.report:
         written = report.write(args.report if args.target != "all" else os.path.join(args.report, target.name), records)
@@ -78,7 +81,13 @@ def _run(
         print(_summary(target.name, executor, results, seconds))
         if written:
             print(f"report: {written}")
-    return records, not wrong and all(one.good for one in results)
+    return records, not wrong and all(line.good for line in told)
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+    return int(text)
 
 
 def _refuse(argv: list[str]) -> None:
@@ -91,22 +100,22 @@ def _refuse(argv: list[str]) -> None:
             raise UnsupportedError(f"`tilefw conformance {option}` is not there yet", code="TFW0956", exit_code=2)
 
 
-def _one(result: Result) -> Result:
+def _told(line: Line) -> Line:
     """Told as soon as it is known, on stderr: a run can take a minute."""
-    if not result.good:
-        print(result.message() + "\n", file=sys.stderr)
-    return result
+    if not line.good:
+        print(line.message + "\n", file=sys.stderr)
+    return line
 
 
-def _summary(target: str, executor: str, results: list[Result], seconds: float) -> str:
-    counts: Counter[str] = Counter(one.outcome for one in results)
+def _summary(target: str, executor: str, results: Sequence[Mapping[str, Any]], seconds: float) -> str:
+    counts: Counter[str] = Counter(one["outcome"] for one in results)
     shown = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
-    ratios: list[Any] = [
-        (one.verdict.error_over_bound, one.case.id) for one in results
-        if one.verdict is not None and one.verdict.ok and one.verdict.error_over_bound is not None
+    ratios = [
+        (one["error_over_bound"], one["case"]) for one in results
+        if one["outcome"] in ("pass", "xpass") and one["error_over_bound"] is not None
     ]
     worst = f"\nlargest error over bound of a pass: {max(ratios)[0]:.3f} ({max(ratios)[1]})" if ratios else ""
-    claimed = sum(1 for one in results if one.outcome != "unsupported")
+    claimed = sum(1 for one in results if one["outcome"] != "unsupported")
     return (
         f"{target} ({executor}): {shown}; {counts['pass']} of {claimed} claimed pass, "
         f"{claimed} of {len(results)} cases claimed; {seconds:.1f} s{worst}"

@@ -8,7 +8,7 @@ import math
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -50,8 +50,9 @@ def result(one: Result) -> dict[str, Any]:
     }
 
 
-def footer(results: Iterable[Result]) -> dict[str, Any]:
-    counted = Counter(one.outcome for one in results)
+def footer(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The last line: how many of the results' records have each outcome."""
+    counted = Counter(one["outcome"] for one in results)
     return {"record": "footer", "counts": {name: counted.get(name, 0) for name in OUTCOMES}, "cases": counted.total()}
 
 

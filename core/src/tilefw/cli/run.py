@@ -70,7 +70,8 @@ def _library(args: argparse.Namespace) -> int:
     from tilefw.kernels.spec import load
     from tilefw.kernels.verify import verify
 
-    verdict = verify(load(args.kernel), dict(args.param), args.target, **execution(args))
+    keep_levels = args.save_temps is not None
+    verdict = verify(load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, **execution(args))
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)
     if args.json:

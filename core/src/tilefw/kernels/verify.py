@@ -84,14 +84,14 @@ class Verdict:
 
 def verify(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, stop_after: str = "compare",
-    assemble: bool | None = None, **execution: Any,
+    assemble: bool | None = None, keep_levels: bool = False, **execution: Any,
 ) -> Verdict:
     """Run `spec` with `parameters` (over its defaults) on `target`, and judge the result.
 
     Outputs are compared with the reference interpreter's values within their bounds; on `reference` the NumPy expression is
     compared as well. `execution` holds executor, checks, budget, numerics, seed (inputs, and the order of execution above 0).
-    `assemble` None assembles where the target can. Raises UsageError and PluginError; what goes wrong in a stage is in the
-    verdict.
+    `assemble` None assembles where the target can; `keep_levels` keeps the text of each IR level in the artifact. Raises UsageError
+    and PluginError; what goes wrong in a stage is in the verdict.
     """
     resolved = config.resolve(config.settings(target, **execution))
     chosen = find(resolved.target)
@@ -99,6 +99,7 @@ def verify(
     launch = spec.prepare(given, np.random.default_rng(resolved.seed))
     run = _Run(spec, given, launch, chosen, resolved)
     run.assemble = "assemble" in chosen.info.provides if assemble is None else assemble
+    run.keep_levels = keep_levels
     return run.verdict(stop_after)
 
 
@@ -109,7 +110,7 @@ class _Run:
         self, spec: KernelSpec, parameters: dict[str, Any], launch: Launch, target: Target, resolved: config.Resolved
     ) -> None:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
-        self.assemble = False
+        self.assemble = self.keep_levels = False
         self.times: dict[str, float] = {}
         self.fields: dict[str, Any] = {}
         bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
@@ -170,10 +171,11 @@ class _Run:
 
     def _compile(self) -> None:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
-        module = self.source.build()
-        self.fields["required"] = required(module) | self.spec.requires(self.parameters)
+        self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
+        self.fields["required"] = required(self.module) | self.spec.requires(self.parameters)
         request = options.resolve(
-            self.launch.keywords, self.target.info, facts=facts_of(self.target.info, self.values), keep_levels=True
+            self.launch.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
+            keep_levels=self.keep_levels,
         )
         self.compiled = compiler.compile_source(
             self.source, self.target, request, assemble=self.assemble, watch=compiler.Watch(), times=self.times
@@ -195,7 +197,7 @@ class _Run:
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
         with stage("reference", self.times):
-            self.reference = Reference(self.source.build(), self.launch.grid, passed, fusion=fusion, budget=budget)
+            self.reference = Reference(self.module, self.launch.grid, passed, fusion=fusion, budget=budget)
         self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()
         args = bind(entry, list(passed.values()))
