@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import tilefw.language as tl
+from tilefw.api import CompileOptions
+from tilefw.runtime import loader
 
 PAGE = Path("docs", "kernel-authors-guide.md")
 GUIDE = next((parent / PAGE for parent in Path(__file__).parents if (parent / PAGE).is_file()), None)
@@ -38,6 +40,24 @@ def test_the_names_of_the_tables_are_there(text: str) -> None:
             for word in words.split():
                 if re.fullmatch(r"[a-z]\w*", word) and word not in ("other", "volatile", "names"):
                     assert hasattr(tl, word), word
+
+
+def test_the_table_of_targets_has_their_numbers(text: str) -> None:
+    table = text.partition("## What differs between targets")[2].partition("\n## ")[0]
+    names, *rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines() if row.startswith("|")]
+    said = {row[0]: row[1:] for row in rows}
+    for column, name in enumerate(names[1:]):
+        info = loader.find(name.strip("`")).info
+        limits, stages = info.limits, info.default_options.get("num_stages", CompileOptions().num_stages)
+        numbers = {
+            "threads of a program at most": limits["threads_per_workgroup"],
+            "`num_warps` at most": limits["threads_per_workgroup"] // limits["lanes"],
+            "shared memory of a program, KiB": limits["shared_bytes"] >> 10,
+            "registers of a lane": limits["registers_per_thread"],
+            "`num_stages` where nobody says": stages,
+        }
+        assert said["lanes of a warp"][column].split(",")[0] == str(limits["lanes"])
+        assert {row: said[row][column] for row in numbers} == {row: str(number) for row, number in numbers.items()}
 
 
 def test_the_error_shown_is_the_one_that_users_get(text: str) -> None:
