@@ -54,7 +54,7 @@ CONFIGURATIONS = {
         queries=71, keys=71, heads=2, block_m=64, num_warps=4, num_stages=3,
     ),
     "attention": _attention(
-        Variant({"keys": 5}), Variant(scale=30.0), _NO_HEAD, queries=37, keys=70, causal=False,
+        Variant({"keys": 5}), Variant({"keys": 20}), Variant(scale=30.0), _NO_HEAD, queries=37, keys=70, causal=False,
     ),
     "transpose": Configuration(
         "transpose", {"rows": 37, "columns": 45, "block_rows": 32, "block_columns": 32},
@@ -89,9 +89,9 @@ def _tile(block: tuple[int, int, int], warps: int, stages: int) -> Configuration
     return Configuration("matmul", {"m": m + 16, "n": n + 16, "k": 3 * k + 16, **options}, (Variant({"m": 16, "k": 16}),))
 
 
-def _head(size: int, causal: bool) -> Configuration:
-    options = {"head_size": size, "causal": causal, "block_m": 128, "block_n": 64, "num_warps": 4}
-    return Configuration("attention", {"heads": 1, "queries": 128, "keys": 200, **options}, (Variant({"queries": 40, "keys": 40}),))
+def _head(size: int, variant: Variant, **over: object) -> Configuration:
+    sizes = {"head_size": size, "block_m": 128, "block_n": 64, "num_warps": 4, "heads": 1, "queries": 128, "keys": 200}
+    return Configuration("attention", {**sizes, **over}, (variant,))
 
 
 # Tiles as they are chosen for speed. They fill the chip's registers, or more.
@@ -99,6 +99,6 @@ LARGE = {
     "matmul_128x128x32": _tile((128, 128, 32), 4, 1),
     "matmul_128x128x64": _tile((128, 128, 64), 4, 2),
     "matmul_256x256x64": _tile((256, 256, 64), 8, 2),
-    "attention_64": _head(64, causal=False),
-    "attention_causal_128": _head(128, causal=True),
+    "attention_64": _head(64, Variant({"keys": 40}), causal=False),
+    "attention_causal_128": _head(128, Variant({"queries": 48, "keys": 56})),
 }

@@ -1,0 +1,64 @@
+"""A weaker wait, a missing barrier or pause, or a wrong register in tilefw's own gfx942 code is reported (acceptance: 98 %)."""
+
+from __future__ import annotations
+
+import pytest
+
+from hsaco_oracles import campaigns
+from oracles import allocated_kernel, mutation_report, mutations
+from oracles.allocated_kernel import AllocatedKernel
+from oracles.register_sites import RegisterSite
+
+SAMPLE = 40
+SAMPLE_KERNELS = (
+    "vector_add", "softmax", "layernorm_backward", "reduce_tile", "matmul_f16", "int8_matmul", "attention_causal", "transpose",
+    "cross_entropy",
+)
+REGISTERS = 150
+REGISTER_KERNELS = ("softmax", "matmul_f16", "attention_lanes", "matmul_scratch")
+
+
+def test_a_sample_of_waits_barriers_and_pauses_is_reported() -> None:
+    results = []
+    for subject, chosen in mutations.sample(map(campaigns.library, SAMPLE_KERNELS), SAMPLE, seed=1):
+        results += mutations.verdicts(subject, chosen, orders=1)
+    assert campaigns.accepted(results), mutation_report.table(results)
+
+
+def _sample(subjects: list[AllocatedKernel]) -> list[mutations.Verdict]:
+    drawn = mutations.sample(subjects, REGISTERS, seed=1)
+    return [verdict for subject, chosen in drawn for verdict in allocated_kernel.verdicts(subject, chosen)]
+
+
+def test_a_sample_of_wrong_registers_is_reported() -> None:
+    results = _sample([campaigns.registers(name) for name in REGISTER_KERNELS])
+    assert {v.site.kind for v in results} == {"read", "written", "shifted", "exchanged", "swapped", "lost", "early", "slot"}
+    assert campaigns.accepted(results), mutation_report.table(results)
+
+
+def test_a_checker_that_sees_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Execution shows by itself what is wrong: else what a blind checker accepts would count as equivalent."""
+    subject = campaigns.registers("matmul_scratch")
+    reported = [v.site for v in allocated_kernel.verdicts(subject, _every_tenth(subject)) if v.detail.startswith("values")]
+    monkeypatch.setattr(allocated_kernel, "check_allocation", lambda *_: None)
+    results = list(allocated_kernel.verdicts(subject, _every_tenth(subject)))
+    assert reported and {v.outcome for v in results if v.site in reported} == {"survived"}
+
+
+def _every_tenth(subject: AllocatedKernel) -> list[RegisterSite]:
+    return subject.sites()[::10]
+
+
+def test_a_change_of_registers_is_undone() -> None:
+    subject = campaigns.registers("matmul_scratch")
+    before = [str(inst) for inst in subject.after.insts()]
+    for site in _every_tenth(subject):
+        changed, _ = site.on(lambda: (" ".join(map(str, subject.after.insts())), ""))
+        assert changed != " ".join(before)
+    assert [str(inst) for inst in subject.after.insts()] == before
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["library", "registers"])
+def test_every_site_of_every_kernel(name: str) -> None:
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", name]) == 0
