@@ -54,7 +54,7 @@ def scaled() -> Function:
 
 
 def artifact(function: Function) -> Artifact:
-    text = emit([function], MI300X, CompileOptions())
+    text = emit([function], MI300X)
     made = Artifact("amd-cdna3", "hsaco", text, (entry_of(function),), resources=BACKEND.resources([function]))
     return BACKEND.assemble(made, CompileOptions())
 

@@ -41,7 +41,7 @@ class AmdBackend(SimtBackend):
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_amd.emit import emit
 
-        return emit(functions, self.target, options)
+        return emit(functions, self.target)
 
     def resources(self, functions: Sequence[Function]) -> Resources:
         from tilefw_amd.resources import resources

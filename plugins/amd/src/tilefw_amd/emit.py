@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilefw.api import CompileOptions, TargetInfo
+from tilefw.api import TargetInfo
 from tilefw.api.machine import Function
 from tilefw_amd import abi
 from tilefw_amd.code_object.metadata import VERSION, write_text
@@ -26,7 +26,7 @@ __all__ = ["emit", "instruction"]
 _PAUSE, _LINE_BITS, _PAUSES = 0xBF800000, 6, 16 * 64 // 4
 
 
-def emit(functions: Sequence[Function], target: TargetInfo, options: CompileOptions) -> str:
+def emit(functions: Sequence[Function], target: TargetInfo) -> str:
     """The assembly text of these functions; registers are physical, and every opcode is LLVM's."""
     files: dict[str, int] = {}
     triple = f"amdgcn-amd-amdhsa--{target.chip}"

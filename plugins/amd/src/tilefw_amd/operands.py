@@ -109,7 +109,7 @@ def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
     """The operands of a vector instruction as it takes them: sources first, then whatever has a name."""
     shape = _shape(opcode)
     sources, names = list(operands[: len(shape.sources)]), list(operands[len(shape.sources) :])
-    if shape.commutes and _wants_second_place(sources, shape):
+    if shape.commutes and _wants_second_place(sources):
         sources[:2] = sources[1], sources[0]
     bus = _Bus(shape.vcc)
     # A mask has no other place, and registers that are there go before constants that would need one.
@@ -131,7 +131,7 @@ def _in_vector(source: Source) -> bool:
     return isinstance(source, Slice) and source.reg.cls == "v"
 
 
-def _wants_second_place(sources: Sequence[Source], shape: _Shape) -> bool:
+def _wants_second_place(sources: Sequence[Source]) -> bool:
     """A constant or scalar register in the second place, beside a vector register: the short encodings take it in the first."""
     first, second = sources[:2]
     return _in_vector(first) and not _in_vector(second)

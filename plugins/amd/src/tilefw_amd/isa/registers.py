@@ -13,11 +13,8 @@ import re
 from tilefw_amd.isa.inst import File, Register
 
 SGPRS = 102
-TTMPS = 16
 VECTORS = 256
 
-FLAT_SCRATCH = Register("s", 102, 2)
-XNACK_MASK = Register("s", 104, 2)
 VCC = Register("s", 106, 2)
 TTMP0 = 108
 M0 = Register("s", 124)
