@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tilefw.runtime.config import Resolved
 from tilefw.runtime.loader import Target, find
-from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, programs, run, run_on
+from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, part, parts, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, Program, generate
 from tilefw.tile.text import parse
 
@@ -94,6 +94,16 @@ def test_a_campaign_counts_what_it_ran() -> None:
     found = report["targets"]["reference"]
     assert report["programs"] == 5 and found["outcomes"] == {"pass": 5} and not report["failures"]
     assert set(found["occurrences"]) == set(COUNTED)
+
+
+def test_processes_find_what_one_finds() -> None:
+    """Two processes, each with a part of its own, add up to the campaign over all of it."""
+    whole, added = part(("reference",), 6, None, range(4)), Campaign(("reference",), 6)
+    for found in parts(("reference",), 6, None, range(4), 2, 2):
+        added.add(found)
+    reports = [{k: v for k, v in campaign.report().items() if k != "seconds"} for campaign in (whole, added)]
+    assert reports[0] == reports[1]
+    assert reports[0]["programs"] == 4
 
 
 def test_each_target_starts_from_the_same_arguments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Random tile programs on the reference and on targets, compared by bounds: a hypothesis strategy, and a campaign over many.
 
-    python -m tilefw.testing.programs --target NAME [--target NAME ...] --count 2000 --seed 1 --out DIR
+    python -m tilefw.testing.programs --target NAME [--target NAME ...] --count 2000 --seed 1 --jobs 2 --out DIR
 
 The campaign's program number I is drawn from (seed, I) alone, so that `--only I` makes it again. It reports how often each
 operation of the table and of the tile dialect really occurred (after dead code is gone), and writes down each failing program,
@@ -15,8 +15,11 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 LEAST_OCCURRENCES = 20
 BUDGET = 200_000_000
+PART = 25  # programs that one process runs before the next comes: what they leave in memory goes with it
 # What is counted: the rows of the table, and the dialect's own ops that compute, move or reach memory.
 COUNTED: tuple[str, ...] = (
     *ROWS, "reduce", "dot", "trans", "reshape", "expand_dims", "broadcast", "join", "split", "flip", "splat", "iota",
@@ -180,9 +184,9 @@ class Campaign:
     targets: Sequence[str]
     seed: int
     programs: int = 0
-    outcomes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    occurrences: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    free: Counter[str] = field(default_factory=Counter)
+    outcomes: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
+    occurrences: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
+    free: dict[str, float] = field(default_factory=partial(defaultdict, float))
     failures: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -201,6 +205,16 @@ class Campaign:
             if folder is not None:
                 _keep(folder, f"{index}-{target}", program, outcome)
         return found
+
+    def add(self, other: Campaign) -> None:
+        """Count what `other`, a campaign over other programs of the same seed, ran."""
+        self.programs += other.programs
+        self.seconds += other.seconds
+        self.failures += other.failures
+        for target in self.targets:
+            self.free[target] += other.free[target]
+            self.outcomes[target].update(other.outcomes[target])
+            self.occurrences[target].update(other.occurrences[target])
 
     def _count(self, target: str, outcome: Outcome) -> None:
         self.outcomes[target][outcome.status] += 1
@@ -248,26 +262,37 @@ def _keep(folder: Path, name: str, program: Program, outcome: Outcome) -> None:
     (folder / f"{name}.txt").write_text("\n".join(notes) + "\n")
 
 
+def part(targets: Sequence[str], seed: int, folder: Path | None, indices: Sequence[int]) -> Campaign:
+    """The programs `indices` of the campaign `seed`."""
+    campaign = Campaign(targets, seed)
+    for index in indices:
+        campaign.take(index, folder)
+    return campaign
+
+
+def parts(
+    targets: Sequence[str], seed: int, folder: Path | None, indices: Sequence[int], jobs: int, size: int = PART
+) -> Iterator[Campaign]:
+    """The programs `indices` in parts of `size`, in order, by `jobs` processes at a time."""
+    cut = [indices[i : i + size] for i in range(0, len(indices), size)]
+    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
+        yield from pool.map(partial(part, targets, seed, folder), cut)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 when every program passed on every target and every operation occurred often enough."""
-    parser = argparse.ArgumentParser(prog="python -m tilefw.testing.programs", description=__doc__)
-    parser.add_argument("--target", required=True, action="append", help="may be given several times")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first program")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="run this program of the campaign alone, and print it")
-    parser.add_argument("--out", type=Path, help="a folder for failing programs and result.json")
-    args = parser.parse_args(argv)
-    campaign = Campaign(tuple(find(name).name for name in args.target), args.seed)
+    args = _arguments(argv)
+    targets = tuple(find(name).name for name in args.target)
+    campaign = Campaign(targets, args.seed)
     if args.only is not None:
         print(numbered(args.seed, args.only).text)
         for target, outcome in campaign.take(args.only, args.out).items():
             print(f"{target}: {outcome.message()}")
         return 1 if campaign.failures else 0
-    for index in range(args.first, args.first + args.count):
-        for target, outcome in campaign.take(index, args.out).items():
-            if outcome.status != "pass":
-                print(f"{index}, {target}: {outcome.message()}", file=sys.stderr, flush=True)
+    for found in parts(targets, args.seed, args.out, range(args.first, args.first + args.count), args.jobs):
+        campaign.add(found)
+        for failure in found.failures:
+            print("{index}, {target}: {message}".format_map(failure), file=sys.stderr, flush=True)
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
         (args.out / "result.json").write_text(json.dumps(campaign.report(), indent=2) + "\n")
@@ -276,6 +301,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{campaign.programs} programs, {campaign.seconds:.0f} s")
     enough = args.count < 2000 or not any(map(campaign.rare, campaign.targets))
     return 0 if enough and not campaign.failures else 1
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tilefw.testing.programs", description=__doc__)
+    parser.add_argument("--target", required=True, action="append", help="may be given several times")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first program")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="run this program of the campaign alone, and print it")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes run programs at a time")
+    parser.add_argument("--out", type=Path, help="a folder for failing programs and result.json")
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":
