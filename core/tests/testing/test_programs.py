@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.runtime.config import Resolved
 from tilefw.runtime.loader import Target, find
@@ -67,8 +68,8 @@ def test_one_wrong_element_is_found(index: int, monkeypatch: pytest.MonkeyPatch)
 
     real = module._launch
 
-    def spoiled(program: Program, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
-        real(program, target, resolved, values)
+    def spoiled(program: Program, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+        real(program, code, target, resolved, values)
         for name in program.outputs:
             values[name].array.view("uint8")[-1] ^= 0x7F
 
@@ -112,9 +113,9 @@ def test_each_target_starts_from_the_same_arguments(monkeypatch: pytest.MonkeyPa
 
     real, seen = module._launch, []
 
-    def spoiled(program: Program, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
+    def spoiled(program: Program, code: ModuleOp, target: Target, resolved: Resolved, values: Mapping[str, Any]) -> None:
         seen.append([values[name].array.copy() for name in program.outputs])
-        real(program, target, resolved, values)
+        real(program, code, target, resolved, values)
         if len(seen) == 1:
             for name in program.outputs:
                 values[name].array.view("uint8")[...] ^= 0x7F

@@ -39,6 +39,7 @@ from tilefw.tile.text import parse
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+    from xdsl.dialects.builtin import ModuleOp
 
 LEAST_OCCURRENCES = 20
 BUDGET = 200_000_000
@@ -82,7 +83,10 @@ def programs() -> SearchStrategy[Program]:
 
 def operations(program: Program) -> frozenset[str]:
     """Which of COUNTED the program executes: what is left once dead code is gone."""
-    module = parse(program.text)
+    return _operations(parse(program.text))
+
+
+def _operations(module: ModuleOp) -> frozenset[str]:
     DcePass().apply(_context(), module)
     return frozenset(op.name.removeprefix("tile.") for op in module.walk()) & frozenset(COUNTED)
 
@@ -94,27 +98,28 @@ def run(program: Program, target: str, **execution: Any) -> Outcome:
 
 def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[str, Outcome]:
     """Run `program` once on the reference and on each of `targets`, and compare every output of each: outcomes by target."""
-    used = operations(program)
+    module = parse(program.text)
+    used = _operations(module.clone())
     values = {name: typed(value) for name, value in fresh(program).items()}
     try:
-        reference = Reference(program.text, program.grid, values, budget=BUDGET)
+        reference = Reference(module, program.grid, values, budget=BUDGET)
     except (KernelError, InternalError) as error:
         return dict.fromkeys(targets, Outcome(_ended(error), used, error=error))
     found = {}
     for target in targets:
         _restore(program, values)
-        found[target] = _outcome(program, target, used, values, reference, execution)
+        found[target] = _outcome(program, module, target, used, values, reference, execution)
     return found
 
 
 def _outcome(
-    program: Program, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
+    program: Program, module: ModuleOp, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
     execution: Mapping[str, Any],
 ) -> Outcome:
     chosen = find(target)
     resolved = config.resolve(config.settings(chosen.name, **{"budget": BUDGET, **execution}))
     try:
-        _launch(program, chosen, resolved, values)
+        _launch(program, module, chosen, resolved, values)
     except (KernelError, InternalError) as error:
         return Outcome(_ended(error), used, error=error)
     compared = {name: reference.compare(name) for name in program.outputs}
@@ -132,8 +137,10 @@ def _restore(program: Program, values: Mapping[str, Any]) -> None:
             values[name].array[...] = value.array
 
 
-def _launch(program: Program, target: Target, resolved: config.Resolved, values: Mapping[str, Any]) -> None:
-    source = compiler.from_text(program.text, "random_program")
+def _launch(
+    program: Program, module: ModuleOp, target: Target, resolved: config.Resolved, values: Mapping[str, Any]
+) -> None:
+    source = compiler.Source("random_program", None, module.clone)
     facts = facts_of(target.info, values) if program.told else frozenset()
     request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts)
     device = executor_for(target, resolved.executor).device
