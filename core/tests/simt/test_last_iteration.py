@@ -1,4 +1,4 @@
-"""The last iteration stands behind a pipelined loop wherever it is the only one without loads to issue, and means the same there."""
+"""The last iteration stands behind a pipelined loop wherever it alone has no loads to issue, and means the same there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def test_every_iteration_is_made_once_and_knows_its_index(lower: int, upper: int
 
 @pytest.mark.parametrize(
     ("lower", "upper", "step"),
-    [(LEAST, LEAST + 9, 4), (LEAST, LEAST + 1, 1 << 20), (0, LEAST, 1), (5, LEAST + 3, 1 << 30), (MOST - 9, MOST, 4), (-1, MOST, 1 << 30)],
+    [
+        (LEAST, LEAST + 9, 4), (LEAST, LEAST + 1, 1 << 20), (0, LEAST, 1), (5, LEAST + 3, 1 << 30), (MOST - 9, MOST, 4),
+        (-1, MOST, 1 << 30),
+    ],
 )
 def test_no_bound_wraps_around(lower: int, upper: int, step: int) -> None:
     expected = np.float32(0)

@@ -63,7 +63,8 @@ class ChipDescription:
     `access_bytes` the widest access of a lane to global memory, `shared_access_bytes` to shared memory. `shared_bytes` what a
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
-    bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`.
+    bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`. Workgroups run side by
+    side as long as `shared_bytes`, `processor_registers` and `processor_threads` last, 0 where that does not matter.
     `store_bytes` are what a store to global memory moves at least, from each place: less where the cache puts the parts of a line
     together that several instructions store.
 
@@ -88,6 +89,8 @@ class ChipDescription:
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
     registers: int = 0
+    processor_registers: int = 0
+    processor_threads: int = 0
     issue_cycles: int = 1
     store_bytes: int = 32
     offsets: bool = False

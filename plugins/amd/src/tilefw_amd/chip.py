@@ -7,6 +7,7 @@ in vector registers (class `v`). A uniform i1 is 0 or -1 in 64 bits, so that it 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilefw.api.machine import Operand, Slice
@@ -20,8 +21,8 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
-from tilefw_amd import abi, access, occupancy, operands, packing, shuffles
-from tilefw_amd.atoms import ATOMS, multiply
+from tilefw_amd import abi, access, occupancy, operands, packing, program_order, shuffles
+from tilefw_amd.atoms import ATOMS, multiply, of_rows
 from tilefw_amd.combine import combiner
 from tilefw_amd.isa.vocabulary import SCALARS, instructions
 from tilefw_amd.lower import integers, rules, uniform_rules
@@ -34,7 +35,9 @@ DESCRIPTION = ChipDescription(
     name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES,
     threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
     banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, exchanges=shuffles.EXCHANGES, atoms=ATOMS,
-    registers=GFX942_LIMITS["registers_per_thread"] // 2, issue_cycles=WAVE // 16, store_bytes=16, offsets=True, bounded=True,
+    registers=GFX942_LIMITS["registers_per_thread"] // 2, processor_registers=GFX942_LIMITS["registers_per_processor"],
+    processor_threads=GFX942_LIMITS["waves_per_simd"] * GFX942_LIMITS["simds_per_processor"] * WAVE, issue_cycles=WAVE // 16,
+    store_bytes=16, offsets=True, bounded=True,
 )
 
 _VECTORS = {"i1": ("m", 2, 2), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
@@ -43,7 +46,11 @@ _INTEGERS = {"i1": "ui1", "i4": "ue8", "i8": "ue8", "i16": "ue16", "i32": "uw32"
 
 
 class AmdLanes(LaneChip):
-    """`fusion` lets products and sums of floats be contracted; `disjoint`: buffers of different arguments do not overlap."""
+    """`fusion` lets products and sums of floats be contracted; `disjoint`: buffers of different arguments do not overlap.
+
+    `chunk`: so many programs with consecutive ids run on one die, 0 for one (see `program_order`). `rows`: those of the matrix
+    instructions to choose among, 0 for all.
+    """
 
     name = DESCRIPTION.name
     lanes = DESCRIPTION.lanes
@@ -55,8 +62,12 @@ class AmdLanes(LaneChip):
     consecutive = True
     steps: ClassVar = {"v": occupancy.steps(GFX942_LIMITS), "s": occupancy.SCALAR_STEPS}
 
-    def __init__(self, fusion: bool, disjoint: bool = False, target: str = "amd-cdna3") -> None:
+    def __init__(
+        self, fusion: bool, disjoint: bool = False, chunk: int = 0, rows: int = 0, target: str = "amd-cdna3"
+    ) -> None:
         self.disjoint = disjoint
+        self.chunk = chunk
+        self.description = replace(DESCRIPTION, atoms=of_rows(rows)) if rows else DESCRIPTION  # type: ignore[misc]
         self.table = instructions(target)
         self.rules = rules()
         self.uniform_rules = uniform_rules()
@@ -104,7 +115,7 @@ class AmdLanes(LaneChip):
         self._arguments(code)
         self.thread_id(code)
         for axis in range(len(abi.WORKGROUP_IDS)):
-            self.program_id(code, axis)
+            self._workgroup_id(code, axis)
 
     def _arguments(self, code: Code) -> Slice:
         return code.inst("move.s", "uw64", _scalar_file(code, abi.KERNEL_ARGUMENTS, 2))
@@ -113,8 +124,15 @@ class AmdLanes(LaneChip):
         file = code.function.file("v", self.table.classes["v"].count or 0)
         return code.inst("move.v", "w32", file.slice(abi.WORK_ITEM, 1))
 
-    def program_id(self, code: Code, axis: int) -> Element:
+    def _workgroup_id(self, code: Code, axis: int) -> Element:
         return code.inst("move.s", "uw32", _scalar_file(code, abi.WORKGROUP_IDS[axis], 1))
+
+    def program_id(self, code: Code, axis: int) -> Element:
+        if not self.chunk:
+            return self._workgroup_id(code, axis)
+        axes = range(len(abi.WORKGROUP_IDS))
+        ids, counts = [self._workgroup_id(code, a) for a in axes], [self.num_programs(code, a) for a in axes]
+        return program_order.program_id(code, ids, counts, axis, self.chunk)
 
     def num_programs(self, code: Code, axis: int) -> Element:
         listed: Any = code.function.attributes["parameters"]

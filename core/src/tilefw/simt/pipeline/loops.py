@@ -33,7 +33,8 @@ from tilefw.simt.facts import Facts
 from tilefw.simt.pipeline.ahead import Ahead, Copies, Registers, Stores
 from tilefw.simt.pipeline.frame import LoopFrame
 from tilefw.simt.pipeline.last import LastIteration, stands_behind
-from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of
+from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of, stored
+from tilefw.simt.pipeline.staged import operands_of, stage
 from tilefw.tile.shared_ops import WaitOp
 
 _KINDS: dict[Way, type[Ahead]] = {Way.COPIES: Copies, Way.STORES: Stores, Way.REGISTERS: Registers}
@@ -42,6 +43,8 @@ _KINDS: dict[Way, type[Ahead]] = {Way.COPIES: Copies, Way.STORES: Stores, Way.RE
 @dataclass(frozen=True)
 class PipelineLoops(ModulePass):
     """Pipelines the innermost loops with loads for dots, and those that their author marked, at `num_stages` or the mark's.
+
+    What dots read and nothing loads early has its place in shared memory where a pipeline's loads would be stored to it.
 
     `disjoint`: the launch knows that the buffers of different arguments do not overlap.
     """
@@ -69,12 +72,16 @@ class PipelineLoops(ModulePass):
             self._function(function)
 
     def _function(self, function: FuncOp) -> None:
-        loops = [op for op in function.walk() if isinstance(op, ForOp) and stages_of(op, self.num_stages) > 1 and candidates(op)]
+        loops = [op for op in function.walk() if isinstance(op, ForOp) and candidates(op)]
         if not loops:
             return
         accesses = Accesses(self.machine, Facts(function))
         plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
+            early = {load for chain in found for load in chain.loads}
+            late = stored(operands_of(loop, [load for load in candidates(loop) if load not in early]), accesses)
+            if late:
+                stage(loop, late, self.machine)
             if found:
                 _rewrite(loop, found)
         while erase_dead(function):

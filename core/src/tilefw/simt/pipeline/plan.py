@@ -131,12 +131,12 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     if ringed:
         compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
         chains.append(Chain(_levels(loop, ringed, stages - 1), Way.COPIES, compact))
-    stored = _stored([load for load in loads if load not in ringed], accesses)
-    if stored:
+    through = stored([load for load in loads if load not in ringed], accesses)
+    if through:
         # Further iterations ahead would have to wait in registers: a store is not in flight.
-        compact = stages == 2 or 2 * _size(stored, accesses) > accesses.machine.chip.shared_bytes
-        chains.append(Chain(_levels(loop, stored, 1), Way.STORES, compact))
-    held, distance = _held([load for load in loads if load not in ringed and load not in stored], accesses, loop)
+        compact = stages == 2 or 2 * _size(through, accesses) > accesses.machine.chip.shared_bytes
+        chains.append(Chain(_levels(loop, through, 1), Way.STORES, compact))
+    held, distance = _held([load for load in loads if load not in ringed and load not in through], accesses, loop)
     if held:
         chains.append(Chain(_levels(loop, held, distance), Way.REGISTERS))
     return chains
@@ -146,7 +146,7 @@ def _size(loads: Sequence[Load], accesses: Accesses) -> int:
     return sum(accesses.bytes(load.result.type) for load in loads)
 
 
-def _stored(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
+def stored(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
     """The loads that a chip without asynchronous copies has in shared memory: matrices, which dots read from there in any case."""
     chip = accesses.machine.chip
     matrices = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
