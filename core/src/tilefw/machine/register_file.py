@@ -23,6 +23,7 @@ class RegisterFile:
         self._usable = ((1 << count) - 1) & ~sum(1 << k for k in reserved)
         self._taken = [0] * count
         self._busy = 0
+        self._reached = 0  # behind the highest register that is taken at any time
         self._changes: list[tuple[int, int, int]] = []
         self._multiples: dict[int, int] = {}
 
@@ -35,6 +36,7 @@ class RegisterFile:
         """Put a register's parts at `first` and behind."""
         for part in parts:
             start = first + part.first
+            self._reached = max(self._reached, start + part.width)
             for i in range(start, start + part.width):
                 self._taken[i] |= part.points
             registers = ((1 << part.width) - 1) << start
@@ -59,7 +61,7 @@ class RegisterFile:
                     usable &= _runs(free, part.width) >> part.first
             if width < 4:  # narrow values fill up what is left beside others, so that places for wide ones stay whole
                 whole = _runs(free & self._usable, 2 * width) & self._multiples_of(2 * width)
-                beside = usable & ~(whole | whole << width)
+                beside = usable & ~(whole | whole << width) & ((1 << self._reached) - 1)
                 for first in _members(beside):
                     if self._fits(first, parts):
                         return first
