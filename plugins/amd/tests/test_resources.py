@@ -87,3 +87,8 @@ def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:
     error = caught.value
     assert error.code == "TFW0651" and "needs 131072 bytes of shared memory at once; a workgroup has at most 65536" in error.message
     assert error.note is not None and "transpose.py" in error.note and "smaller tiles" in (error.help or "")
+
+
+def test_steps_of_a_reduction_of_triples_use_up_what_they_share() -> None:
+    """Welford's differences are needed for both means and sums of squares: they do not wait for the last step of one of them."""
+    assert compiled("welford", {}).resources.occupancy == 1.0

@@ -90,6 +90,22 @@ def _without(layout: LinearLayout, basis: int, axis: int) -> int:
     return flat
 
 
+def _by_needs(op: ReduceOp) -> tuple[int, ...]:
+    """The values of a reduction by how many of them each needs, the most first.
+
+    What is made first then uses up what it shares with the others on the way. The other way round, the shared parts of every step
+    stay alive until the last value is made (Welford's differences until the sums of squares).
+    """
+    needs: dict[SSAValue, set[SSAValue]] = {argument: {argument} for argument in op.combine.args}
+    for step in op.combine.ops:
+        if isinstance(step, ReduceReturnOp):
+            counts = [len(needs[value]) for value in step.operands]
+            return tuple(sorted(range(len(counts)), key=lambda i: -counts[i]))
+        for result in step.results:
+            needs[result] = set().union(*(needs[operand] for operand in step.operands))
+    raise AssertionError("a combine function ends in tile.reduce_return")
+
+
 def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: LinearLayout) -> list[SSAValue]:
     """The reduction of tiles that stand in `layout`: its results in the slice that `layout.slice(op.axis)` gives, or as scalars."""
     work = _Reduction(context, op, list(operands), layout)
@@ -208,7 +224,9 @@ class _Reduction:
         threads = ((lanes, first), (warps, first + len(lanes)))
         written = LinearLayout(shape, register, *(told(bases, start, -1) for bases, start in threads))
         read = LinearLayout(shape, parts + register, *(told(bases, start, -1 << shift) for bases, start in threads))
-        gathered = [self._exchanged(value, written, read) for value in self.values]
+        gathered = list(self.values)
+        for i in _by_needs(self.op):
+            gathered[i] = self._exchanged(self.values[i], written, read)
         chunks = [[self.builder.pick(g, range(p, read.registers, 1 << shift)) for g in gathered] for p in range(1 << shift)]
         self.values = chunks[0]
         for chunk in chunks[1:]:

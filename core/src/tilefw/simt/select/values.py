@@ -63,7 +63,7 @@ class Values:
                 continue
             missing = [(v, c) for v, c in self.needs(vector, chunk_now) if self.vectors[v].pieces[c] is None]
             if missing:
-                stack += missing
+                stack += reversed(missing)  # the first operand first: the others of a running sum end with it
                 continue
             vector.pieces[chunk_now] = self.make(vector, chunk_now)
             stack.pop()
