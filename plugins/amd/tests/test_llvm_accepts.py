@@ -1,4 +1,5 @@
-"""LLVM 22 takes the listing of every library kernel for gfx942, makes the same code of it, and reads the same instructions back.
+"""LLVM 22 takes the listing of every library kernel and of random programs for gfx942, makes the same code of it, and reads the
+same instructions back.
 
 The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
 """
@@ -19,6 +20,7 @@ from tilefw.kernels import index, spec
 from tilefw.kernels.reference import typed
 from tilefw.runtime import compiler, loader, options
 from tilefw.runtime.jit import specialize
+from tilefw.testing import programs
 from tilefw_amd.code_object import elf
 
 TARGET = "amd-cdna3"
@@ -109,10 +111,21 @@ def test_llvm_makes_the_same_code_and_reads_it_back(
     artifact = compiled(name, parameters)
     if artifact is None:
         pytest.skip("the library has no such combination")
+    agree(artifact, llvm, tmp_path)
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_llvm_makes_the_same_code_of_a_random_program(index: int, llvm: dict[str, str], tmp_path: Path) -> None:
+    """Every row of the elementwise table, on every type: more instructions than the library's kernels have."""
+    agree(programs.compiled(programs.numbered(11, 7 * index), TARGET), llvm, tmp_path)
+
+
+def agree(artifact: Artifact, llvm: dict[str, str], folder: Path) -> None:
+    """LLVM makes of the artifact's text what is in its bytes, and reads in its bytes what its text says."""
     assert artifact.binary is not None
-    (tmp_path / "ours.s").write_text(artifact.text)
-    (tmp_path / "ours.hsaco").write_bytes(artifact.binary)
-    _run(tmp_path, llvm["llvm-mc-22"], "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "theirs.o", "ours.s")
-    _run(tmp_path, llvm["ld.lld-22"], "-shared", "-o", "theirs.hsaco", "theirs.o")
-    assert _loaded(artifact.binary) == _loaded((tmp_path / "theirs.hsaco").read_bytes())
-    assert _read_back(_run(tmp_path, llvm["llvm-objdump-22"], "-d", "ours.hsaco")) == _listed(artifact.text)
+    (folder / "ours.s").write_text(artifact.text)
+    (folder / "ours.hsaco").write_bytes(artifact.binary)
+    _run(folder, llvm["llvm-mc-22"], "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "theirs.o", "ours.s")
+    _run(folder, llvm["ld.lld-22"], "-shared", "-o", "theirs.hsaco", "theirs.o")
+    assert _loaded(artifact.binary) == _loaded((folder / "theirs.hsaco").read_bytes())
+    assert _read_back(_run(folder, llvm["llvm-objdump-22"], "-d", "ours.hsaco")) == _listed(artifact.text)

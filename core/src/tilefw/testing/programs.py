@@ -23,6 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilefw.api.artifact import Artifact
 from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer
@@ -140,13 +141,26 @@ def _restore(program: Program, values: Mapping[str, Any]) -> None:
 def _launch(
     program: Program, module: ModuleOp, target: Target, resolved: config.Resolved, values: Mapping[str, Any]
 ) -> None:
-    source = compiler.Source("random_program", None, module.clone)
     facts = facts_of(target.info, values) if program.told else frozenset()
+    made = _compiled(program, module, target, facts, executor_for(target, resolved.executor).device.assembled)
+    entry = made.artifact.entry()
+    execute(target, resolved, made, entry, program.grid, bind(entry, list(values.values())), "random_program")
+
+
+def compiled(program: Program, target: str) -> Artifact:
+    """The program's machine code for `target`, as text and as bytes. Raises CompileError, UnsupportedError."""
+    chosen = find(target)
+    values = {name: typed(value) for name, value in fresh(program).items()}
+    facts = facts_of(chosen.info, values) if program.told else frozenset()
+    return _compiled(program, parse(program.text), chosen, facts, True).artifact
+
+
+def _compiled(
+    program: Program, module: ModuleOp, target: Target, facts: frozenset[str], assemble: bool
+) -> compiler.Compiled:
+    source = compiler.Source("random_program", None, module.clone)
     request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts)
-    device = executor_for(target, resolved.executor).device
-    compiled = compiler.compile_source(source, target, request, assemble=device.assembled, watch=compiler.Watch())
-    entry = compiled.artifact.entry()
-    execute(target, resolved, compiled, entry, program.grid, bind(entry, list(values.values())), "random_program")
+    return compiler.compile_source(source, target, request, assemble=assemble, watch=compiler.Watch())
 
 
 def numbered(seed: int, index: int, *, tiles: bool = True) -> Program:
