@@ -64,7 +64,7 @@ def load(code: Code, access: Access) -> None:
 
 def store(code: Code, access: Access) -> None:
     """Write `access.registers`."""
-    data = code.tuple(access.registers, "v")
+    data, half = _stored(code, access)
     bits = _bits(access)
     if access.space == "shared":
         place, names = _local_address(code, access)
@@ -73,7 +73,18 @@ def store(code: Code, access: Access) -> None:
         kind, address, names = _global_address(code, access)
         where = [data, *address] if kind == "buffer" else [address[0], data, *address[1:]]
         opcode, uses = f"{kind}_store_{_GLOBAL_STORES[bits]}", [*where, *names, *_hints(access)]
-    code.effect(opcode, (), uses, predicate=access.predicate, buffer=access.buffer)
+    code.effect(opcode + half, (), uses, predicate=access.predicate, buffer=access.buffer)
+
+
+def _stored(code: Code, access: Access) -> tuple[Slice, str]:
+    """What a store takes, and how its opcode ends: an element that was taken from the high half of a register is stored from
+    there."""
+    first, *more = access.registers
+    if not more and isinstance(first, Slice) and first.reg.cls == "v":
+        register, index = code.parts.get((first, access.bits), (first, 0))
+        if index * access.bits == _WORD // 2:
+            return register, "_d16_hi"
+    return code.tuple(access.registers, "v"), ""
 
 
 def _load(code: Code, access: Access, registers: Slice) -> None:
