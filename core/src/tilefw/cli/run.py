@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, literal, parser
 from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def _parser(summary: str) -> Parser:
     parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a Python file")
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, else reference)")
     add_assignments(parse, "--param", "parameters of the library kernel")
+    add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
     add_execution(parse)
@@ -53,7 +54,7 @@ def _parser(summary: str) -> Parser:
 
 
 def _script(args: argparse.Namespace, rest: list[str]) -> int:
-    for name in ("param", "save_temps", "json"):
+    for name in ("param", "option", "save_temps", "json"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with a script", code="TFW0917")
     from tilefw.cli.scripts import run_program
@@ -71,7 +72,10 @@ def _library(args: argparse.Namespace) -> int:
     from tilefw.kernels.verify import verify
 
     keep_levels = args.save_temps is not None
-    verdict = verify(load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, **execution(args))
+    keywords = {name: literal(value) for name, value in args.option}
+    verdict = verify(
+        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords, **execution(args)
+    )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)
     if args.json:

@@ -84,14 +84,14 @@ class Verdict:
 
 def verify(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, stop_after: str = "compare",
-    assemble: bool | None = None, keep_levels: bool = False, **execution: Any,
+    assemble: bool | None = None, keep_levels: bool = False, keywords: Mapping[str, Any] | None = None, **execution: Any,
 ) -> Verdict:
     """Run `spec` with `parameters` (over its defaults) on `target`, and judge the result.
 
     Outputs are compared with the reference interpreter's values within their bounds; on `reference` the NumPy expression is
     compared as well. `execution` holds executor, checks, budget, numerics, seed (inputs, and the order of execution above 0).
-    `assemble` None assembles where the target can; `keep_levels` keeps the text of each IR level in the artifact. Raises UsageError
-    and PluginError; what goes wrong in a stage is in the verdict.
+    `assemble` None assembles where the target can; `keep_levels` keeps the text of each IR level in the artifact. `keywords` are
+    launch keywords beside those that are parameters. Raises UsageError and PluginError; what fails in a stage is in the verdict.
     """
     resolved = config.resolve(config.settings(target, **execution))
     chosen = find(resolved.target)
@@ -100,6 +100,7 @@ def verify(
     run = _Run(spec, given, launch, chosen, resolved)
     run.assemble = "assemble" in chosen.info.provides if assemble is None else assemble
     run.keep_levels = keep_levels
+    run.keywords = {**launch.keywords, **(keywords or {})}
     return run.verdict(stop_after)
 
 
@@ -111,6 +112,7 @@ class _Run:
     ) -> None:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
         self.assemble = self.keep_levels = False
+        self.keywords: Mapping[str, Any] = launch.keywords
         self.times: dict[str, float] = {}
         self.fields: dict[str, Any] = {}
         bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
@@ -174,7 +176,7 @@ class _Run:
         self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
         self.fields["required"] = required(self.module) | self.spec.requires(self.parameters)
         request = options.resolve(
-            self.launch.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
+            self.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
             keep_levels=self.keep_levels,
         )
         self.compiled = compiler.compile_source(
@@ -193,7 +195,7 @@ class _Run:
         # Before the launch, which writes into the very arrays that the reference and the NumPy expression start from;
         # its time is the comparison's.
         passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
-        fusion = self.launch.keywords.get("enable_fp_fusion", True)
+        fusion = self.keywords.get("enable_fp_fusion", True)
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
         with stage("reference", self.times):

@@ -53,6 +53,16 @@ def _atom(shape: Shape) -> MatrixAtom:
 ATOMS = tuple(_atom(shape) for shape in fragments.SHAPES if shape.blocks == 1 and not shape.sparse)
 
 
+def of_rows(rows: int) -> tuple[MatrixAtom, ...]:
+    """The atoms with so many rows, and those of the types for which there is no such one."""
+    served = {_types(atom) for atom in ATOMS if atom.m == rows}
+    return tuple(atom for atom in ATOMS if atom.m == rows or _types(atom) not in served)
+
+
+def _types(atom: MatrixAtom) -> tuple[str, ...]:
+    return atom.a, atom.b, atom.d, atom.precision
+
+
 def multiply(code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
     """v_mfma of tuples; sums that begin at zero take the inline constant (CDNA3 ISA, "VOP3P-MAI": SRC2)."""
     zero = all(isinstance(element, Const) and element.bits == 0 for element in c)

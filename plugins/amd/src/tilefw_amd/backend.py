@@ -22,8 +22,10 @@ class AmdBackend(SimtBackend):
 
     def chip(self, options: CompileOptions) -> LaneChip:
         from tilefw_amd.chip import AmdLanes
+        from tilefw_amd.options import chosen
 
-        return AmdLanes(options.enable_fp_fusion, "disjoint" in options.facts)
+        own = chosen(options)
+        return AmdLanes(options.enable_fp_fusion, "disjoint" in options.facts, own["xcd_chunk"], own["matrix_instr_nonkdim"])
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         from tilefw_amd.pipeline import machine_passes

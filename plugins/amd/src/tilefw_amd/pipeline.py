@@ -17,6 +17,7 @@ from tilefw_amd import occupancy, replay, spill, wait_states, waits
 from tilefw_amd.chip import AmdLanes
 from tilefw_amd.finish import Finish
 from tilefw_amd.isa.vocabulary import instructions
+from tilefw_amd.options import chosen
 from tilefw_amd.target import MI300X
 
 
@@ -29,7 +30,8 @@ def machine_passes(target: TargetInfo, options: CompileOptions) -> Sequence[Modu
     """Schedule, registers, real instructions, waits, wait states."""
     table = instructions(target.name)
     steps = {"v": occupancy.steps(target.limits), "s": occupancy.SCALAR_STEPS}
-    registers, why = (of(target, options.num_warps, options.maxnreg) for of in (spill.limits, spill.limited_by))
+    said = target, options.num_warps, options.maxnreg, chosen(options)["waves_per_eu"]
+    registers, why = spill.limits(*said), spill.limited_by(*said)
     return (
         ScheduleInstructions(table, steps, "disjoint" in options.facts, options.verify),
         TieOperands(copy),

@@ -27,22 +27,31 @@ _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
 _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
 
 
-def limits(target: TargetInfo, warps: int, most: int | None = None) -> dict[str, int]:
-    """Registers of each file with which all waves of a workgroup are resident at once, of a lane at most `most` (`maxnreg`): a
-    SIMD's are shared by its waves, and vector and accumulation registers come from one store (CDNA3 ISA, section "VGPRs")."""
-    waves = -(-warps // target.limits["simds_per_processor"])
-    together = target.limits["registers_per_thread"] // waves // 8 * 8
+def limits(target: TargetInfo, warps: int, most: int | None = None, waves: int = 0) -> dict[str, int]:
+    """Registers of each file with which all waves of a workgroup are resident at once, and `waves` on a SIMD (`waves_per_eu`), of
+    a lane at most `most` (`maxnreg`): a SIMD's are shared by its waves, and vector and accumulation registers come from one store
+    (CDNA3 ISA, section "VGPRs")."""
+    together = target.limits["registers_per_thread"] // max(waves, _waves_of(target, warps)) // 8 * 8
     together = together if most is None else min(together, most)
     vectors = CLASSES["v"].count or 0
     return {"v": min(vectors, together), "a": min(vectors, max(0, together - vectors))}
 
 
-def limited_by(target: TargetInfo, warps: int, most: int | None = None) -> str:
-    """Why `limits` leaves a lane fewer registers than there are; empty where it does not."""
-    free, chip = limits(target, warps), {"v": CLASSES["v"].count, "a": CLASSES["v"].count}
-    if limits(target, warps, most) != free:
+def limited_by(target: TargetInfo, warps: int, most: int | None = None, waves: int = 0) -> str:
+    """Which of them leaves a lane fewer registers than there are; empty where none does."""
+    allowed = limits(target, warps, most, waves)
+    if allowed == limits(target, 1):
+        return ""
+    if allowed != limits(target, warps, None, waves):
         return f"maxnreg={most}"
-    return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD" if free != chip else ""
+    if waves > _waves_of(target, warps):
+        return f"waves_per_eu={waves}"
+    return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD"
+
+
+def _waves_of(target: TargetInfo, warps: int) -> int:
+    """The waves of one workgroup on a SIMD."""
+    return -(-warps // target.limits["simds_per_processor"])
 
 
 def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilefw.api import TargetInfo
+from tilefw_amd.options import OPTIONS
 
 WAVE = 64  # CDNA3 ISA, section "Wavefronts and Workgroups"
 ACCESS_BYTES = 16  # CDNA3 ISA, "GLOBAL_LOAD_DWORDX4": at most 128 bits a lane
@@ -29,6 +30,7 @@ GFX942_LIMITS = {
     "waves_per_simd": 8,  # LLVM, AMDGPUSubtarget: gfx90a and later
     "simds_per_processor": 4,  # CDNA3 white paper
     "processors": 304,  # ROCm documentation, "GPU hardware specifications": 8 dies of 38
+    "dies": 8,  # XCDs (CDNA3 white paper), which take workgroups in turn, and have an L2 each
     "lanes": WAVE,
 }
 
@@ -43,6 +45,7 @@ MI300X = TargetInfo(
     capabilities=CAPABILITIES,
     # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.
     wants=frozenset({"disjoint", "under_2_gib"}),
+    options={name: option.text for name, option in OPTIONS.items()},
     default_options={"num_stages": 2},  # Triton's own default for HIP: the next iteration's loads are in flight
     limits=GFX942_LIMITS,
 )
