@@ -6,14 +6,39 @@ walk through a block gives the state at each of them as well as at the end.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tilefw.machine.flow import exits
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
 State = TypeVar("State")
+Found = TypeVar("Found")
+
+
+class Walk(ABC, Generic[State, Found]):
+    """Goes through blocks of one function, from the state at the entry to those at the ways out, and finds something at places on
+    the way. What it found last in a block is kept: the walk that acts on it enters in the states that the search ended with."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[State, dict[int, State], list[tuple[int, Found]]]] = {}
+
+    def states(self, insts: Sequence[Inst], entry: State) -> dict[int, State]:
+        """The states behind each branch, and at -1 that behind the last instruction."""
+        return self.through(insts, entry)[0]
+
+    def through(self, insts: Sequence[Inst], entry: State) -> tuple[dict[int, State], list[tuple[int, Found]]]:
+        """The states as `states` gives them, and what was found, by place."""
+        last = self._last.get(id(insts))
+        if last is None or last[0] != entry:
+            last = self._last[id(insts)] = (entry, *self._through(insts, entry))
+        return last[1], last[2]
+
+    @abstractmethod
+    def _through(self, insts: Sequence[Inst], entry: State) -> tuple[dict[int, State], list[tuple[int, Found]]]:
+        """What `through` gives, found anew."""
 
 
 def entries(

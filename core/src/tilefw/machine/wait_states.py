@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilefw.machine.check_wait_states import Pair, check_wait_states
-from tilefw.machine.forward import entries, inserted
+from tilefw.machine.forward import Walk, entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -114,13 +114,14 @@ def meet(a: Past, b: Past) -> Past:
     return met
 
 
-class _Walk:
-    """Goes through blocks of one function, from the past at the entry to that at the exit, with the pauses in between.
+class _Walk(Walk[Past, int]):
+    """Goes from pasts to pasts, and finds the pauses in between as wait states.
 
     Rules under which nothing is left, or nothing touched, are left out: `concerned` says whether some are there.
     """
 
     def __init__(self, function: Function, model: WaitStateModel) -> None:
+        super().__init__()
         self._model = model
         self._sets = RegisterSets(model.first, model.names)
         profiles = {inst: model.profile(inst) for inst in function.insts()}
@@ -130,18 +131,6 @@ class _Walk:
         self.concerned = left & touched
         short = {kind: kind.only(self.concerned) for kind in kinds}
         self._profiles = {inst: short[kind] for inst, kind in profiles.items()}
-        self._last: dict[int, tuple[Past, dict[int, Past], list[tuple[int, int]]]] = {}
-
-    def states(self, insts: Sequence[Inst], entry: Past) -> dict[int, Past]:
-        """The pasts behind each branch, and at -1 that behind the last instruction."""
-        return self.through(insts, entry)[0]
-
-    def through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
-        """The pasts as `states` gives them, and the pauses as (place, wait states)."""
-        last = self._last.get(id(insts))
-        if last is None or last[0] != entry:
-            last = self._last[id(insts)] = (entry, *self._through(insts, entry))
-        return last[1], last[2]
 
     def _through(self, insts: Sequence[Inst], entry: Past) -> tuple[dict[int, Past], list[tuple[int, int]]]:
         recent = _Recent(entry, self._model.horizons)

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilefw.machine.check_waits import Seen, check_waits
-from tilefw.machine.forward import entries, inserted
+from tilefw.machine.forward import Walk, entries, inserted
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
@@ -149,15 +149,15 @@ class _Facts:
     events: tuple[Event, ...] = ()
 
 
-class _Walk:
-    """Goes through blocks of one function, from a bracket at the entry to one at the exit, with the waits in between."""
+class _Walk(Walk[Bracket, Limits]):
+    """Goes from brackets to brackets, and finds the waits in between as counts by queue."""
 
     def __init__(self, function: Function, model: WaitModel) -> None:
+        super().__init__()
         self._model = model
         self._sets = RegisterSets(model.first, model.names)
         self._concerns = {opcode: model.concern(opcode) for opcode in {inst.opcode for inst in function.insts()}}
         self._facts = {inst: self._of(inst) for inst in function.insts()}
-        self._last: dict[int, tuple[Bracket, dict[int, Bracket], list[tuple[int, Limits]]]] = {}
 
     def _of(self, inst: Inst) -> _Facts:
         concern, touched = self._concerns[inst.opcode], self._sets.touched(inst)
@@ -173,17 +173,6 @@ class _Walk:
         read = concern.touched | self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
         tied = self._sets.union(inst.uses[use] for use in kept)
         return {(e.queue, e.order): e.arriving & ~(read | (tied & ~e.merged)) for e in events if e.order}
-
-    def states(self, insts: Sequence[Inst], entry: Bracket) -> dict[int, Bracket]:
-        """The brackets behind each branch, and at -1 that behind the last instruction."""
-        return self.through(insts, entry)[0]
-
-    def through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[dict[int, Bracket], list[tuple[int, Limits]]]:
-        """The brackets as `states` gives them, and the waits as (place, counts by queue)."""
-        last = self._last.get(id(insts))
-        if last is None or last[0] != entry:
-            last = self._last[id(insts)] = (entry, *self._through(insts, entry))
-        return last[1], last[2]
 
     def _through(self, insts: Sequence[Inst], entry: Bracket) -> tuple[dict[int, Bracket], list[tuple[int, Limits]]]:
         open_ = _Open(entry, self._model.most)
