@@ -50,7 +50,7 @@ def rules() -> dict[str, Rule]:
     table |= {f"{row}.i{bits}": partial(_shift, row, bits) for row in _SHIFTS for bits in (32, 64)}
     table |= {f"select.{t}": partial(_select, _FORM[t]) for t in ("i8", "i16", "i32", "i64")}
     table |= {"clz.i32": _leading_zeros, "muli.i64": _wide_product}
-    for row, signed in (("ext" + "s", True), ("ext" + "u", False)):
+    for row, signed in (("exts", True), ("extu", False)):
         table |= {f"{row}.{t}.i32": partial(_extended, signed, BITS[t]) for t in ("i8", "i16")}
     table |= {"extu.i32.i64": lambda code, x: joined(code, x, i32(0)), "exts.i32.i64": _extended_to_pair}
     table |= {"trunci.i64.i32": lambda code, x: halves(x)[0]} | {f"trunci.i32.{t}": alias for t in ("i8", "i16")}
