@@ -35,6 +35,7 @@ ORDERS = 20  # adversarial orders that a written equivalent must survive; fewer 
 ORDERS_PROVED = 3  # and one that is proved: they would show a mistake in the proof's rules
 BUDGET_FACTOR = 6  # a mutant may execute this many times what the right kernel does
 BENCH = Path(__file__).resolve().parents[1] / "bench"
+_ENTRY = frozenset({"corpus", "kernels", "kind", "pattern", "after", "following", "behind", "argument"})
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,11 @@ def _run(subject: Subject, launch: int, code: Any, seed: int, budget: int) -> tu
 
 @functools.cache
 def _arguments() -> list[dict[str, Any]]:
-    path = BENCH / "equivalents.yaml"
-    return yaml.safe_load(path.read_text()) if path.exists() else []
+    entries = yaml.safe_load((BENCH / "equivalents.yaml").read_text())
+    for entry in entries:
+        if unknown := entry.keys() - _ENTRY:  # a pattern by another name would be no condition at all
+            raise AssertionError(f"equivalents.yaml: {entry['corpus']} {entry['kind']}: unknown {', '.join(sorted(unknown))}")
+    return entries
 
 
 def _argument(subject: Subject, site: Site) -> str:

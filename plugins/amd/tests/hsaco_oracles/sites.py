@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from hsaco_oracles import pauses
 from oracles.site import Site, changed
 
-KINDS = ("weaken", "barrier", "nop")
 # The largest count of each counter, which waits for nothing (CDNA3 ISA, "S_WAITCNT").
 _LARGEST = {"vmcnt": 63, "expcnt": 7, "lgkmcnt": 15}
 _COUNT = re.compile(r"\b(?P<counter>vmcnt|expcnt|lgkmcnt)\((?P<count>\d+)\)")
@@ -25,6 +24,15 @@ def sites(text: str) -> Iterator[Site]:
         for kind, after in _changes(line.split(";")[0].strip()):
             if kind != "nop" or pauses.needed(lines, number):
                 yield changed(lines, number, kind, after)
+
+
+def shorter(text: str) -> Iterator[Site]:
+    """Every pause of more than one state made one state shorter: for code that pauses no longer than it must."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        opcode, _, count = line.split(";")[0].strip().partition(" ")
+        if opcode == "s_nop" and int(count, 0):
+            yield changed(lines, number, "shorter", f"s_nop {int(count, 0) - 1}")
 
 
 def _changes(line: str) -> Iterator[tuple[str, str]]:

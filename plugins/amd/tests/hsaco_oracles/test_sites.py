@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hsaco_oracles.sites import sites
+from hsaco_oracles.sites import shorter, sites
 
 
 @pytest.mark.parametrize(("line", "kind", "after"), [
@@ -26,3 +26,7 @@ def test_a_pause_that_nothing_asks_for_is_no_site() -> None:
     packed = "v_pk_add_f32 v[0:1], v[2:3], v[4:5]"
     lines = [packed, "s_nop 0", "v_mov_b32_e32 v6, v0", packed, "s_nop 0", "v_mov_b32_dpp v6, v0 row_shr:1"]
     assert [site.line for site in sites("\n".join(lines))] == [5]
+
+
+def test_pauses_of_more_than_one_state_can_be_shorter() -> None:
+    assert [(s.kind, s.line, s.after) for s in shorter("s_nop 0\ns_nop 4 ; pause\ns_endpgm")] == [("shorter", 2, "s_nop 3")]

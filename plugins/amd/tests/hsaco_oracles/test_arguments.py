@@ -1,0 +1,61 @@
+"""Which changes a written argument covers: those that its patterns match, of the kernels that it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hsaco_oracles.sites import sites
+from oracles import mutations
+from oracles.site import Site
+from oracles.subject import Run
+
+_TEXT = "s_waitcnt vmcnt(0)\nloop:\ns_barrier ; all waves\n\tds_read_b32  v0, v1\n.loc 1 2 3\ns_endpgm"
+_ENTRY = {"corpus": "made up", "kernels": ["kernel"], "kind": "weaken", "pattern": r"s_waitcnt vmcnt\(0\)", "argument": "because"}
+
+
+class _Unbreakable:
+    """A subject that no change shows in."""
+
+    corpus, name, text, launches = "made up", "kernel", _TEXT, 1
+
+    def sites(self) -> list[Site]:
+        return list(sites(_TEXT))
+
+    def proof(self, site: Site) -> str:
+        return ""
+
+    def parse(self, text: str) -> str:
+        return text
+
+    def run(self, launch: int, code: Any, seed: int, budget: int | None) -> Run:
+        return Run()
+
+
+def _outcomes(monkeypatch: pytest.MonkeyPatch, **over: object) -> dict[str, str]:
+    monkeypatch.setattr(mutations, "_arguments", lambda: [{**_ENTRY, **over}])
+    return {v.site.kind: v.outcome for v in mutations.verdicts(_Unbreakable(), orders=0)}
+
+
+@pytest.mark.parametrize("over", [
+    {}, {"after": r"s_waitcnt vmcnt\(1\)"}, {"following": "s_barrier ; all waves"},
+    {"behind": "s_barrier ; all waves; ds_read_b32 v0, v1; s_endpgm"}, {"behind": "[^;]*; [^;]*; ds_read"},
+])
+def test_an_argument_covers_what_its_patterns_match(over: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _outcomes(monkeypatch, **over) == {"weaken": "equivalent", "barrier": "survived"}
+
+
+@pytest.mark.parametrize("over", [
+    {"corpus": "another"}, {"kernels": ["another"]}, {"pattern": r"s_waitcnt vmcnt\(1\)"}, {"after": "s_nop 0"},
+    {"following": "ds_read_b32 v0, v1"}, {"behind": "ds_read"},
+])
+def test_and_nothing_else(over: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _outcomes(monkeypatch, **over) == {"weaken": "survived", "barrier": "survived"}
+
+
+def test_a_pattern_by_another_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    (tmp_path / "equivalents.yaml").write_text("- {corpus: triton, kind: nop, behnd: s_barrier}")
+    monkeypatch.setattr(mutations, "BENCH", tmp_path)
+    with pytest.raises(AssertionError, match="behnd"):
+        mutations._arguments.__wrapped__()
