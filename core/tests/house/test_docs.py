@@ -108,6 +108,13 @@ def test_the_machine_layer_names_its_files_on_its_first_page():
     assert {file.stem for file in room.glob("*.py")} - {"__init__"} <= page
 
 
+def test_every_variable_of_the_environment_is_told():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for folder in (CORE, *PLUGINS.values()) for path in folder.rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r"environ\.get\(\"(TILEFW_\w+)\"", text)}
+    assert len(read) >= 7 and read == set(re.findall(r"`(TILEFW_\w+)`(?=[^|]*\|)", page))
+
+
 @pytest.mark.parametrize("page", [*DOCS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_every_file_that_is_named_exists(page):
     text = page.read_text(encoding="utf-8")
