@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -33,6 +34,18 @@ def _flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "True or False"
 
 
+def _plain(value: Any) -> Any:
+    """A whole number or a truth value of another library (NumPy's) as Python's own; anything else as it is."""
+    if isinstance(value, int):
+        return value
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -58,6 +71,7 @@ def resolve(
     keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), keep_levels: bool = False
 ) -> CompileOptions:
     """The options of one compilation; raises LaunchError TFW0320 for an unknown keyword, TFW0321 for a value out of range."""
+    keywords = {name: _plain(value) for name, value in keywords.items()}
     for name, value in keywords.items():
         if name in COMPILE_KEYWORDS:
             wanted = COMPILE_KEYWORDS[name](value)
@@ -70,6 +84,7 @@ def resolve(
             )
     chosen = {**info.default_options, **keywords}
     _refuse_too_many_warps(chosen, info)
+    _refuse_clusters(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
     extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
     return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, verify=verify_code(), extra=extra)
@@ -84,6 +99,16 @@ def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:
             f"num_warps={warps} is too much for {info.name}", code="TFW0321",
             note=f"{warps} warps of {lanes} lanes are {warps * lanes} threads; a workgroup has at most {threads}",
             help=f"use num_warps={1 << (threads // lanes).bit_length() - 1} or less",
+        )
+
+
+def _refuse_clusters(chosen: Mapping[str, Any], info: TargetInfo) -> None:
+    """A chip with lanes whose workgroups cannot run in clusters would run each for itself, and so something else than was asked."""
+    workgroups = chosen.get("num_ctas", 1)
+    if "lanes" in info.limits and workgroups > info.limits.get("workgroups_per_cluster", 1):
+        raise LaunchError(
+            f"num_ctas={workgroups} is too much for {info.name}", code="TFW0321", note="its workgroups do not run in clusters",
+            help="leave num_ctas out",
         )
 
 
