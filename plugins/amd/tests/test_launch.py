@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api import CheckError
 from tilefw.runtime.loader import find
 from tilefw.runtime.module import Module
 
@@ -62,3 +65,20 @@ def test_what_waves_load_together_is_not_stored_to_before_all_have_it() -> None:
     assert np.array_equal(counters, [1, 2, 3])
     assert np.array_equal(out, np.arange(3)[:, None] + np.arange(512))
     assert np.array_equal(x, 3 * np.arange(32))
+
+
+@tilefw.jit
+def store_at(address, BLOCK: tl.constexpr):
+    tl.store(address.to(tl.pointer_type(tl.int32)) + tl.arange(0, BLOCK), 1)
+
+
+def test_a_store_into_the_code_is_reported() -> None:
+    """A wild pointer that meets the code object finds no variable there that anybody may write."""
+    signature = {"address": "i64"}
+    entry = Module(tilefw.compile(store_at, TARGET, signature, {"BLOCK": 1}), find(TARGET)).only()
+    with pytest.raises(CheckError) as caught:
+        entry.launch((1, 1, 1), [0x10_0000_0000])
+    wild = re.search(r"address 0x1000000000, (\d+) bytes before code object", str(caught.value))
+    place = 0x10_0000_0000 if wild is None else 0x10_0000_0000 + int(wild[1])
+    with pytest.raises(CheckError, match="write to code object, which is read-only"):
+        entry.launch((1, 1, 1), [place + 4096])

@@ -71,7 +71,7 @@ def load_program(
             symbols[variable.name] = placed[variable.name]
             continue
         if variable.space == "global":
-            handle = memory.allocate(variable.size, label=variable.name)
+            handle = memory.allocate(variable.size, label=variable.name, readonly=variable.readonly)
             region = memory.region(handle)
             region.initialise(0, variable.data if variable.data is not None else bytes(variable.size))
             for offset, target in variable.pointers:

@@ -279,7 +279,8 @@ class Variable:
     """A variable of the program: `space` is "global", "const", "shared" or "local"; `data` its initial bytes, None for none.
 
     A shared variable with `size` 0 is the workgroup's dynamic shared memory, placed behind all others. `pointers` are places of a
-    global variable that hold addresses within it: (offset, offset that the 64 bits there point to).
+    global variable that hold addresses within it: (offset, offset that the 64 bits there point to). A store to a `readonly` global
+    variable is reported.
     """
 
     name: str
@@ -289,6 +290,7 @@ class Variable:
     data: bytes | None = None
     code: Place | None = None
     pointers: tuple[tuple[int, int], ...] = ()
+    readonly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,10 @@ def program(code_object: CodeObject, kernel: Kernel) -> KernelProgram:
 def _variables(code_object: CodeObject, kernel: Kernel) -> Iterator[Variable]:
     descriptor = kernel.descriptor
     pointers = tuple((fixup.offset, fixup.addend) for fixup in code_object.fixups)
-    yield Variable(IMAGE, "global", len(code_object.image), IMAGE_ALIGNMENT, code_object.image, pointers=pointers)
+    yield Variable(
+        IMAGE, "global", len(code_object.image), IMAGE_ALIGNMENT, code_object.image, pointers=pointers,
+        readonly=not code_object.has_variables,
+    )
     if descriptor.group_segment_fixed_size:
         yield Variable("LDS", "shared", descriptor.group_segment_fixed_size, _SEGMENT_ALIGNMENT)
     if descriptor.private_segment_fixed_size:

@@ -14,6 +14,9 @@ from tilefw_amd.code_object.elf import (
     DAMAGED,
     ET_DYN,
     ET_REL,
+    PF_W,
+    PT_DYNAMIC,
+    PT_GNU_RELRO,
     PT_LOAD,
     PT_NOTE,
     STT_FUNC,
@@ -75,6 +78,17 @@ class CodeObject:
     image: bytes
     fixups: tuple[Fixup, ...]
     document: Document
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether kernels may store to some of the image: not to what only the loader writes, the dynamic section and relocated
+        constants."""
+        loaders = [(s.address, s.address + s.memory_size) for s in self.elf.segments if s.type in (PT_DYNAMIC, PT_GNU_RELRO)]
+        return any(
+            s.type == PT_LOAD and s.flags & PF_W
+            and not any(low <= s.address and s.address + s.memory_size <= high for low, high in loaders)
+            for s in self.elf.segments
+        )
 
     def kernel(self, name: str) -> Kernel | None:
         return next((k for k in self.kernels if k.name == name), None)
