@@ -81,6 +81,27 @@ def test_what_is_written_twice_stays():
     assert "set 2" not in before and inside.count("set 2") == 2
 
 
+def test_what_is_read_before_the_loop_again_stays():
+    """An outer loop's next round stores `%3` of the inner loop; before the inner loop's entry it would be another round's."""
+    function = parse_function("""func @f target "toy"
+  regs v: 0 2-3
+entry:
+  %0 = set 1
+outer:
+  st %3
+  %2 = ld %0
+  br %2 {targets=outer}
+inner:
+  %3 = add %2, 1
+  br %3 {targets=inner}
+again:
+  br %0 {targets=outer}
+  ret
+""")
+    hoist(function, TABLE, {"v": (64,)})
+    assert opcodes(function, "inner") == ["add 3", "br"]
+
+
 def test_parts_of_a_tuple_move_each_by_itself():
     before, inside = moved("%6[0:1] = add %1, 1\n%6[1:1] = set 7\nst %6")
     assert before == ["set 0", "set 1", "set 6", "br"] and inside[0] == "add 6"

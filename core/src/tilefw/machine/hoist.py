@@ -2,9 +2,9 @@
 
 Selection makes values where they are first asked for, in a loop what is only wanted there. A loop is the blocks from the target of
 a branch backward, in layout order, to the branch; it is entered by falling into its first block, before whose end moved
-instructions go. An instruction moves if it has no effects, reads no memory, writes only what nobody else writes, and reads
-only what the loop does not write. Its result is then held all through the loop, so no more of them move than registers are
-left below the next of the numbers that occupancy goes by.
+instructions go. An instruction moves if it has no effects, reads no memory, reads only what the loop does not write, and writes
+only what nobody else writes and nobody reads on a way on which it has not run. Its result is then held all through the loop, so
+no more of them move than registers are left below the next of the numbers that occupancy goes by.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.inst import Function, Inst, Slice
-from tilefw.machine.liveness import Unit, analyse, effects, units, written_once
+from tilefw.machine.liveness import Liveness, Unit, analyse, effects, units, written_once
 from tilefw.machine.table import InstructionTable
 
 _SPARE = 4  # registers of a file that are left to what scheduling and allocation need
@@ -89,7 +89,9 @@ class _Loop:
 
     def _chosen(self, candidates: list[Inst]) -> list[Inst]:
         """As many of them as there is room for, those that read others' results only with these."""
-        room = self._room(candidates)
+        lives = analyse(self.function, self.table)
+        entering = lives.live_out[self.inside.start - 1]
+        room = self._room(candidates, lives)
         moving = set(candidates)
         kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _read(inst)}
         made = {unit: inst for inst in candidates for piece in inst.defs for unit in units(piece)}
@@ -97,15 +99,17 @@ class _Loop:
         for inst in candidates:
             if any(unit in made and made[unit] not in chosen for unit in _read(inst)):
                 continue
+            if any(unit in entering for piece in inst.defs for unit in units(piece)):
+                continue  # what an outer loop's iteration before this one left there is read again
             cost = Counter(self.table.file(u[0].cls) for piece in inst.defs for u in units(piece) if u in kept)
             if all(room[file] >= count for file, count in cost.items()):
                 room.subtract(cost)
                 chosen[inst] = None
         return list(chosen)
 
-    def _room(self, candidates: list[Inst]) -> Counter[str]:
+    def _room(self, candidates: list[Inst], lives: Liveness) -> Counter[str]:
         """How many more registers of each file the loop may hold, its most held ones counted."""
-        most = _pressure(self.function, self.table, self.inside)
+        most = _pressure(self.function, self.table, self.inside, lives)
         room: Counter[str] = Counter()
         for file in {self.table.file(piece.reg.cls) for inst in candidates for piece in inst.defs}:
             above = [step for step in self.steps.get(file, ()) if step >= most[file] + _SPARE]
@@ -117,9 +121,9 @@ def _read(inst: Inst) -> list[Unit]:
     return [unit for piece in inst.reads() for unit in units(piece)]
 
 
-def _pressure(function: Function, table: InstructionTable, inside: range) -> dict[str, int]:
+def _pressure(function: Function, table: InstructionTable, inside: range, lives: Liveness) -> dict[str, int]:
     """The most registers of each file that are live at once in these blocks."""
-    once, lives = written_once(function), analyse(function, table)
+    once = written_once(function)
     most: Counter[str] = Counter()
     for i in inside:
         live = set(lives.live_out[i])
