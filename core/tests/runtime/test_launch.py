@@ -10,9 +10,9 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import BufferView, CheckError, CodeError, InternalError, LaunchError, Scalar
+from tilefw.api import Artifact, BufferView, CheckError, CodeError, InternalError, LaunchError, Scalar
 from tilefw.api.target import TargetInfo
-from tilefw.runtime import loader, options
+from tilefw.runtime import executor, loader, options
 from tilefw.runtime.binding import grid_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -300,3 +300,20 @@ def test_files_that_cannot_be_read(path):
     with pytest.raises(CodeError) as caught:
         tilefw.load(path, target="toy-1")
     assert caught.value.code == "TFW0930"
+
+
+def test_what_stays_loaded_is_bounded_by_its_code(monkeypatch):
+    """Decoded code takes a multiple of its text: a hundred large kernels would take all memory."""
+    class Loads:
+        loaded: list[str] = []
+
+        def load(self, artifact):
+            self.loaded.append(artifact.text)
+            return artifact.text
+
+    monkeypatch.setattr(executor, "CODE_LIMIT", 100)
+    keeper = executor.Executor(Loads())
+    small, large, huge = (Artifact("toy-1", "text", "x" * size, ()) for size in (30, 60, 200))
+    for artifact in (small, large, small, huge, huge, small):
+        assert keeper._module(artifact) == artifact.text
+    assert [len(text) for text in Loads.loaded] == [30, 60, 200, 30], "what is larger than the limit stays loaded alone"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from tilefw.api.errors import IRError, Place
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
@@ -50,8 +51,11 @@ def print_inst(inst: Inst) -> str:
     if extras:
         text += " {" + ", ".join(extras) + "}"
     if inst.place is not None:
-        text += f" // {json.dumps(inst.place.file)}:{inst.place.line}:{inst.place.column}"
+        text += f" // {_quoted(inst.place.file)}:{inst.place.line}:{inst.place.column}"
     return text
+
+
+_quoted = lru_cache(64)(json.dumps)  # few names of files, each at thousands of instructions
 
 
 def _extras(inst: Inst) -> list[str]:
@@ -123,6 +127,9 @@ class _Parser:
         self.first_line = first_line
         self.at = 0
         self.regs: dict[int, Reg] = {}
+        # By their text: the same few stand in every other line.
+        self.pieces: dict[str, Slice] = {}
+        self.places: dict[tuple[str, str, str], Place] = {}
 
     def error(self, message: str) -> IRError:
         text = self.lines[self.at] if self.at < len(self.lines) else ""
@@ -178,12 +185,19 @@ class _Parser:
             list(self.operands(function, uses)) if uses else (),
             predicate=self.piece(function, guard) if guard else None,
             predicate_not=bool(negated),
-            place=Place(json.loads(file), int(row), int(column)) if file else None,
+            place=self.place(file, row, column) if file else None,
         )
         inst.line = self.first_line + self.at
         for extra in extras.split(", ") if extras else ():
             self.extra(function, inst, extra)
         return inst
+
+    def place(self, *written: str) -> Place:
+        found = self.places.get(written)
+        if found is None:
+            file, row, column = written
+            found = self.places[written] = Place(json.loads(file), int(row), int(column))
+        return found
 
     def extra(self, function: Function, inst: Inst, text: str) -> None:
         key, _, value = text.partition("=")
@@ -216,6 +230,12 @@ class _Parser:
             at += 2
 
     def piece(self, function: Function, text: str) -> Slice:
+        found = self.pieces.get(text)
+        if found is None:
+            found = self.pieces[text] = self.new_piece(function, text)
+        return found
+
+    def new_piece(self, function: Function, text: str) -> Slice:
         m = _PIECE.match(text)
         reg = None if m is None else self.regs.get(int(m[1])) if m[1] else function.files.get(m[2])
         if m is None or reg is None:

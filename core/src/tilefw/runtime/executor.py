@@ -18,7 +18,9 @@ from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.loader import Target
 from tilefw.runtime.stages import stage
 
-MODULES_LIMIT = 128  # artifacts that stay loaded on one device; the oldest goes first
+# Artifacts that stay loaded on one device; the oldest goes first.
+MODULES_LIMIT = 128
+CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 
 Bound = HostArray | Scalar | None  # an argument ready for a launch; None is the null pointer
 
@@ -58,10 +60,15 @@ class Executor:
     def _module(self, artifact: Artifact) -> Any:
         kept = self._modules.get(id(artifact))
         if kept is None:
-            while len(self._modules) >= MODULES_LIMIT:
-                del self._modules[next(iter(self._modules))]
+            self._make_room(artifact)
             kept = self._modules[id(artifact)] = (artifact, self.device.load(artifact))
         return kept[1]
+
+    def _make_room(self, artifact: Artifact) -> None:
+        held = sum(_code_bytes(other) for other, _ in self._modules.values())
+        while self._modules and (len(self._modules) >= MODULES_LIMIT or held + _code_bytes(artifact) > CODE_LIMIT):
+            gone, _ = self._modules.pop(next(iter(self._modules)))
+            held -= _code_bytes(gone)
 
     def _copy_in(self, storage: Storage, allocated: contextlib.ExitStack) -> int:
         handle = self.device.allocate(storage.nbytes, label=storage.label, readonly=storage.readonly, element=storage.element)
@@ -84,6 +91,10 @@ class Executor:
                 code="TFW0334", help="pass an array that may be written, or a copy",
             )
         np.copyto(before, now, where=changed)
+
+
+def _code_bytes(artifact: Artifact) -> int:
+    return len(artifact.text) + len(artifact.binary or b"")
 
 
 def executor_for(target: Target, kind: str) -> Executor:

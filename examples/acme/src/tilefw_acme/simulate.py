@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from tilefw.api import Artifact, CodeError, Place, TargetInfo
-from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions, print_inst
+from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
 from tilefw.api.sim import (
     Barrier,
     Branch,
@@ -42,19 +42,20 @@ class Simulator(SimulatorDevice):
         self._target = target
 
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
-        functions = parse_functions(artifact.text, name)
-        return {function.name: partial(_Decoder(self._target, name).program, function) for function in functions}
+        decoder = _Decoder(self._target, name, artifact.text.splitlines())
+        return {function.name: partial(decoder.program, function) for function in parse_functions(artifact.text, name)}
 
 
 class _Decoder:
     """Functions as programs of the simulator kit; raises CodeError, with the line, for what the chip does not have."""
 
-    def __init__(self, target: TargetInfo, name: str) -> None:
+    def __init__(self, target: TargetInfo, name: str, lines: list[str]) -> None:
         self.chip = target.chip.upper()
         self.rows = ROWS[target.chip]
         self.vectors = target.limits["registers_per_thread"]
         self.predicates = target.limits["predicates_per_thread"]
         self.name = name
+        self.lines = lines
 
     def program(self, function: Function) -> Program:
         insts: list[Inst] = []
@@ -77,7 +78,7 @@ class _Decoder:
         )
 
     def _instruction(self, index: int, inst: Inst, labels: Mapping[str, int]) -> Instruction:
-        text = print_inst(inst).partition(" //")[0].strip()
+        text = self.lines[inst.line - 1].partition(" //")[0].strip()
         place = Place(self.name, inst.line, text=text)
         row = self.rows.get(inst.opcode)
         if row is None:
