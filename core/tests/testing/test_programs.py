@@ -30,7 +30,7 @@ def test_tile_passes_keep_the_meaning_of_a_program(program: Program) -> None:
 
 def test_every_operation_is_drawn() -> None:
     counted: Counter[str] = Counter()
-    for index in range(2 * len(OPERATIONS)):
+    for index in range(len(OPERATIONS)):
         counted.update(operations(numbered(3, index)))
     assert not set(COUNTED) - counted.keys()
 
