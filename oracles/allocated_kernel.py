@@ -1,8 +1,8 @@
 """A library kernel's machine code as register allocation leaves it, as the subject of a mutation campaign of allocations.
 
-The checker that machine passes run (`tilefw.machine.check`) is what must report. It says either that the code is no allocation of
-the virtual code at all (an instruction moved, a tuple out of line, a reserved register), or that a wrong value is read. Whether the
-second is so, and what a mutant does that it accepts, is decided by executing both sides (`oracles.tokens`).
+The checker that machine passes run (`tilefw.machine.check_allocation`) is what must report. It says either that the code is no
+allocation of the virtual code at all (an instruction moved, a tuple out of line, a reserved register), or that a wrong value is
+read. Whether the second is so, and what a mutant does that it accepts, is decided by executing both sides (`oracles.tokens`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from oracles.site import Site
 from tilefw.api.errors import InternalError
 from tilefw.kernels import spec as library
 from tilefw.machine.assign_registers import AssignRegisters, assign
-from tilefw.machine.check import Snapshot, check_allocation, snapshot
+from tilefw.machine.check_allocation import Snapshot, check_allocation, snapshot
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
 from tilefw.passes.pipeline import default_passes

@@ -1,7 +1,7 @@
 """Runs allocated code beside the virtual code it came from, along drawn paths, with a token for each value that is computed.
 
-It is what `tilefw.machine.check` is judged by where that accepts code that was changed: no states that meet and no sets of
-values, but one path at a time on which each location holds one token. Wherever an instruction reads another token than the
+It is what `tilefw.machine.check_allocation` is judged by where that accepts code that was changed: no states that meet and no sets
+of values, but one path at a time on which each location holds one token. Wherever an instruction reads another token than the
 virtual code means, the allocation is wrong; where none does on paths that take every way out of every block, it is another right
 one.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterator, Sequence
 
-from tilefw.machine.check import Snapshot
+from tilefw.machine.check_allocation import Snapshot
 from tilefw.machine.flow import Exit, exits, reached
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.spill_model import WHOLE, Location, SpillModel

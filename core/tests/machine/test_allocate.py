@@ -8,7 +8,7 @@ import pytest
 
 from tilefw.api.errors import InternalError, UnsupportedError
 from tilefw.machine.allocate import allocate, drop_identities
-from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, RegisterClass, from_dict
 from tilefw.machine.text import parse_function

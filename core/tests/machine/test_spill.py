@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tilefw.api.errors import InternalError, UnsupportedError
 from tilefw.machine.assign_registers import assign
-from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.inst import Function
 from tilefw.machine.text import parse_function, print_function

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilefw.machine.allocate import allocate, drop_identities
-from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel

@@ -23,5 +23,5 @@ The passes, in the order in which a chip whose code is final runs them; any of t
 
 Before the waits a plugin puts real instructions in the place of those that only stood for some. Waits and wait states look at
 instructions as `register_sets`. Each pass that could be wrong in silence has a judge that shares no idea with it, run where options
-say `verify`: `check_schedule`, `check` (of an allocation), `check_waits`, `check_wait_states`.
+say `verify`: `check_schedule`, `check_allocation`, `check_waits`, `check_wait_states`.
 """

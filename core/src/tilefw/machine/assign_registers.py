@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
-from tilefw.machine.check import check_allocation, snapshot
+from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function, Reg

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oracles import tokens
-from tilefw.machine.check import snapshot
+from tilefw.machine.check_allocation import snapshot
 from tilefw.machine.inst import Function
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function
