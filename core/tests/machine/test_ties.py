@@ -13,8 +13,6 @@ def _copy(to: Slice, source: Operand) -> Inst:
     return Inst("copy", [to], [source])
 
 
-
-
 def test_the_operand_is_copied_to_the_result() -> None:
     function = Function("f", "chip")
     x, y, d = (function.register("v").whole for _ in range(3))
