@@ -102,7 +102,7 @@ class Machine:
     """A chip and the warps of the workgroup that a kernel is compiled for.
 
     `small`: no buffer is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer is no further than that from what is
-    accessed from it.
+    accessed from it, or from where a loop moves it.
     """
 
     chip: ChipDescription

@@ -108,7 +108,9 @@ class LaneBuilder:
 
     def op(self, name: str, *operands: SSAValue, result: Attribute | None = None, rounding: str | None = None) -> SSAValue:
         """The elementwise row `name`; casts name their result's element type."""
-        folded = self._fold(name, operands) if name != "addi" else self._fold(name, operands) or self._gathered(*operands)
+        folded = self._fold(name, operands)
+        if folded is None and name in _REARRANGED:
+            folded = _REARRANGED[name](self, *operands)
         if folded is not None:
             return folded
         return self.numbered(
@@ -125,6 +127,19 @@ class LaneBuilder:
                 if isinstance(x.owner, lane.SplatOp) and isinstance(constants.owner, lane.ConstantsOp):
                     one = self.op("addi", self.splat(x.owner.source, 1), self.splat(y.owner.source, 1))
                     return self.op("addi", self.splat(one, types.shape_of(a.type)[0]), constants)
+        return None
+
+    def _gated(self, a: SSAValue, b: SSAValue) -> SSAValue | None:
+        """A thread's mask from outside of a loop and x < y, with x from there as well, as one comparison: of what is x where the
+        mask is true, and else is below nothing."""
+        inner = len(self._outer)
+        for mask, compared in ((a, b), (b, a)):
+            if not self.in_loop or mask.type != lane.vector(1, types.i1) or not isinstance(compared.owner, lane.ELEMENTWISE["lts"]):
+                continue
+            x, y = compared.owner.operands
+            if self.depth(compared) == inner and max(self.depth(mask), self.depth(x)) < inner:
+                most = self.constant((1 << types.dtype_of(x.type).bits - 1) - 1, x.type)
+                return self.op("lts", self.op("select", mask, x, most), y)
         return None
 
     def splat(self, value: SSAValue, n: int) -> SSAValue:
@@ -229,6 +244,11 @@ class LaneBuilder:
         if (b == 0 and name in ("addi", "subi", "ori", "xori")) or (b == 1 and name == "muli"):
             return operands[0]
         return self.constant(0, operands[0].type) if b == 0 and name in ("muli", "andi") else None
+
+
+_REARRANGED: dict[str, Callable[[LaneBuilder, SSAValue, SSAValue], SSAValue | None]] = {
+    "addi": LaneBuilder._gathered, "andi": LaneBuilder._gated,
+}
 
 
 def _literal(value: SSAValue) -> int | float | None:

@@ -9,7 +9,7 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.lower.carried import start_with_invariants
+from tilefw.simt.lower.carried import Moved, move_offsets, start_with_invariants
 from tilefw.simt.lower.context import LoweringContext
 
 Body = Callable[[Block], None]
@@ -60,8 +60,12 @@ class Loops:
         bounds = [self.context.scalars[v] for v in (op.lb, op.ub, op.step)]
         body = self._region(op.body.block, carried, [op.body.block.args[0].type], True)
         wanted = [bool(list(r.uses)) for r, a in zip(op.results, carried, strict=True) for _ in self.context.layouts(a)]
-        starts = start_with_invariants(self.context.builder, body.block, inits, wanted)
-        self._results(op, carried, [*bounds, *starts], [body])
+        offsets, moved = self.context.offsets, Moved()
+        starts = start_with_invariants(self.context.builder, body.block, inits, wanted, offsets.centered if offsets else None)
+        if offsets is not None and offsets.small:
+            moved = move_offsets(self.context.builder, body.block, starts, wanted, offsets.centered)
+        starts = [start for index, start in enumerate(starts) if index not in moved.dropped]
+        self._results(op, carried, [*bounds, *starts, *moved.starts], [body], moved)
 
     def _if(self, op: IfOp) -> None:
         condition = self.context.scalars[op.cond]
@@ -74,17 +78,22 @@ class Loops:
         regions = [self._region(before, list(before.args), [], True), self._region(after, list(after.args), [], True)]
         self._results(op, list(after.args), inits, regions)
 
-    def _results(self, op: Operation, like: list[SSAValue], operands: list[SSAValue], regions: list[Region]) -> None:
-        """The rebuilt op, whose results have the layouts of `like`."""
+    def _results(
+        self, op: Operation, like: list[SSAValue], operands: list[SSAValue], regions: list[Region], moved: Moved | None = None
+    ) -> None:
+        """The rebuilt op, whose results have the layouts of `like`; but for what is `moved`, which nobody asks for."""
         context = self.context
         outs = [(r, l) for r, a in zip(op.results, like, strict=True) for l in context.layouts(a)]
+        if moved is not None:
+            outs = [out for index, out in enumerate(outs) if index not in moved.dropped]
+        more = [] if moved is None else [start.type for start in moved.starts]
         context.builder.location = op.location
         new = type(op).create(
-            operands=operands, result_types=[context.lane_type(v, l) for v, l in outs],
+            operands=operands, result_types=[*(context.lane_type(v, l) for v, l in outs), *more],
             properties=dict(op.properties), regions=regions,
         )
         context.builder.insert(new)
-        for (value, layout), result in zip(outs, new.results, strict=True):
+        for (value, layout), result in zip(outs, new.results, strict=False):
             context.put(value, layout, result)
 
     def _yield(self, op: YieldOp) -> None:

@@ -48,6 +48,7 @@ class Offsets:
         self.facts = addressing.facts
         self.small = machine.small
         self.limits = Limits(addressing) if machine.chip.bounded else None
+        self.centered: set[SSAValue] = set()  # bases as far below what is accessed as their offsets reach up and down
 
     # -- blocks
 
@@ -64,6 +65,8 @@ class Offsets:
         places = [_Place(p.xor, p.add, p.immediate - least) for p in places]
         own = None if self.limits is None else self.limits.covering(op)
         base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
+        if bias >= UNDER_2_GIB:
+            self.centered.add(base)
         limit, masked = (None, []) if self.limits is None else self.limits.of(op, own, moves, also)
         chosen = bool(masked) or (limit is not None and also is not None)
 
@@ -307,6 +310,8 @@ class Offsets:
         groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
         parts = [self._scaled(b.pick(offsets, group), size, bias) for group in groups]
         base = b.op("addi", pointer, b.constant(-bias, pointer.type))
+        if bias >= UNDER_2_GIB:
+            self.centered.add(base)
         masked, limit = a.both(mask, also), None
         if self.limits is not None and masked is not None:
             limit, chosen = self.limits.parted(masked)

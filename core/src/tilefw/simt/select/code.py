@@ -37,6 +37,7 @@ _FOLDS = {
 }
 # Rows that give their first operand back when the second is this constant.
 _NEUTRAL = {"addi.i32": 0, "subi.i32": 0, "ori.i32": 0, "xori.i32": 0, "shl.i32": 0, "shru.i32": 0, "shrs.i32": 0, "muli.i32": 1}
+_EITHER_WAY = frozenset({"addi.i32", "ori.i32", "xori.i32", "muli.i32"})  # and the second when the first is
 
 
 _TWO_WORDS = ("i64", "f64")  # types whose literals take two registers of a tuple
@@ -79,6 +80,8 @@ class Code:
             return Const("i32", fold(operands[0].bits, operands[1].bits) & _MASK32)  # type: ignore[union-attr]
         if key in _NEUTRAL and isinstance(operands[1], Const) and operands[1].bits == _NEUTRAL[key]:
             return operands[0]
+        if key in _EITHER_WAY and isinstance(operands[0], Const) and operands[0].bits == _NEUTRAL[key]:
+            return operands[1]
         if key == "addi.i32" and self._displaced:
             x, y = operands
             if x in self._displaced:
