@@ -119,3 +119,4 @@ def test_other_values_are_refused_with_what_the_option_is(name: str, value: obje
 def test_the_command_line_takes_them() -> None:
     assert main(["run", "vector_add", "--target", TARGET, "--option", "xcd_chunk=2", "waves_per_eu=8", "--checks", "all"]) == 0
     assert main(["run", "vector_add", "--target", TARGET, "--option", "xcd_chunk=3"]) == 1
+    assert main(["run", "vector_add", "--target", TARGET, "--option", "xcd_chunks=2"]) == 2  # there is none

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import InternalError, UsageError
+from tilefw.api.errors import InternalError, LaunchError, UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, literal, parser
 from tilefw.cli.output import print_json, write_file
 
@@ -72,9 +72,8 @@ def _library(args: argparse.Namespace) -> int:
     from tilefw.kernels.verify import verify
 
     keep_levels = args.save_temps is not None
-    keywords = {name: literal(value) for name, value in args.option}
     verdict = verify(
-        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords, **execution(args)
+        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=_keywords(args), **execution(args)
     )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)
@@ -88,6 +87,20 @@ def _library(args: argparse.Namespace) -> int:
     if failed is not None and failed.error is not None:
         return failed.error.exit_code  # a plugin that does not load is no fault of the kernel
     return 0 if verdict.ok else 1
+
+
+def _keywords(args: argparse.Namespace) -> dict[str, Any]:
+    """The launch keywords of `--option`; one that the target does not know is a mistake of the command line."""
+    from tilefw.runtime import config, options
+    from tilefw.runtime.loader import find
+
+    keywords = {name: literal(value) for name, value in args.option}
+    if keywords:
+        try:
+            options.resolve(keywords, find(config.resolve(config.settings(args.target)).target).info)
+        except LaunchError as error:
+            raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
+    return keywords
 
 
 def render(verdict: Verdict) -> str:
