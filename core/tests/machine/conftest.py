@@ -1,4 +1,4 @@
-"""The random programs of this folder are importable by its tests."""
+"""What the tests of this folder share is importable by them."""
 
 import sys
 from pathlib import Path

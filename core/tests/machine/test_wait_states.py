@@ -7,12 +7,13 @@ What `slow` writes may be read by `op` three wait states later, and by `slow` on
 from __future__ import annotations
 
 import pytest
+from physical_lines import function
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.check_wait_states import Pair, check_wait_states
-from tilefw.machine.inst import Function, Inst, Slice
+from tilefw.machine.inst import Inst, Slice
 from tilefw.machine.table import EFFECT, JUMP, PURE, RegisterClass, from_dict
-from tilefw.machine.text import parse_function, print_function
+from tilefw.machine.text import print_function
 from tilefw.machine.wait_states import Profile, Share, WaitStateModel, fill_wait_states
 
 ROWS = dict.fromkeys(("op", "slow", "other"), PURE) | dict.fromkeys(("flag", "look", "idle", "br"), EFFECT)
@@ -55,13 +56,6 @@ def _touches(inst: Inst) -> dict[object, frozenset[int]]:
 
 
 RULES = Pair(_leaves, _touches, _needed, _states, horizon=3)
-
-
-def function(body: str) -> Function:
-    """Of lines as they are: labels end in a colon."""
-    stripped = (line.strip() for line in f"entry:\n{body}\nend:\nret".splitlines())
-    lines = [line if line.endswith(":") else f"  {line}" for line in stripped if line]
-    return parse_function("\n".join(['func @f target "toy"', "  file v: 16", *lines]) + "\n")
 
 
 def filled(body: str) -> list[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from physical_lines import function
 
 from tilefw.api.errors import InternalError
 from tilefw.machine.check_waits import Begun, Seen, check_waits
-from tilefw.machine.inst import Function, Inst, Slice
+from tilefw.machine.inst import Inst, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.table import EFFECT, JUMP, PURE, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, print_function
@@ -64,13 +65,6 @@ def _seen(inst: Inst) -> Seen:
     events = (Begun(*KINDS[inst.opcode], results | effect, merged),) if inst.opcode in KINDS else ()
     needs = frozenset({SHARED} if inst.opcode == "bar" else ())
     return Seen(_numbers(*inst.uses), results, needs, events, _limits(inst))
-
-
-def function(body: str) -> Function:
-    """Of lines as they are: labels end in a colon."""
-    stripped = (line.strip() for line in f"entry:\n{body}\nend:\nret".splitlines())
-    lines = [line if line.endswith(":") else f"  {line}" for line in stripped if line]
-    return parse_function("\n".join(['func @f target "toy"', "  file v: 16", *lines]) + "\n")
 
 
 def waited(body: str) -> list[str]:

@@ -11,7 +11,9 @@ import numpy as np
 from tilefw.api.dtypes import DTYPES
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.passes import lane_passes
 from tilefw.simt.pipeline.loops import PipelineLoops
+from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.interpret import RefReport, run
 from tilefw.tile.refmemory import RefMemory
 from tilefw.tile.text import parse
@@ -255,3 +257,18 @@ def execute(loop: Loop, module: Any, programs: int) -> tuple[RefReport, dict[str
     buffers = {name: memory.of_array(array, name) for name, array in loop.arrays.items()}
     report = run(module, None, (programs,), [*buffers.values(), *loop.scalars.values()], memory=memory)
     return report, {name: buffer.read_reference(DTYPES[_NAMES[loop.arrays[name].dtype.name]]) for name, buffer in buffers.items()}
+
+
+def check_on_lanes(loop: Loop, stages: int, machine: Machine) -> None:
+    """All the way to placed shared memory and barriers, which the lane interpreter watches; results are within the reference's
+    bounds."""
+    text = loop.text().replace("STAGES", str(stages))
+    _, expected = execute(loop, parse(text), 1)
+    module = parse(text)
+    PassManager(lane_passes(machine, 1, disjoint=True)).run(module)
+    arrays = {name: array.copy() for name, array in loop.arrays.items()}
+    run_lanes(next(iter(module.body.block.ops)), [*arrays.values(), *loop.scalars.values()], (1,), machine)
+    for name, value in expected.items():
+        found = arrays[name].reshape(-1).astype(value.x.dtype)
+        close = (np.abs(found - value.x) <= (0 if value.err is None else value.err)) | (np.isnan(found) & np.isnan(value.x))
+        assert (close | (False if value.free is None else value.free)).all(), (name, text)

@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import BLOCKS, RUNS, WIDE
 from made_up import PLAIN as BARE
-from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, execute, pipeline, random_loop
+from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, check_on_lanes, execute, pipeline, random_loop
 
-from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
-from tilefw.simt.passes import lane_passes
-from tilefw.testing.lane_interpreter import run
 from tilefw.tile.text import parse
 
 SHORT = Machine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
@@ -49,18 +46,7 @@ CHIPS = (
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), stages=st.integers(2, 5), machine=st.sampled_from(CHIPS))
 def test_a_pipelined_loop_does_the_same_on_lanes(seed: int, stages: int, machine: Machine) -> None:
-    """All the way to placed shared memory and barriers, which the lane interpreter watches."""
-    loop = random_loop(seed)
-    text = loop.text().replace("STAGES", str(stages))
-    _, expected = execute(loop, parse(text), 1)
-    module = parse(text)
-    PassManager(lane_passes(machine, 1, disjoint=True)).run(module)
-    arrays = {name: array.copy() for name, array in loop.arrays.items()}
-    run(next(iter(module.body.block.ops)), [*arrays.values(), *loop.scalars.values()], (1,), machine)
-    for name, value in expected.items():
-        found = arrays[name].reshape(-1).astype(value.x.dtype)
-        close = (np.abs(found - value.x) <= (0 if value.err is None else value.err)) | (np.isnan(found) & np.isnan(value.x))
-        assert (close | (False if value.free is None else value.free)).all(), (name, text)
+    check_on_lanes(random_loop(seed), stages, machine)
 
 
 KERNEL = """

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import RUNS, WIDE
-from pipelined import COPYING, PLAIN, STORING, execute, pipeline, random_loop
+from pipelined import COPYING, PLAIN, STORING, check_on_lanes, pipeline, random_loop
 
-from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
-from tilefw.simt.passes import lane_passes
-from tilefw.testing.lane_interpreter import run
-from tilefw.tile.text import parse
 
 CROWDED = {"processor_registers": 1 << 30, "processor_threads": 1 << 30}  # shared memory is what is short
 
@@ -74,14 +69,4 @@ CHIPS = tuple(Machine(replace(chip, **more), 2) for chip in (WIDE, RUNS) for mor
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), machine=st.sampled_from(CHIPS))
 def test_a_loop_does_the_same_on_lanes(seed: int, machine: Machine) -> None:
-    loop = random_loop(seed)
-    text = loop.text().replace("STAGES", "1")
-    _, expected = execute(loop, parse(text), 1)
-    module = parse(text)
-    PassManager(lane_passes(machine, 1, disjoint=True)).run(module)
-    arrays = {name: array.copy() for name, array in loop.arrays.items()}
-    run(next(iter(module.body.block.ops)), [*arrays.values(), *loop.scalars.values()], (1,), machine)
-    for name, value in expected.items():
-        found = arrays[name].reshape(-1).astype(value.x.dtype)
-        close = (np.abs(found - value.x) <= (0 if value.err is None else value.err)) | (np.isnan(found) & np.isnan(value.x))
-        assert (close | (False if value.free is None else value.free)).all(), (name, text)
+    check_on_lanes(random_loop(seed), 1, machine)
