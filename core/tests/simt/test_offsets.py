@@ -18,7 +18,7 @@ from tilefw.simt.description import Machine
 from tilefw.testing.lane_interpreter import run
 
 OFFSETS = replace(PLAIN, name="offsets", offsets=True, shared_bytes=1 << 18)
-BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, shared_bytes=1 << 18)
+BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=4, alignment=4, shared_bytes=1 << 18)
 
 
 @settings(max_examples=80, deadline=None)
@@ -74,6 +74,21 @@ def test_limits_stand_where_masks_did():
 
 def test_a_fill_keeps_its_mask_beside_the_limit():
     assert 'parts = "address,base,limit,mask,other"' in text_of("softmax", BOUNDED)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("vector_add", {"n": 4999}), ("softmax", {"columns": 999, "dtype": "fp32"})])
+def test_a_limit_parts_the_elements_of_wide_accesses(name, parameters):
+    """Four dwords at once, though neither bound nor rows are multiples of them; halves of dwords are not told apart."""
+    check(name, parameters, BOUNDED, True)
+    assert widths(name, parameters, BOUNDED) == {4}
+    assert widths(name, parameters, replace(BOUNDED, bound_bytes=0)) == {1}
+    assert widths(name, {**parameters, "dtype": "fp16"}, BOUNDED) == {1}
+
+
+def widths(name: str, parameters, chip) -> set[int]:
+    """Elements that an access to global memory takes."""
+    function, *_ = lowered(name, parameters, chip, True)
+    return {op.width for op in function.walk() if isinstance(op, lane.MemoryOp) and not op.shared}
 
 
 def test_strides_known_at_run_time_take_small_buffers():

@@ -33,9 +33,9 @@ class Access:
     is then the allocation. Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
-    uniform too. `limit`, a uniform i32, bounds that: where address + immediate + the access's bytes are more, a load reads zeros
-    and a store writes nothing. `zero`: a load whose `predicate` is false has to give zeros, which are not in the registers yet
-    (`LaneChip.zero_fills`).
+    uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
+    (of an access that may do so in part, each is a multiple of `ChipDescription.bound_bytes`). `zero`: a load whose `predicate` is
+    false has to give zeros, which are not in the registers yet (`LaneChip.zero_fills`).
     """
 
     registers: tuple[Element, ...]

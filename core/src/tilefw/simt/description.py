@@ -60,7 +60,8 @@ class FragmentLoad:
 class ChipDescription:
     """The facts. Sizes in bytes; `lanes` a power of two.
 
-    `access_bytes` the widest access of a lane to global memory, `shared_access_bytes` to shared memory. `shared_bytes` what a
+    `access_bytes` the widest access of a lane to global memory, which has to be aligned to its width, or to no more than
+    `alignment` where that is not 0; `shared_access_bytes` the widest to shared memory. `shared_bytes` what a
     workgroup may have, 0 for none. A lane reads one of `banks` banks of `bank_bytes` a cycle. `copy_bytes` the sizes of
     asynchronous copies from global to shared memory, empty for none. `threads` the most threads of a workgroup. `registers` of 32
     bits are what a lane can have, 0 where nobody minds. A wave's instruction is issued in `issue_cycles`. Workgroups run side by
@@ -71,7 +72,8 @@ class ChipDescription:
     `exchanges`: distances of lanes, as XOR of their indices, over which a value goes in one instruction of the vector unit.
 
     `offsets`: accesses to global memory add 32 bits of the lane, without a sign, to an address that is equal in all lanes.
-    `bounded`: those take a limit as well, beyond which they read zeros and write nothing.
+    `bounded`: those take a limit as well, beyond which they read zeros and write nothing; each `bound_bytes` of an access by
+    themselves, 0 for an access as a whole.
     """
 
     name: str
@@ -80,6 +82,7 @@ class ChipDescription:
     access_bytes: int
     threads: int = 1024
     shared_bytes: int = 0
+    alignment: int = 0
     shared_access_bytes: int = 16
     banks: int = 32
     bank_bytes: int = 4
@@ -95,6 +98,7 @@ class ChipDescription:
     store_bytes: int = 32
     offsets: bool = False
     bounded: bool = False
+    bound_bytes: int = 0
 
 
 @dataclass(frozen=True)

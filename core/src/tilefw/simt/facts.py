@@ -46,8 +46,9 @@ class Facts:
         facts = self._known[value]
         return facts.low, facts.high
 
-    def width(self, op: PointerAccess, dim: int, access_bytes: int) -> int:
-        """How many elements along `dim` one aligned access of computed addresses can take, all of them masked alike.
+    def width(self, op: PointerAccess, dim: int, access_bytes: int, alignment: int) -> int:
+        """How many elements along `dim` one aligned access of computed addresses can take, all of them masked alike. `access_bytes`
+        and `alignment` are the chip's (`ChipDescription`).
 
         A run of n consecutive elements begins at a multiple of n along the dim, so a power of two that divides n is one too.
         """
@@ -57,7 +58,8 @@ class Facts:
             aligned = where.divisibility[dim]
         else:
             aligned = min(where.divisibility[dim] * size, self.divisor(op.pointer))
-        width = min(where.contiguity[dim], aligned // size, access_bytes // size)
+        enough = max(aligned, size) >= (alignment or access_bytes)
+        width = min(where.contiguity[dim], (access_bytes if enough else aligned) // size)
         alike = width if op.mask is None else self._known[op.mask].constancy[dim]
         return max(1, _power(where.contiguity[dim], alike, width))
 

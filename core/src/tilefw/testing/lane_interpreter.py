@@ -138,16 +138,22 @@ class _Workgroup:
             own = (own & _WORD) + int(self.uniform(self.values[base]))
         return own + immediate
 
-    def inside(self, op: lane.MemoryOp, k: int, count: int) -> Array:
-        """The threads whose access of `count` bytes ends within the op's limit; a mask beside it says the same."""
+    def inside(self, op: lane.MemoryOp, k: int, end: int) -> Array:
+        """The threads for which what ends `end` bytes from the address of an access is within the op's limit; a mask beside it says
+        the same."""
         limit, address = op.part("limit"), op.part("address")
         if limit is None or address is None:
             return np.ones(self.machine.threads, np.bool_)
         own = self.threads(self.values[address])[:, op.slots[k]].astype(np.int64) & _WORD
-        inside = own + op.immediates[k] + count <= int(self.uniform(self.values[limit])) & _WORD
+        inside = own + op.immediates[k] + end <= int(self.uniform(self.values[limit])) & _WORD
         if op.part("mask") is not None and (inside != self.mask(op, k)).any():
             raise LaneFault(f"access {k} is masked differently from what its limit says")
         return inside
+
+    def parts(self, op: lane.MemoryOp, width: int, size: int) -> list[tuple[int, int]]:
+        """The bytes of an access that are within a limit or not by themselves: (first, count)."""
+        apart = op.part("limit") is not None and self.machine.chip.bound_bytes
+        return [(i * size, size) for i in range(width)] if apart else [(0, width * size)]
 
     def read(self, op: lane.MemoryOp, addresses: Array, count: int, rows: Array) -> Array:
         if op.shared:
@@ -163,14 +169,14 @@ class _Workgroup:
         if other is not None:
             raw[:] = _bytes(self.threads(self.values[other]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
-            here = self.mask(op, k)
-            inside = self.inside(op, k, width * size)
             if op.part("limit") is not None and other is None:
                 raw[:, k * width * size : (k + 1) * width * size] = 0
-            rows = np.flatnonzero(here & inside)
-            at = self.place(address, slot, immediate, op.part("base"))[rows]
-            if len(rows):
-                raw[rows, k * width * size : (k + 1) * width * size] = self.read(op, at, width * size, rows)
+            for first, count in self.parts(op, width, size):
+                rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
+                at = self.place(address, slot, immediate, op.part("base"))[rows] + first
+                if len(rows):
+                    begin = k * width * size + first
+                    raw[rows, begin : begin + count] = self.read(op, at, count, rows)
         values = numbers.from_bytes(raw.reshape(-1), dtype).reshape(self.machine.threads, n)
         scalar = not types.shape_of(op.accessed)
         self.values[op.results[0]] = np.array([self.uniform(values)], values.dtype) if scalar else values
@@ -182,15 +188,17 @@ class _Workgroup:
         n, width, size = (types.shape_of(value.type) or (1,))[0], op.width, dtype.storage_bits // 8
         raw = _bytes(self.threads(self.values[value]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
-            rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, width * size))
-            at = self.place(address, slot, immediate, op.part("base"))[rows]
-            data = raw[rows, k * width * size : (k + 1) * width * size]
-            if not len(rows):
-                continue
-            if op.shared:
-                self.shared.write(at, data, self.waves[rows])
-            else:
-                self.memory.write(at, data)
+            for first, count in self.parts(op, width, size):
+                rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
+                at = self.place(address, slot, immediate, op.part("base"))[rows] + first
+                begin = k * width * size + first
+                data = raw[rows, begin : begin + count]
+                if not len(rows):
+                    continue
+                if op.shared:
+                    self.shared.write(at, data, self.waves[rows])
+                else:
+                    self.memory.write(at, data)
 
     def alloc(self, op: lane.AllocOp) -> None:
         offset = op.offset

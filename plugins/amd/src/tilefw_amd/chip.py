@@ -30,14 +30,15 @@ from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
 
 # Shared memory: CDNA3 ISA, section "Local Data Share" (32 banks of 4 bytes; DS_READ_B128). Vector units have 16 lanes: a wave's
 # instruction takes them for four cycles. Stores go through the L1 to the L2, which writes back (LLVM, AMDGPUUsage, "Memory Model
-# gfx942"): what several instructions store of a line meets there.
+# gfx942"): what several instructions store of a line meets there. Buffer accesses check each dword (section "Range checking"). Wide
+# accesses are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`).
 DESCRIPTION = ChipDescription(
-    name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES,
+    name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES, alignment=4,
     threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
     banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, exchanges=shuffles.EXCHANGES, atoms=ATOMS,
     registers=GFX942_LIMITS["registers_per_thread"] // 2, processor_registers=GFX942_LIMITS["registers_per_processor"],
     processor_threads=GFX942_LIMITS["waves_per_simd"] * GFX942_LIMITS["simds_per_processor"] * WAVE, issue_cycles=WAVE // 16,
-    store_bytes=16, offsets=True, bounded=True,
+    store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
 )
 
 _VECTORS = {"i1": ("m", 2, 2), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.simt.description import Machine
+from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout, blocked, f2, log2
 from tilefw.simt.places import place_of
@@ -68,22 +68,30 @@ class Accesses:
         fast = [d for d in default if self.facts.constant(op.strides[d]) == 1 and shape[d] > 1]
         if not fast:
             return default, 1
-        return (fast[0], *(d for d in default if d != fast[0])), self.width(op, fast[0])
+        return (fast[0], *(d for d in default if d != fast[0])), self.width(op, fast[0], self.limited(op))
 
-    def width(self, op: AccessOp, dim: int) -> int:
-        """How many elements along `dim` one aligned access can take, all of them masked alike."""
-        most = self.machine.access_bytes
+    def width(self, op: AccessOp, dim: int, limited: int | None = None) -> int:
+        """How many elements along `dim` one aligned access can take, masked alike but for the bound of a dim that is `limited`."""
+        chip = self.machine.chip
         if isinstance(op, BlockAccess):
-            return _block_width(op, dim, self.facts, most)
-        return self.facts.width(op, dim, most)
+            return _block_width(op, dim, self.facts, chip, dim == limited)
+        return self.facts.width(op, dim, chip.access_bytes, chip.alignment)
 
-    def best_width(self, op: AccessOp, layout: LinearLayout) -> int:
+    def limited(self, op: AccessOp) -> int | None:
+        """The dim of a block whose bound the chip's accesses check for each element, however many they take; None for none."""
+        chip = self.machine.chip
+        if not (chip.bounded and chip.bound_bytes) or not isinstance(op, ops.LoadBlockOp | ops.StoreBlockOp):
+            return None
+        whole = types.dtype_of(op.block_type).storage_bits // 8 % chip.bound_bytes == 0
+        return covering(op, self.facts) if whole else None
+
+    def best_width(self, op: AccessOp, layout: LinearLayout, limited: int | None = None) -> int:
         """How many registers in a row one access takes in a layout."""
         best = 1
         for d in range(len(layout.shape)):
             run = layout_run(layout, d)
             if run > best and (not isinstance(op, BlockAccess) or self.facts.constant(op.strides[d]) == 1):
-                best = max(best, min(run, self.width(op, d)))
+                best = max(best, min(run, self.width(op, d, limited)))
         return best
 
     def needs(self, op: AccessOp, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
@@ -95,9 +103,10 @@ class Accesses:
         tiles = [v for v in op.operands if types.is_tile(v.type)]
         return [(v, firsts if any(v is o for o in once) else layout) for v in tiles]
 
-    def access_width(self, op: AccessOp, layout: LinearLayout) -> int:
-        """How many elements one access takes. Raises UnsupportedError (TFW0618) for a copy that the chip has none for."""
-        width = self.best_width(op, layout)
+    def access_width(self, op: AccessOp, layout: LinearLayout, limited: int | None = None) -> int:
+        """How many elements one access takes, of a block whose accesses check the bound of dim `limited` by themselves. Raises
+        UnsupportedError (TFW0618) for a copy that the chip has none for."""
+        width = self.best_width(op, layout, limited)
         return width if not isinstance(op, CopyOp | CopyBlockOp) else self._copy_width(op, width)
 
     def _copy_width(self, op: CopyOp | CopyBlockOp, width: int) -> int:
@@ -115,7 +124,7 @@ class Accesses:
 
     def cost(self, op: AccessOp, layout: LinearLayout) -> float:
         """Issue slots and sectors of all a thread's accesses in a layout."""
-        width = self.best_width(op, layout)
+        width = self.best_width(op, layout, self.limited(op))
         sector = SECTOR_BYTES if not isinstance(op, ops.StoreOp | ops.StoreBlockOp) else self.machine.chip.store_bytes
         beyond = self._beyond_sector(op, sector)
         bases = [b & beyond for b in (*layout.register[: log2(width)], *layout.lane)]
@@ -190,8 +199,25 @@ def layout_run(layout: LinearLayout, dim: int) -> int:
     return 1 << run
 
 
-def _block_width(op: BlockAccess, dim: int, facts: Facts, access_bytes: int) -> int:
-    """How many elements along `dim` (stride 1) one aligned access can take for surely in or surely out of bounds."""
+def covering(op: BlockAccess, facts: Facts) -> int | None:
+    """The dim of a block that can have a limit: all that stands before its bound, and nothing else, is in bounds there."""
+    return next((d for d, bound in enumerate(op.shape) if bound is not None and _covers(op, d, facts)), None)
+
+
+def _covers(op: BlockAccess, dim: int, facts: Facts) -> bool:
+    least = facts.bounds(op.offsets[dim])[0]
+    if op.block[dim] == 1 or (op.checks[dim] == "both" and (least is None or least < 0)):
+        return False
+    strides = [0 if extent == 1 else facts.constant(s) for extent, s in zip(op.block, op.strides, strict=True)]
+    if any(s is None or s < 0 for s in strides):
+        return False
+    others = sum((extent - 1) * s for d, (extent, s) in enumerate(zip(op.block, strides, strict=True)) if s and d != dim)
+    return others + 1 <= strides[dim]  # type: ignore[operator]
+
+
+def _block_width(op: BlockAccess, dim: int, facts: Facts, chip: ChipDescription, limited: bool) -> int:
+    """How many elements along `dim` (stride 1) one aligned access can take, surely in or surely out of bounds, where that is not
+    `limited`."""
     size = types.dtype_of(op.block_type).storage_bits // 8
     align = facts.divisor(op.base)
     for d, (offset, stride) in enumerate(zip(op.offsets, op.strides, strict=True)):
@@ -199,9 +225,10 @@ def _block_width(op: BlockAccess, dim: int, facts: Facts, access_bytes: int) -> 
         align = min(align, facts.divisor(offset) * unit)
         if d != dim and op.block[d] > 1:
             align = min(align, unit)
-    width = min(access_bytes, align) // size
+    enough = max(align, size) >= (chip.alignment or chip.access_bytes)
+    width = (chip.access_bytes if enough else align) // size
     bound = op.shape[dim]
-    if bound is not None:
+    if bound is not None and not limited:
         width = min(width, facts.divisor(bound), facts.divisor(op.offsets[dim]))
     return max(1, min(width, op.block[dim]))
 

@@ -123,9 +123,9 @@ class MemoryOp(AccessOp):
     of a global load where several waves read the same elements.
 
     With a base, a scalar of a pointer's width, addresses are i32, what each lane adds to it, without a sign; immediates are not
-    negative then. A limit, a scalar i32 without a sign, ends what may be reached: where address + immediate + the access's bytes
-    are more than it, a load reads zeros and a store writes nothing. A mask beside it is false just there, and says where a load
-    has `other`.
+    negative then. A limit, a scalar i32 without a sign, ends what may be reached: of elements whose end is beyond it, counted as
+    addresses are, a load reads zeros and a store writes nothing. A mask beside it is false just there, of all elements of an
+    access alike, and says where a load has `other`.
     """
 
     property_names = frozenset(

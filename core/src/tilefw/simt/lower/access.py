@@ -34,6 +34,7 @@ class Placed:
     """Where the accesses of an op go: address vector, mask (one i1 an access, or one for all), and `MemoryOp`'s properties.
 
     With a base, addresses are offsets from it; with a limit, the mask is there only if a load has something for what lies beyond.
+    `inside` stands for such a mask, an i1 an element, where the limit may part the elements of an access.
     """
 
     address: SSAValue
@@ -43,6 +44,7 @@ class Placed:
     immediates: Sequence[int]
     base: SSAValue | None = None
     limit: SSAValue | None = None
+    inside: SSAValue | None = None
 
 
 @dataclass(frozen=True, slots=True)

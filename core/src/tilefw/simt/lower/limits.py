@@ -30,10 +30,6 @@ class Limits:
         self.scalars = addressing.scalars
         self.facts = addressing.facts
 
-    def covering(self, op: BlockAccess) -> int | None:
-        """The dim that can have a limit."""
-        return next((d for d, bound in enumerate(op.shape) if bound is not None and self._covers(op, d)), None)
-
     def of(self, op: BlockAccess, own: int | None, moves: bool, also: SSAValue | None) -> tuple[SSAValue | None, list[int]]:
         """A block's limit (None if nothing is checked), and the dims that it does not check.
 
@@ -55,17 +51,6 @@ class Limits:
             else:
                 masked.append(d)
         return limit, masked
-
-    def _covers(self, op: BlockAccess, dim: int) -> bool:
-        """Whether all that stands before the bound of a dim, and nothing else, is in bounds."""
-        least = self.facts.bounds(op.offsets[dim])[0]
-        if op.block[dim] == 1 or (op.checks[dim] == "both" and (least is None or least < 0)):
-            return False
-        strides = [0 if extent == 1 else self.facts.constant(s) for extent, s in zip(op.block, op.strides, strict=True)]
-        if any(s is None or s < 0 for s in strides):
-            return False
-        others = sum((extent - 1) * s for d, (extent, s) in enumerate(zip(op.block, strides, strict=True)) if s and d != dim)
-        return others + 1 <= strides[dim]  # type: ignore[operator]
 
     def begin(self, op: BlockAccess, dim: int) -> SSAValue:
         """Where a block begins along its limit's dim, in bytes: no further than the bound, from where all is out of bounds."""

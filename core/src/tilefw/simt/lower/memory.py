@@ -126,6 +126,7 @@ def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> S
 def _load(
     context: LoweringContext, op: Any, layout: LinearLayout | None, placed: Placed, other: SSAValue | None, base: SSAValue
 ) -> SSAValue:
+    beyond = other
     if placed.limit is not None and placed.mask is None:
         other = None  # zero
     parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "mask": placed.mask, "other": other}
@@ -133,7 +134,8 @@ def _load(
     access = _access(context, lane.LoadOp, op, parts, placed, base, [type])
     if context.machine.warps > 1 and (layout is None or layout.copies >= context.machine.lanes):
         access.properties["repeated"] = UnitAttr()
-    return access.results[0]
+    loaded = access.results[0]
+    return loaded if placed.inside is None else context.builder.op("select", placed.inside, loaded, beyond)
 
 
 def _store(context: LoweringContext, op: Any, placed: Placed, value: SSAValue, base: SSAValue) -> None:

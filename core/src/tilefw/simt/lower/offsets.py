@@ -9,14 +9,14 @@ element of a block is accessed if any is, as none of its indices is greater than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from tilefw.api.target import UNDER_2_GIB
 from tilefw.simt import lane
-from tilefw.simt.assign.accesses import PointerOp
+from tilefw.simt.assign.accesses import PointerOp, covering
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
@@ -58,12 +58,12 @@ class Offsets:
         if bias is None:
             return None
         a, b = self.addressing, self.builder
-        width = a.accesses.access_width(op, layout)
+        width = a.accesses.access_width(op, layout, a.accesses.limited(op))
         indices = a.indices(op, layout, width)
         places = self._places(op, indices)
         least = min(0, *(place.immediate for place in places))
         places = [_Place(p.xor, p.add, p.immediate - least) for p in places]
-        own = None if self.limits is None else self.limits.covering(op)
+        own = None if self.limits is None else covering(op, self.facts)
         base, shift, moves = self._start(op, len({(p.xor, p.add) for p in places}), bias, least, own)
         if bias >= UNDER_2_GIB:
             self.centered.add(base)
@@ -84,8 +84,10 @@ class Offsets:
         if chosen:
             assert self.limits is not None
             offsets = self.limits.chosen(op, indices, list(firsts.values()), masked, also, offsets)
-        mask = a.both(a.bounds(op, indices), also) if filled or limit is None else None
-        return Placed(b.join(offsets), mask, width, slots, immediates, base, limit)
+        placed = Placed(b.join(offsets), None, width, slots, immediates, base, limit)
+        if filled and width > a.accesses.access_width(op, layout):
+            return replace(placed, inside=a.both(a.bounds(op, a.indices(op, layout, 1)), also))
+        return replace(placed, mask=a.both(a.bounds(op, indices), also)) if filled or limit is None else placed
 
     def _start(
         self, op: BlockAccess, addresses: int, bias: int, least: int, own: int | None
