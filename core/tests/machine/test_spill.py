@@ -96,7 +96,7 @@ def test_constants_are_made_again_and_not_stored() -> None:
         "  st %2\n  st %0\n  ret\n", {"v": 3, "a": 0}
     )
     assert opcodes(function) == ["op", "op", "op", "st", "st", "const", "st", "ret"]
-    assert function.attributes["spills"] == 0 and function.attributes["scratch_bytes"] == 0
+    assert function.attributes["spills"] == {} and function.attributes["scratch_bytes"] == 0
 
 
 def test_values_go_to_the_other_file_first_and_are_used_there() -> None:

@@ -92,3 +92,26 @@ def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:
 def test_steps_of_a_reduction_of_triples_use_up_what_they_share() -> None:
     """Welford's differences are needed for both means and sums of squares: they do not wait for the last step of one of them."""
     assert compiled("welford", {}).resources.occupancy == 1.0
+
+
+@tilefw.jit
+def powers(out_ptr, rounds, factors, COUNT: tl.constexpr):
+    total = 1
+    for _ in range(rounds):
+        for i in tl.static_range(COUNT):
+            total = total * factors[i] + i
+    tl.store(out_ptr, total)
+
+
+def test_scalar_registers_that_do_not_suffice_are_counted_by_themselves() -> None:
+    factors = tuple(range(3, 123))
+    out = np.zeros(1, np.int32)
+    result = powers[(1,)](out, 2, factors, COUNT=len(factors), num_warps=1, target="amd-cdna3", checks="all")
+    total = 1
+    for _ in range(2):
+        for i, factor in enumerate(factors):
+            total = (total * factor + i) % 2**32
+    assert out.view(np.uint32)[0] == total
+    counts = {kind: int(n) for kind, n in re.findall(r"\.([sv])gpr_spill_count: *(\d+)", result.artifact.text)}
+    assert counts["s"] > 0 and counts["v"] == 0 and result.artifact.resources.spills == counts["s"]
+    assert not result.artifact.notes  # lanes of a vector register hold them, not memory

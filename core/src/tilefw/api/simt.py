@@ -155,5 +155,5 @@ def _resources(functions: Sequence[Function]) -> Resources:
     if not noted or not all(isinstance(used, dict) for used in noted):
         return Resources(shared_bytes=shared)
     classes = {cls: max(used.get(cls, 0) for used in noted) for cls in sorted({cls for used in noted for cls in used})}
-    spills = sum(int(function.attributes.get("spills", 0)) for function in functions)
+    spills = sum(sum(cast(dict[str, int], function.attributes.get("spills", {})).values()) for function in functions)
     return Resources(registers=classes, spills=spills, shared_bytes=shared)

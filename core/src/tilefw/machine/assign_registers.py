@@ -24,7 +24,7 @@ _ROUNDS = 24  # of spilling, before a function is refused
 @dataclass(frozen=True)
 class AssignRegisters(ModulePass):
     """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
-    smallest registers) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
+    smallest registers, by file) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
     values go that find no register; without it they are refused. `verify`: an independent checker replays the result.
@@ -83,7 +83,7 @@ def _fit(
         ranges = LiveRanges(function, table)
         found = find_places(function, ranges, table, limits)
         if not isinstance(found, Failure):
-            function.attributes["spills"] = spiller.spilled
+            function.attributes["spills"] = dict(spiller.spilled)
             function.attributes["scratch_bytes"] = spiller.scratch_bytes
             return found
     note = "one instruction needs them, or nothing is left that could be spilled"

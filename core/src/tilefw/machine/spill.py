@@ -7,6 +7,7 @@ crowded in between. Instructions that take the home's own registers do so, and n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
@@ -54,12 +55,13 @@ class MemoryFull(Exception):
 
 
 class Spiller:
-    """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that go to and fro."""
+    """Spills of one function, over as many rounds as it takes. `spilled` counts the smallest registers that go
+    to and fro, by file."""
 
     def __init__(self, function: Function, table: InstructionTable, model: SpillModel, limits: Mapping[str, int]) -> None:
         self.function, self.table, self.model, self.limits = function, table, model, limits
         self.scratch_bytes = 0
-        self.spilled = 0
+        self.spilled: Counter[str] = Counter()
         self._stay: set[Reg] = set()
         self._lanes: dict[str, tuple[Reg, int]] = {}  # by class of the holder: the one that has lanes left, and how many are used
 
@@ -111,7 +113,7 @@ class Spiller:
         if home is None:
             return _Place(choice)
         if choice.touches:
-            self.spilled += reg.width
+            self.spilled[self.table.file(reg.cls)] += reg.width
         if home.holder == MEMORY:
             size = self.table.classes[reg.cls].bits // 8
             at, self.scratch_bytes = self.scratch_bytes, self.scratch_bytes + size * reg.width

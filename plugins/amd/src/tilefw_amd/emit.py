@@ -110,7 +110,8 @@ def _metadata(function: Function, used: KernelResources, lanes: int) -> dict[str
         ".group_segment_fixed_size": used.shared_bytes, ".private_segment_fixed_size": used.scratch_bytes,
         ".max_flat_workgroup_size": math.prod(workgroup), ".reqd_workgroup_size": workgroup, ".wavefront_size": lanes,
         ".vgpr_count": used.unified, ".agpr_count": used.accumulation, ".sgpr_count": used.scalar,
-        ".vgpr_spill_count": used.spills, ".sgpr_spill_count": 0, ".uses_dynamic_stack": False,
+        ".vgpr_spill_count": used.spills - used.scalar_spills, ".sgpr_spill_count": used.scalar_spills,
+        ".uses_dynamic_stack": False,
     }
     return _sorted(facts)
 

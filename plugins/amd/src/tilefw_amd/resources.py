@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tilefw.api import Resources, TargetInfo
 from tilefw.api.machine import Function, Slice
@@ -29,12 +30,14 @@ _REPORTED = tuple(dict.fromkeys((*_KINDS.values(), *_KINDS_BY_NAME.values())))
 @dataclass(frozen=True, slots=True)
 class KernelResources:
     """`vector`, `accumulation` and `scalar` are the numbers of registers up to the highest that is named; `spills` counts the
-    registers that were kept elsewhere for a while; bytes of scratch are those of a lane."""
+    registers that were kept elsewhere for a while, `scalar_spills` the scalar ones of them; bytes of scratch are those of a
+    lane."""
 
     vector: int
     accumulation: int
     scalar: int
     spills: int
+    scalar_spills: int
     shared_bytes: int
     scratch_bytes: int
     instructions: Mapping[str, int]
@@ -62,8 +65,9 @@ def kernel_resources(function: Function) -> KernelResources:
                 if end > highest[file] and (file != "s" or end <= SGPRS):
                     highest[file] = end
     noted = function.attributes
+    spills: Any = noted.get("spills", {})
     return KernelResources(
-        highest["v"], highest["a"], highest["s"], int(noted.get("spills", 0)), int(noted.get("shared_bytes", 0)),
+        highest["v"], highest["a"], highest["s"], sum(spills.values()), spills.get("s", 0), int(noted.get("shared_bytes", 0)),
         int(noted.get("scratch_bytes", 0)), {kind: kinds[kind] for kind in _REPORTED},
     )
 
