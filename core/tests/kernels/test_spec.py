@@ -62,6 +62,16 @@ def test_a_wrong_parameter_is_told(given: dict[str, object], code: str, said: st
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(("given", "help"), [
+    ({"block": 100}, "did you mean 128?"), ({"num_warps": "3"}, "did you mean 2?"), ({"dtype": "fp33"}, "did you mean 'fp32'?"),
+    ({"dtype": "complex"}, None),
+])
+def test_the_nearest_choice_is_suggested(given: dict[str, object], help: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        load("vector_add").resolve(given)
+    assert caught.value.help == help
+
+
 def test_text_is_converted() -> None:
     assert load("vector_add").resolve({"n": "0x10", "dtype": "bf16"})["n"] == 16
     assert load("rope").resolve({"interleaved": "true"})["interleaved"] is True

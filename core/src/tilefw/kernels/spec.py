@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -91,7 +91,7 @@ def resolve(info: KernelInfo, given: Parameters) -> dict[str, Any]:
             near = get_close_matches(name, known, 1)
             raise UsageError(
                 f"{info.name} has no parameter {name!r}", code="TFW0941",
-                note=f"its parameters are {', '.join(known)}", help=f"did you mean {near[0]!r}?" if near else None,
+                note=f"its parameters are {', '.join(known)}", help=None if near is None else f"did you mean {near!r}?",
             )
     return {name: _convert(info, p, given[name]) if name in given else p.default for name, p in known.items()}
 
@@ -108,10 +108,10 @@ def _convert(info: KernelInfo, parameter: Parameter, value: Any) -> Any:
             note=parameter.doc,
         )
     if parameter.choices and converted not in parameter.choices:
-        near = get_close_matches(str(converted), [str(c) for c in parameter.choices], 1)
+        near = _nearest(converted, parameter.choices)
         raise UsageError(
             f"{info.name}: parameter {parameter.name!r} cannot be {converted!r}", code="TFW0942",
-            note=f"it is one of {', '.join(map(str, parameter.choices))}", help=f"did you mean {near[0]!r}?" if near else None,
+            note=f"it is one of {', '.join(map(str, parameter.choices))}", help=None if near is None else f"did you mean {near!r}?",
         )
     if kind is int and converted < parameter.least:
         raise UsageError(
@@ -122,6 +122,13 @@ def _convert(info: KernelInfo, parameter: Parameter, value: Any) -> Any:
 
 _KIND_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _nearest(value: Any, choices: Sequence[Any]) -> Any:
+    """The choice that was most likely meant: of numbers the nearest, of words one that looks alike; None where none does."""
+    if isinstance(value, int | float):
+        return min(choices, key=lambda choice: abs(choice - value))
+    return next(iter(get_close_matches(str(value), [str(c) for c in choices], 1)), None)
 
 
 def _from_text(text: str, kind: type) -> Any:
