@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,12 +181,14 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     parser.add_argument("--report", type=Path, help="where the report goes (of a full campaign: the folder bench)")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    results: list[Verdict] = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for name, found in pool.map(_tried, *zip(*_work(campaigns[options.of], options), strict=True)):
-            results += found
-            print(mutation_report.row(name, found), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     campaign = campaigns[options.of]
+    found: dict[str, list[Verdict]] = {}
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for done in as_completed([pool.submit(_tried, campaign, *work) for work in _work(campaign, options)]):
+            name, its = done.result()
+            found[name] = its
+            print(mutation_report.row(name, its), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    results = [verdict for name in options.kernels or campaign.kernels for verdict in found.get(name, ())]
     text = mutation_report.report(campaign.title, results, campaign.means, time.perf_counter() - start)
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
@@ -196,17 +198,17 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     return 0 if campaign.accepted(results) else 1
 
 
-def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[Campaign, str, list[int] | None]]:
-    """(campaign, kernel, indices of sites): what one process does at a time; None stands for all sites."""
+def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[str, list[int] | None]]:
+    """(kernel, indices of sites): what one process does at a time; None stands for all sites."""
     kernels = options.kernels or campaign.kernels
     if not options.sample and not options.kinds:
-        return [(campaign, kernel, None) for kernel in kernels]
+        return [(kernel, None) for kernel in kernels]
     found = {kernel: campaign.subject(kernel).sites() for kernel in kernels}
     if options.sample:
         drawn = _drawn({kernel: len(sites) for kernel, sites in found.items()}, options.sample, options.seed)
     else:
         drawn = {kernel: [i for i, site in enumerate(sites) if site.kind in options.kinds] for kernel, sites in found.items()}
-    return [(campaign, kernel, chosen) for kernel, chosen in drawn.items()]
+    return [(kernel, chosen) for kernel, chosen in drawn.items()]
 
 
 def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None) -> tuple[str, list[Verdict]]:

@@ -46,7 +46,7 @@ def _own_sites(text: str) -> list[Site]:
 OURS = Judged("amd-cdna3", "library-gfx942", _own_sites, equivalence.proof)
 
 
-LIBRARY = {**library_cases.CONFIGURATIONS, **library_cases.OTHERS, **library_cases.LARGE}
+LIBRARY = {**library_cases.LARGE, **library_cases.CONFIGURATIONS, **library_cases.OTHERS}  # what takes longest first
 # Files cut so short that values go to accumulation registers, to scratch memory, to lanes, or to all of these.
 CROWDED = {
     "attention_accumulation": ("attention", {"v": 32, "a": 40}),
