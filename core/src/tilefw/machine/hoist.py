@@ -31,11 +31,19 @@ def hoist(function: Function, table: InstructionTable, steps: Mapping[str, Seque
         return 0
     before, once = predecessors(following), written_once(function)
     moved = 0
+    lives: Liveness | None = None
     for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
         inside = range(start, end + 1)
         entered = start > 0 and all(p in inside or (i == start and p == start - 1) for i in inside for p in before[i])
-        if entered:
-            moved += _Loop(function, table, steps, inside, once).move()
+        if not entered:
+            continue
+        loop = _Loop(function, table, steps, inside, once)
+        candidates = loop.candidates()
+        if candidates:
+            lives = lives or analyse(function, table, once)
+            chosen = loop.move(candidates, lives)
+            moved += chosen
+            lives = None if chosen else lives
     return moved
 
 
@@ -49,13 +57,9 @@ class _Loop:
         self.blocks = [function.blocks[i] for i in inside]
         self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in units(piece)}
 
-    def move(self) -> int:
-        candidates = self._candidates()
-        if not candidates:
-            return 0
-        chosen = self._chosen(candidates)
-        if not chosen:
-            return 0
+    def move(self, candidates: list[Inst], lives: Liveness) -> int:
+        """Move as many candidates as there is room for; how many."""
+        chosen = self._chosen(candidates, lives)
         gone = set(chosen)
         for block in self.blocks:
             block.insts = [inst for inst in block.insts if inst not in gone]
@@ -66,7 +70,7 @@ class _Loop:
         entry[at:at] = chosen
         return len(chosen)
 
-    def _candidates(self) -> list[Inst]:
+    def candidates(self) -> list[Inst]:
         """Instructions that may move, in order."""
         found = []
         for block in self.blocks:
@@ -87,9 +91,8 @@ class _Loop:
         read = [use for use in inst.uses if isinstance(use, Slice)]
         return not any(use.reg.physical or unit in self.written for use in read for unit in units(use))
 
-    def _chosen(self, candidates: list[Inst]) -> list[Inst]:
+    def _chosen(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
         """As many of them as there is room for, those that read others' results only with these."""
-        lives = analyse(self.function, self.table)
         entering = lives.live_out[self.inside.start - 1]
         room = self._room(candidates, lives)
         moving = set(candidates)
@@ -109,7 +112,7 @@ class _Loop:
 
     def _room(self, candidates: list[Inst], lives: Liveness) -> Counter[str]:
         """How many more registers of each file the loop may hold, its most held ones counted."""
-        most = _pressure(self.function, self.table, self.inside, lives)
+        most = _pressure(self.function, self.table, self.inside, lives, self.once)
         room: Counter[str] = Counter()
         for file in {self.table.file(piece.reg.cls) for inst in candidates for piece in inst.defs}:
             above = [step for step in self.steps.get(file, ()) if step >= most[file] + _SPARE]
@@ -121,9 +124,10 @@ def _read(inst: Inst) -> list[Unit]:
     return [unit for piece in inst.reads() for unit in units(piece)]
 
 
-def _pressure(function: Function, table: InstructionTable, inside: range, lives: Liveness) -> dict[str, int]:
+def _pressure(
+    function: Function, table: InstructionTable, inside: range, lives: Liveness, once: frozenset[Unit]
+) -> dict[str, int]:
     """The most registers of each file that are live at once in these blocks."""
-    once = written_once(function)
     most: Counter[str] = Counter()
     for i in inside:
         live = set(lives.live_out[i])

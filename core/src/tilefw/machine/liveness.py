@@ -7,8 +7,7 @@ only write.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tilefw.machine.flow import predecessors, successors
@@ -18,16 +17,23 @@ from tilefw.machine.table import InstructionTable
 Unit = tuple[Reg, int]
 
 
-def units(piece: Slice) -> Iterator[Unit]:
+def units(piece: Slice) -> list[Unit]:
     """The units that a slice covers."""
-    for i in range(piece.first, piece.first + piece.count):
-        yield piece.reg, i
+    reg, first = piece.reg, piece.first
+    return [(reg, first)] if piece.count == 1 else [(reg, i) for i in range(first, first + piece.count)]
 
 
 def written_once(function: Function) -> frozenset[Unit]:
     """The virtual units that one instruction alone writes: what it keeps of them under a predicate is nothing (see `cells`)."""
-    writers = Counter(unit for inst in function.insts() for piece in inst.writes() for unit in units(piece))
-    return frozenset(unit for unit, count in writers.items() if count == 1 and not unit[0].physical)
+    found: set[Unit] = set()
+    again: set[Unit] = set()
+    for inst in function.insts():
+        for piece in inst.writes():
+            if not piece.reg.physical:
+                written = set(units(piece))
+                again |= written & found
+                found |= written
+    return frozenset(found - again)
 
 
 def effects(inst: Inst, once: Collection[Unit]) -> tuple[set[Unit], set[Unit]]:
@@ -48,11 +54,11 @@ class Liveness:
     live_out: list[set[Unit]]
 
 
-def analyse(function: Function, table: InstructionTable) -> Liveness:
-    """Live sets of all blocks, by a worklist from the end."""
+def analyse(function: Function, table: InstructionTable, once: Collection[Unit] | None = None) -> Liveness:
+    """Live sets of all blocks, by a worklist from the end. `once`: what is written once, where that is known already."""
     following = successors(function, table)
     before = predecessors(following)
-    uses, defs = _summaries(function)
+    uses, defs = _summaries(function, written_once(function) if once is None else once)
     n = len(function.blocks)
     result = Liveness([set() for _ in range(n)], [set() for _ in range(n)])
     work = list(range(n))
@@ -69,9 +75,8 @@ def analyse(function: Function, table: InstructionTable) -> Liveness:
     return result
 
 
-def _summaries(function: Function) -> tuple[list[set[Unit]], list[set[Unit]]]:
+def _summaries(function: Function, once: Collection[Unit]) -> tuple[list[set[Unit]], list[set[Unit]]]:
     """Per block: units read before any write, and units surely written."""
-    once = written_once(function)
     uses: list[set[Unit]] = []
     defs: list[set[Unit]] = []
     for block in function.blocks:
