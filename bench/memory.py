@@ -29,7 +29,10 @@ def measure() -> str:
     lines += ["| | MB | goal | |", "|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
         commands = {
-            "`tilefw run matmul` 512³": ["run", "matmul", "--target", "nvidia-sm80", *_parameters()],
+            **{
+                f"`tilefw run matmul` 512³, {target}": ["run", "matmul", "--target", target, *_parameters()]
+                for target in ("nvidia-sm80", GFX942.target)
+            },
             "`tilefw simulate` of Triton's gfx942 matmul 512³, 128x128x32": _simulate(Path(folder)),
         }
         for shown, command in commands.items():

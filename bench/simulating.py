@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import workloads
-from library import TARGET, Work, tilefw_artifact
+from library import GFX942, SM80, Chip, Work, tilefw_artifact
 from measure import Ratio, seconds, table
 from quality import run
 
@@ -20,7 +20,7 @@ from oracles import corpus, execute
 from tilefw.api import ALL_CHECKS, DEFAULT_CHECKS
 
 Launch = Callable[[Set[str]], int]
-FORMS = {"ptx": "PTX", "hsaco": "gfx942"}
+FORMS = {SM80.target: "PTX", GFX942.target: "gfx942"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Side:
 
 def measure(rounds: int = 2) -> str:
     ratios, strict = [], []
-    for side in (*_triton_code(), *_our_ptx()):
+    for side in (*_triton_code(), *_our_code(SM80), *_our_code(GFX942)):
         instructions = side.launch(DEFAULT_CHECKS)  # everything warm
         ours, theirs = [], []
         for _ in range(rounds):
@@ -48,7 +48,7 @@ def measure(rounds: int = 2) -> str:
     said = (
         f"Machine code of a kernel on our simulator, medians of {rounds} alternating rounds of processor time: copying arrays in, "
         "the launch, copying out. The interpreter runs the same source with CPU tensors in one thread, in a process of its own, "
-        "second round. First Triton's PTX (sm_80) and code objects (gfx942) of kernels of the test corpus, then our PTX of "
+        "second round. First Triton's PTX (sm_80) and code objects (gfx942) of kernels of the test corpus, then our own of "
         "kernels of the library."
     )
     return "\n\n".join([
@@ -65,26 +65,25 @@ def _triton_code() -> Iterator[Side]:
             outcome = execute.run(item, artifact, checks=DEFAULT_CHECKS)
             if outcome.report.findings or item.check(outcome.outputs):
                 raise SystemExit(f"{name} is wrong on the simulator of {item.chip.target}")
-            yield Side(name, f"{name}, Triton's {FORMS[item.chip.form]}", goal, partial(_foreign, item, artifact))
+            yield Side(name, f"{name}, Triton's {FORMS[item.chip.target]}", goal, partial(_foreign, item, artifact))
 
 
 def _foreign(item: corpus.Item, artifact: object, checks: Set[str]) -> int:
     return execute.run(item, artifact, checks=checks).report.counters.get("instructions", 0)
 
 
-def _our_ptx() -> list[Side]:
+def _our_code(chip: Chip) -> Iterator[Side]:
     from tilefw.kernels.verify import verify
     from tilefw.runtime.loader import find
     from tilefw.runtime.module import Module
 
-    sides = []
     for name, (work, goal) in workloads.LIBRARY.items():
-        verdict = verify(work.spec, dict(work.parameters), TARGET)
+        verdict = verify(work.spec, dict(work.parameters), chip.target)
         if not verdict.ok:
-            raise SystemExit(f"{name} is wrong on the simulator: {verdict.failed}")
-        module = Module(tilefw_artifact(work).artifact, find(TARGET))
-        sides.append(Side(name, f"{work.shown}, our PTX", goal, partial(_own, work, module)))
-    return sides
+            raise SystemExit(f"{name} is wrong on the simulator of {chip.target}: {verdict.failed}")
+        target = find(chip.target)
+        artifact = tilefw_artifact(work, assemble=chip is GFX942, chip=chip).artifact
+        yield Side(name, f"{work.shown}, our {FORMS[chip.target]}", goal, partial(_own, work, Module(artifact, target)))
 
 
 def _own(work: Work, module: Any, checks: Set[str]) -> int:
