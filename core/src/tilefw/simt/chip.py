@@ -34,8 +34,7 @@ class Access:
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
     uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
-    (of an access that may do so in part, each is a multiple of `ChipDescription.bound_bytes`). `zero`: a load whose `predicate` is
-    false has to give zeros, which are not in the registers yet (`LaneChip.zero_fills`).
+    (of an access that may do so in part, each is a multiple of `ChipDescription.bound_bytes`).
     """
 
     registers: tuple[Element, ...]
@@ -50,7 +49,6 @@ class Access:
     space: str = ""
     base: Element | None = None
     limit: Element | None = None
-    zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,7 @@ class LaneChip(ABC):
     `uniform_classes`, and in `uniform_rules` the rows that it serves on them; `form` says which scalars stand there. Rules for
     lanes take such registers as operands as well. With `consecutive` the registers of one memory access or matrix operand are
     parts of one register, aligned by `alignment`. `steps` are, by file, the numbers of registers that are worth staying below:
-    where there are any, what a loop computes alike in every iteration stands before it (`machine.hoist`). With `zero_fills` a load
-    that its predicate keeps from memory gives zeros by itself where the program asks for zeros.
+    where there are any, what a loop computes alike in every iteration stands before it (`machine.hoist`).
     """
 
     name: str
@@ -111,7 +108,6 @@ class LaneChip(ABC):
     uniform_rules: Mapping[str, Rule] = MappingProxyType({})
     consecutive: bool = False
     steps: Mapping[str, Sequence[int]] = MappingProxyType({})
-    zero_fills: bool = False
 
     @property
     def description(self) -> ChipDescription:

@@ -88,12 +88,11 @@ class MemorySelection:
         if accesses.limit is not None:
             self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, None))
             return [self._filled(predicate, r, fill, bits) for r, fill in zip(registers, fills, strict=True)]
-        zero = self.chip.zero_fills and isinstance(predicate, Slice) and all(_is_zero(fill) for fill in fills)
-        if predicate is not None and not zero:
+        if predicate is not None:
             for register, fill in zip(registers, fills, strict=True):
                 self.chip.move(code, register, Const(f"i{bits}", 0) if fill is None else fill)
         if not isinstance(predicate, Const):
-            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate, zero))
+            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return list(registers)
 
     def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, bits: int) -> Element:
@@ -195,8 +194,7 @@ class MemorySelection:
         return register
 
     def _access(
-        self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None,
-        zero: bool = False,
+        self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
     ) -> Access:
         base, limit = (None if v is None else self.values.element(v) for v in (of.base, of.limit))
         if base is None:
@@ -206,7 +204,7 @@ class MemorySelection:
             address = self.register(of.address, slot)
         return Access(
             registers, bits, address, immediate + extra, predicate, of.buffer, of.cache, of.eviction, of.volatile, of.space,
-            base, limit, zero,
+            base, limit,
         )
 
 
