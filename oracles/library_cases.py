@@ -99,6 +99,9 @@ LARGE = {
     "matmul_128x128x32": _tile((128, 128, 32), 4, 1),
     "matmul_128x128x64": _tile((128, 128, 64), 4, 2),
     "matmul_256x256x64": _tile((256, 256, 64), 8, 2),
+}
+# Such as take a minute to be run.
+SLOW = {
     "attention_64": _head(64, Variant({"keys": 40}), causal=False),
     "attention_causal_128": _head(128, Variant({"queries": 48, "keys": 56})),
 }

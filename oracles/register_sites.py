@@ -173,10 +173,10 @@ class _Finder:
         if not self._is_movable(inst):
             return
         rest = [*block.insts[:place], *block.insts[place + 1 :]]
-        yield RegisterSite("lost", line, str(inst), "", "", {}, block, rest)
+        yield RegisterSite("lost", line, _shown(inst), "", "", {}, block, rest)
         if place and _depend(block.insts[place - 1], inst):
             before = [*rest[: place - 1], inst, *rest[place - 1 :]]
-            yield RegisterSite("early", line, str(inst), f"before {block.insts[place - 1]}", "", {}, block, before)
+            yield RegisterSite("early", line, _shown(inst), f"before {_shown(block.insts[place - 1])}", "", {}, block, before)
 
     def _slot(self, inst: Inst, line: int) -> Iterator[RegisterSite]:
         """A spill in another one's place in memory, or in its lane."""
@@ -200,8 +200,8 @@ class _Finder:
 
     def _site(self, kind: str, line: int, inst: Inst, changes: Mapping[Inst, Operands]) -> RegisterSite:
         """With the instruction as it is and as it becomes."""
-        site = RegisterSite(kind, line, str(inst), "", "", changes)
-        after, _ = site.on(lambda: (str(inst), ""))
+        site = RegisterSite(kind, line, _shown(inst), "", "", changes)
+        after, _ = site.on(lambda: (_shown(inst), ""))
         return RegisterSite(kind, line, site.before, after, "", changes)
 
 
@@ -228,6 +228,10 @@ def _one(inst: Inst, kind: str, at: int, new: Slice) -> Operands:
     else:
         guard = new
     return Operands(tuple(defs), tuple(uses), guard, tuple(implicit_defs), tuple(implicit_uses))
+
+
+def _shown(inst: Inst) -> str:
+    return str(inst).strip()
 
 
 def _pieces(inst: Inst) -> Iterator[Slice]:
