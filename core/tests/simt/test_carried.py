@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from test_chips import lowered
 from test_offsets import BOUNDED
 from xdsl.dialects.builtin import UnknownLoc
 from xdsl.dialects.scf import YieldOp

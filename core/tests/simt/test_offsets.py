@@ -7,15 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library_on_chips import CASES, check, lowered
 from made_up import PLAIN, WIDE
 from random_tiles import random_tiles
-from test_chips import CASES, lowered
 from test_tile_to_lane import agree
 
-from tilefw.kernels.reference import Reference
 from tilefw.simt import lane
 from tilefw.simt.description import Machine
-from tilefw.testing.lane_interpreter import run
 
 OFFSETS = replace(PLAIN, name="offsets", offsets=True, shared_bytes=1 << 18)
 BOUNDED = replace(WIDE, name="bounded", offsets=True, bounded=True, bound_bytes=4, alignment=4, shared_bytes=1 << 18)
@@ -39,17 +37,6 @@ def test_a_library_kernel_is_right(name, parameters, chip, small):
 @pytest.mark.parametrize("name", ["rmsnorm", "swiglu", "cross_entropy", "embedding", "column_sum", "rope", "welford"])
 def test_blocks_that_loops_move_are_right(name):
     check(name, {}, BOUNDED, True)
-
-
-def check(name, parameters, chip, small):
-    """Run a kernel's lane IR, and compare its outputs with the reference's."""
-    function, launch, passed, (module, machine) = lowered(name, parameters, chip, small)
-    reference = Reference(module, launch.grid, passed, budget=10**9)
-    arguments = [getattr(value, "array", value) for value in passed.values()]
-    run(function, arguments, launch.grid, machine)
-    for output in launch.outputs:
-        compared = reference.compare(output)
-        assert not compared.wrong, f"{output}: {compared}"
 
 
 def test_a_loop_moves_offsets_and_neither_base_nor_limit():

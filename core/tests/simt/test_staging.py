@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
+from library_on_chips import lowered
 from made_up import RUNS
-from test_chips import lowered
 
 from tilefw.simt.assign.staging import _candidates
 from tilefw.simt.description import Machine

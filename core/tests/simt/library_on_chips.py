@@ -1,0 +1,59 @@
+"""Library kernels lowered for made-up chips, and run in the lane interpreter: what tests of several features share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+
+from tilefw.kernels import spec as library
+from tilefw.kernels.reference import Reference, typed
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
+from tilefw.runtime import compiler
+from tilefw.runtime.jit import specialize
+from tilefw.simt.description import ChipDescription, Machine
+from tilefw.simt.passes import lane_passes
+from tilefw.testing.lane_interpreter import run
+
+SMALL = {"block_m": 32, "block_n": 32, "block_k": 32}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("softmax", {}),
+    ("layernorm", {}),
+    ("argmax", {}),
+    ("transpose", {}),
+    ("matmul", {"m": 40, "n": 48, "k": 96, **SMALL}),
+    ("matmul", {"m": 32, "n": 32, "k": 64, "dtype": "fp32", "input_precision": "tf32x3", **SMALL}),
+    ("matmul", {"m": 32, "n": 32, "k": 64, "dtype": "fp32", "input_precision": "ieee", **SMALL}),
+    ("batched_matmul", {"m": 32, "n": 32, "k": 64, **SMALL}),
+    ("int8_matmul", {"m": 32, "n": 32, "k": 64, **SMALL}),
+    ("attention", {"queries": 40, "keys": 70, "head_size": 32, "block_m": 32, "block_n": 32, "heads": 1}),
+]
+
+
+def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small: bool = False) -> tuple[Any, Any, Any, Any]:
+    """The kernel's lane IR, its launch, its run-time values and the module as the front end made it."""
+    spec = library.load(name)
+    launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(7))
+    bound = {**{n: typed(value) for n, value in launch.arguments.items()}, **launch.constexprs}
+    signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
+    passed = {n: values[n] for n, kind in signature.items() if not kind.endswith(":1")}
+    source = compiler.from_jit(spec.kernel, signature, constexprs)
+    module = source.build()
+    machine = Machine(chip, launch.keywords.get("num_warps", 4), small)
+    stages = launch.keywords.get("num_stages", 3)
+    PassManager([*default_passes(), *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
+    (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    return function, launch, passed, (source.build(), machine)
+
+
+def check(name: str, parameters: dict[str, Any], chip: ChipDescription, small: bool = False) -> None:
+    """Run a kernel's lane IR, and compare its outputs with the reference's."""
+    function, launch, passed, (module, machine) = lowered(name, parameters, chip, small)
+    reference = Reference(module, launch.grid, passed, budget=10**9)
+    arguments = [getattr(value, "array", value) for value in passed.values()]
+    run(function, arguments, launch.grid, machine)
+    for output in launch.outputs:
+        compared = reference.compare(output)
+        assert not compared.wrong, f"{output}: {compared}"
