@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from library_on_chips import lowered
 from test_offsets import BOUNDED
 from xdsl.dialects.builtin import UnknownLoc
 from xdsl.dialects.scf import YieldOp
