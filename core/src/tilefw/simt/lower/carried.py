@@ -62,8 +62,9 @@ def move_offsets(
 ) -> Moved:
     """Have a loop move offsets in place of bases, where they are few; see `start_with_invariants` for the arguments.
 
-    Only where all buffers are small: no offset from where a base starts then needs more than 32 bits, if it has no sign. It has
-    none if the base only ever grows, or if it is one of `centered`, which stand so far below what is accessed.
+    Only where all buffers are small, for pointers that come from an argument: no offset from where a base starts then needs more
+    than 32 bits, if it has no sign. It has none if the base only ever grows, or if it is one of `centered`, which stand so far
+    below what is accessed.
     """
     moved = Moved()
     last = body.last_op
@@ -74,7 +75,7 @@ def move_offsets(
             continue
         step, accesses = _other(advance, argument), _accesses(argument, advance)
         grows = isinstance(step.owner, lane.ConstantOp) and step.owner.value >= 0
-        if not accesses or not _before(step, body) or not (grows or argument in centered):
+        if not accesses or not _before(step, body) or not (grows or argument in centered) or any(a.buffer < 0 for a in accesses):
             continue
         places = [_invariants(access.operands[0], body) for access in accesses]
         if None in places or sum(types.shape_of(v.type)[0] for v in {v for p in places for v in p or ()}) > _FEW:

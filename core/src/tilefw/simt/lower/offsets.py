@@ -5,6 +5,7 @@ sign. So where it may be negative, as strides may be, a bias is added to it and 
 
 Constant strides tell how far a block reaches. What others do is known where all buffers are small (`Machine.small`): the first
 element of a block is accessed if any is, as none of its indices is greater than another element's, and both are in one buffer.
+That is said of the kernel's arguments alone: a pointer that was loaded from memory may be one of a buffer of any size.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
 from tilefw.simt.lower.limits import FAR, Limits, literal
+from tilefw.simt.pipeline.alias import arguments_of
 from tilefw.tile import ops, types
 from tilefw.tile.block_ops import BlockAccess
 
@@ -47,6 +49,7 @@ class Offsets:
         self.scalars = addressing.scalars
         self.facts = addressing.facts
         self.small = machine.small
+        self._of_arguments: dict[SSAValue, bool] = {}
         self.limits = Limits(addressing) if machine.chip.bounded else None
         self.centered: set[SSAValue] = set()  # bases as far below what is accessed as their offsets reach up and down
 
@@ -107,7 +110,7 @@ class Offsets:
         if from_argument is not None:
             return *from_argument, False
         steady = all(self.facts.constant(s) is not None for s in op.strides)
-        if steady or not few or not self.small or not bias or any(self._below(op, d) for d in range(len(op.block))):
+        if steady or not few or not self._in_small(op.base) or not bias or any(self._below(op, d) for d in range(len(op.block))):
             return self._base(op, least - bias), b.constant(literal(bias), types.i32), False
         shift = self._begin(op, b.constant(literal(bias), types.i32))
         return b.op("addi", start, b.constant(least - bias, start.type)), shift, False
@@ -131,21 +134,14 @@ class Offsets:
         at the argument itself.
         """
         b, size = self.builder, self.addressing.size(op)
-        argument, terms = op.base, []
-        while isinstance(argument.owner, ops.AddPtrOp):
-            terms.append(argument.owner.offset)
-            argument = argument.owner.pointer
-        known = isinstance(argument, BlockArgument) and isinstance(argument.block.parent_op(), FuncOp)
-        if not (self.small and known and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
+        argument, terms = _behind(op.base)
+        if not (self.small and _is_argument(argument) and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
             return None
         strides = [self.facts.constant(s) for s in op.strides]
         if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
             return None
         bias = 0 if all(self._positive(v) for v in (*terms, *op.offsets, *op.strides)) else UNDER_2_GIB
-        shift = b.constant(literal(bias + least), types.i32)
-        for term in terms:
-            low = b.extend(self.scalars[term], types.i32)
-            shift = b.op("addi", b.op("muli", low, b.constant(size, low.type)), shift)
+        shift = self._sum(terms, size, b.constant(literal(bias + least), types.i32))
         base = self.scalars[argument]
         return b.op("addi", base, b.constant(-bias, base.type)), self._begin(op, shift)
 
@@ -158,7 +154,7 @@ class Offsets:
         """Whether a loop moves a block along a dim, from where the offsets to come have no sign and fit."""
         b = self.builder
         begin = self.scalars[op.offsets[own]]
-        if not (self.small and b.in_loop and b.depth(begin) > b.depth(self.scalars[op.base])):
+        if not (b.in_loop and b.depth(begin) > b.depth(self.scalars[op.base]) and self._in_small(op.base)):
             return False
         stride = self.facts.constant(op.strides[own])
         if stride is None or op.block[own] * stride * self.addressing.size(op) >= I32_LIMIT // 2:
@@ -190,7 +186,7 @@ class Offsets:
             stride = self.facts.constant(op.strides[d])
             below = self._below(op, d)
             if stride is None:
-                if below or not self.small:
+                if below or not self._in_small(op.base):
                     return None
                 known = False
                 sign = self.facts.bounds(op.strides[d])[0]
@@ -303,17 +299,15 @@ class Offsets:
         also: SSAValue | None, filled: bool,
     ) -> Placed | None:
         """The accesses at offsets from one pointer, which come once an access, as the mask does."""
-        bias = None if offsets is None or op.offsets is None else self._bias_of(op.offsets, self._pointee_bytes(op))
-        if offsets is None or bias is None:
+        start = None if offsets is None else self._computed_from(op, pointer, self.builder.depth(offsets))
+        if offsets is None or start is None:
             return None
+        base, shift = start
         a, b, size = self.addressing, self.builder, self._pointee_bytes(op)
         width = a.accesses.access_width(op, layout)
         n = layout.registers // width
         groups = [[k] for k in range(n)] if b.in_loop and n <= APART else [list(range(n))]
-        parts = [self._scaled(b.pick(offsets, group), size, bias) for group in groups]
-        base = b.op("addi", pointer, b.constant(-bias, pointer.type))
-        if bias >= UNDER_2_GIB:
-            self.centered.add(base)
+        parts = [self._scaled(b.pick(offsets, group), size, shift) for group in groups]
         masked, limit = a.both(mask, also), None
         if self.limits is not None and masked is not None:
             limit, chosen = self.limits.parted(masked)
@@ -331,27 +325,70 @@ class Offsets:
             offset = offset if chosen is None else self.limits.choose(chosen, offset)
         return Placed(offset, mask, 1, range(1), [0], address, limit)
 
-    def _bias_of(self, offsets: SSAValue, size: int) -> int | None:
-        """What makes these offsets positive, in bytes; None where 32 bits may not hold them."""
-        low, high = self.facts.bounds(offsets)
-        if low is not None and high is not None and (high + 1 - min(0, low)) * size <= I32_LIMIT:
-            return -min(0, low) * size
-        if not self.small:
-            return None
-        return 0 if low is not None and low >= 0 else UNDER_2_GIB
+    def _computed_from(self, op: PointerOp, pointer: SSAValue, depth: int) -> tuple[SSAValue, SSAValue] | None:
+        """The base, and what makes offsets from it positive, in bytes; None where 32 bits may not hold them.
 
-    def _scaled(self, offsets: SSAValue, size: int, bias: int) -> SSAValue:
-        """Offsets in bytes. The bias goes to the term of a sum that fewest of them differ in."""
+        Of a small buffer no accessed byte is further from the argument than 32 bits tell, wherever the pointer is; what it is away
+        from there goes to the offsets, unless these stay while loops move it.
+        """
+        b, size = self.builder, self._pointee_bytes(op)
+        assert op.offsets is not None
+        low, high = self.facts.bounds(op.offsets)
+        if low is not None and high is not None and (high + 1 - min(0, low)) * size <= I32_LIMIT:
+            bias = -min(0, low) * size
+            return b.op("addi", pointer, b.constant(-bias, pointer.type)), b.constant(literal(bias), types.i32)
+        if not self._in_small(op.pointer):
+            return None
+        argument, terms = _behind(op.pointer)
+        away = terms and _is_argument(argument) and b.depth(pointer) <= depth
+        bias = 0 if not away and low is not None and low >= 0 else UNDER_2_GIB
+        shift = b.constant(literal(bias), types.i32)
+        if away:
+            pointer, shift = self.scalars[argument], self._sum(terms, size, shift)
+        base = b.op("addi", pointer, b.constant(-bias, pointer.type))
+        if bias:
+            self.centered.add(base)
+        return base, shift
+
+    def _sum(self, terms: list[SSAValue], size: int, shift: SSAValue) -> SSAValue:
+        """Offsets in elements as bytes, and `shift`: the low 32 bits of their sum."""
+        b = self.builder
+        for term in terms:
+            low = b.extend(self.scalars[term], types.i32)
+            shift = b.op("addi", b.op("muli", low, b.constant(size, low.type)), shift)
+        return shift
+
+    def _in_small(self, pointer: SSAValue) -> bool:
+        """Whether what is accessed from a pointer surely lies in a small buffer, as that of an argument may be known to be."""
+        if self.small and pointer not in self._of_arguments:
+            self._of_arguments[pointer] = arguments_of(pointer) is not None
+        return self.small and self._of_arguments[pointer]
+
+    def _scaled(self, offsets: SSAValue, size: int, shift: SSAValue) -> SSAValue:
+        """Offsets in bytes, and a shift, which goes to the term of a sum that fewest of them differ in."""
         b, low = self.builder, self.builder.extend(offsets, types.i32)
         first, *rest = sorted(_terms(low), key=_different)
         each = [b.op("muli", term, b.constant(size, low.type)) for term in (first, *rest)]
-        total = b.op("addi", each[0], b.constant(literal(bias), low.type))
+        total = b.op("addi", each[0], b.splat(shift, (types.shape_of(low.type) or (1,))[0]))
         for term in each[1:]:
             total = b.op("addi", total, term)
         return total
 
     def _pointee_bytes(self, op: PointerOp) -> int:
         return types.dtype_of(types.pointee_of(op.pointer.type)).storage_bits // 8
+
+
+def _behind(pointer: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
+    """What a scalar pointer was made from by adding offsets, and these."""
+    terms = []
+    while isinstance(pointer.owner, ops.AddPtrOp):
+        terms.append(pointer.owner.offset)
+        pointer = pointer.owner.pointer
+    return pointer, terms
+
+
+def _is_argument(pointer: SSAValue) -> bool:
+    return isinstance(pointer, BlockArgument) and isinstance(pointer.block.parent_op(), FuncOp)
 
 
 def _terms(sum: SSAValue) -> list[SSAValue]:
