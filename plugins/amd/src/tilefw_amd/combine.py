@@ -1,13 +1,13 @@
 """gfx942's table of instruction combining: contractions, instructions of three sources, comparisons into what reads them.
 
 CDNA3 ISA, sections "VOP2" (V_FMAMK_F32, V_FMAAK_F32), "VOP3" (V_FMA_F32, V_MAX3_F32, V_ADD3_U32, V_LSHL_ADD_U32, V_XAD_U32,
-V_AND_OR_B32, …), "SOPC".
+V_AND_OR_B32, …), "SOP2" (S_LSHL1_ADD_U32, …), "SOPC".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Combiner, Fusion
@@ -43,11 +43,17 @@ def _three(outer: str, inner: str, fused: str, at: tuple[int, ...] = (0, 1), ord
     return Fusion(outer, inner, fused, at, fits=_fits, order=order)
 
 
+def _shifted_by(amount: int, inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    return inner[1] == amount
+
+
 _LONGER = (
     _three("v_add_u32", "v_add_u32", "v_add3_u32"),
     _three("v_add_u32", "v_lshlrev_b32", "v_lshl_add_u32", order=(1, 0, 2)),
     _three("v_add_u32", "v_xor_b32", "v_xad_u32"),
     _three("v_lshlrev_b32", "v_add_u32", "v_add_lshl_u32", at=(1,)),
+    _three("v_add_u32", "s_lshl_b32", "v_lshl_add_u32", order=(0, 1, 2)),
+    *(Fusion("s_add_u32", "s_lshl_b32", f"s_lshl{n}_add_u32", fits=partial(_shifted_by, n), order=(0, 2)) for n in range(1, 5)),
     _three("v_or_b32", "v_or_b32", "v_or3_b32"),
     _three("v_or_b32", "v_and_b32", "v_and_or_b32"),
     _three("v_or_b32", "v_lshlrev_b32", "v_lshl_or_b32", order=(1, 0, 2)),
@@ -133,10 +139,79 @@ _LANES = tuple(
 )
 
 
+# An f16 is made an f32 by v_fma_mix_f32 x, 1.0, 0, modifiers, neg:[0,0,1]; what is computed with it can be in that instruction.
+# Sums with a product by 1 and products with -0 added are rounded once, as they were. The modifiers say that x is an f16
+# (op_sel_hi), and of which half (op_sel), so there are one or two of them.
+_MIX, _HALF, _HALVES = "v_fma_mix_f32", "op_sel_hi:[1,0,0]", "op_sel_hi:[1,1,0]"
+_MINUS_THIRD, _MINUS_FIRST = "neg:[0,0,1]", "neg:[1,0,0]"
+
+
+def _fits_mixed(names: int, inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    if len(inner) != 4 + names or not _is_half(inner) or not all(isinstance(o, Slice) for o in others):
+        return False
+    return _fits((), (*inner[:2], *others))
+
+
+def _fits_product(names: int, inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    """A product with an f16 in it, and what is added."""
+    if len(inner) != 4 + names or inner[2] != 0 or inner[-1] != _MINUS_THIRD or not all(isinstance(o, Slice) for o in others):
+        return False
+    return _fits((), (*inner[:2], *others))
+
+
+def _is_half(inner: Sequence[Operand]) -> bool:
+    """Whether an instruction does nothing but make an f32 of an f16."""
+    return inner[2] == 0 and inner[-2:] == (_HALF, _MINUS_THIRD)
+
+
+def _fits_second(modifiers: tuple[str, ...], inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    """Of an instruction with these modifiers, whose first factor is an f16, as the second factor: both of low halves."""
+    scalars = {o for o in (inner[0], *others) if isinstance(o, Slice) and o.reg.cls == "s"}
+    return len(inner) == 5 and _is_half(inner) and tuple(others[2:]) == modifiers and len(scalars) <= 1
+
+
+_Fits = Callable[[Sequence[Operand], Sequence[Operand]], bool]
+
+
+def _sums(names: int, single: bool, fits: _Fits) -> tuple[Fusion, ...]:
+    """x·y + z; x·y - z; z - x·y; of a first factor of so many modifiers."""
+    said, minus, z = tuple(range(3, 3 + names)), 3 + names, 4 + names
+    rows = [Fusion("v_add_f32", _MIX, _MIX, single=single, fits=fits, order=(0, 1, z, *said))]
+    for difference, minuend, subtrahend in _DIFFERENCES:
+        row = partial(Fusion, f"v_{difference}_f32", _MIX, _MIX, single=single, fits=fits)
+        rows.append(row(at=(minuend,), order=(0, 1, z, *said, minus)))
+        rows.append(row(at=(subtrahend,), order=(0, 1, z, *said), words=(_MINUS_FIRST,)))
+    return tuple(rows)
+
+
+def _mixed(names: int) -> tuple[Fusion, ...]:
+    """With an f16 of so many modifiers: sums of x·1, and products of x."""
+    fits, said, y = partial(_fits_mixed, names), tuple(range(3, 3 + names)), 4 + names
+    return (
+        *_sums(names, False, fits),
+        Fusion("v_mul_f32", _MIX, _MIX, single=False, fits=fits, order=(0, y, 2, *said, 3 + names)),
+        Fusion("v_fma_f32", _MIX, _MIX, (0, 1), single=False, fits=fits, order=(0, y, y + 1, *said)),
+    )
+
+
+_MIXED_CONTRACTIONS = tuple(row for names in (1, 2) for row in _sums(names, True, partial(_fits_product, names)))
+_MIXED = (
+    *_mixed(1), *_mixed(2),
+    *(
+        Fusion(
+            _MIX, _MIX, _MIX, (1,), single=False, fits=partial(_fits_second, (_HALF, *signs)), order=(5, 0, 6),
+            words=(_HALVES, *signs),
+        )
+        for signs in ((), (_MINUS_THIRD,), (_MINUS_FIRST,))
+    ),
+)
+
+
 @cache
 def combiner(fusion: bool) -> Combiner:
     """The table; without `fusion` every product and sum of floats is rounded by itself."""
     table: dict[str, list[Fusion]] = {}
-    for rewrite in (*_CONDITIONS, *_LANES, *_LONGER, *(_CONTRACTIONS if fusion else ())):
+    contractions = (*_CONTRACTIONS, *_MIXED_CONTRACTIONS)
+    for rewrite in (*_CONDITIONS, *_LANES, *_LONGER, *_MIXED, *(contractions if fusion else ())):
         table.setdefault(rewrite.outer, []).append(rewrite)
     return Combiner(table, opposite=_opposite)

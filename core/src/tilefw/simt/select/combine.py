@@ -105,7 +105,8 @@ class _Combining:
             self.passed, self.written, self.opposites = {}, {}, {}
             kept, block.insts = block.insts, []
             for at, inst in enumerate(kept):
-                changed += self.fuse(inst, block)
+                while self.fuse(inst, block):  # each time with what stands further ahead
+                    changed += 1
                 changed += self.address(inst)
                 block.insts += [*self.before, inst]
                 self.before = []

@@ -49,7 +49,7 @@ def rules() -> dict[str, Rule]:
     table |= {f"{row}.i64": partial(_order, *rows) for row, rows in _ORDER.items()}
     table |= {f"{row}.i{bits}": partial(_shift, row, bits) for row in _SHIFTS for bits in (32, 64)}
     table |= {f"select.{t}": partial(_select, _FORM[t]) for t in ("i8", "i16", "i32", "i64")}
-    table |= {"clz.i32": _leading_zeros, "muli.i64": _wide_product}
+    table |= {"clz.i32": _leading_zeros, "muli.i32": _product, "muli.i64": _wide_product}
     for row, signed in (("exts", True), ("extu", False)):
         table |= {f"{row}.{t}.i32": partial(_extended, signed, BITS[t]) for t in ("i8", "i16")}
     table |= {"extu.i32.i64": lambda code, x: joined(code, x, i32(0)), "exts.i32.i64": _extended_to_pair}
@@ -85,6 +85,13 @@ def _shift(row: str, bits: int, code: Code, x: Element, y: Element) -> Element:
 def _leading_zeros(code: Code, x: Element) -> Element:
     """S_FLBIT gives -1 for 0, the largest unsigned number."""
     return code("minu.i32", emit(code, "s_flbit_i32_b32", "uw32", x), i32(32))
+
+
+def _product(code: Code, x: Element, y: Element) -> Element:
+    """By a power of two as a shift, which additions take in (`combine`)."""
+    if isinstance(y, Const) and y.bits and y.bits & y.bits - 1 == 0:
+        return code("shl.i32", x, i32(y.bits.bit_length() - 1))
+    return emit(code, "s_mul_i32", "uw32", x, y)
 
 
 def _wide_product(code: Code, x: Element, y: Element) -> Element:
