@@ -159,9 +159,14 @@ def _fits_product(names: int, inner: Sequence[Operand], others: Sequence[Operand
     return _fits((), (*inner[:2], *others))
 
 
+def _fits_factor(names: int, inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
+    """Of a product, which tells itself from a conversion: its other factor is no scalar."""
+    return _in_lanes(others[0]) and _fits_mixed(names, inner, others)
+
+
 def _is_half(inner: Sequence[Operand]) -> bool:
-    """Whether an instruction does nothing but make an f32 of an f16."""
-    return inner[2] == 0 and inner[-2:] == (_HALF, _MINUS_THIRD)
+    """Whether an instruction does nothing but make an f32 of an f16: the 1 stands in a scalar register."""
+    return inner[2] == 0 and inner[-2:] == (_HALF, _MINUS_THIRD) and not _in_lanes(inner[1])
 
 
 def _fits_second(modifiers: tuple[str, ...], inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
@@ -186,9 +191,9 @@ def _sums(names: int, single: bool, fits: _Fits) -> tuple[Fusion, ...]:
 
 def _mixed(names: int) -> tuple[Fusion, ...]:
     """With an f16 of so many modifiers: sums of x·1, and products of x."""
-    fits, said, y = partial(_fits_mixed, names), tuple(range(3, 3 + names)), 4 + names
+    fits, said, y = partial(_fits_factor, names), tuple(range(3, 3 + names)), 4 + names
     return (
-        *_sums(names, False, fits),
+        *_sums(names, False, partial(_fits_mixed, names)),
         Fusion("v_mul_f32", _MIX, _MIX, single=False, fits=fits, order=(0, y, 2, *said, 3 + names)),
         Fusion("v_fma_f32", _MIX, _MIX, (0, 1), single=False, fits=fits, order=(0, y, y + 1, *said)),
     )

@@ -33,6 +33,10 @@ def compute(x_ptr, y_ptr, z_ptr, out_ptr, ROW: tl.constexpr, SIZE: tl.constexpr)
         found = x * y - z
     elif ROW == "z - x * y":
         found = z - x * y
+    elif ROW == "x * z * y":
+        found = x * z * y
+    elif ROW == "x * z - y * z":
+        found = x * z - y * z
     else:
         found = tl.fma(x, y, z)
     tl.store(out_ptr + at, found)
@@ -69,3 +73,13 @@ def test_results_are_those_of_conversions_and_single_precision(row: str, packed:
         assert arithmetic == ["v_fma_mix_f32"] * (each + (row == "x - y"))
     else:
         assert set(arithmetic) <= {"v_fma_mix_f32"} and len(arithmetic) <= 2 * each
+
+
+@pytest.mark.parametrize("row", ["x * z * y", "x * z - y * z"])
+def test_products_are_not_taken_for_conversions(row: str) -> None:
+    """With numbers whose products are exact, whatever is contracted."""
+    rng = np.random.default_rng(N)
+    x, y, z = (rng.integers(-64, 65, N).astype(t) for t in (np.float16, np.float16, np.float32))
+    out = np.zeros(N, np.float32)
+    compute[(1,)](x, y, z, out, ROW=row, SIZE=N, target="amd-cdna3", checks="all", num_warps=16)
+    assert np.array_equal(out, eval(row, {k: v.astype(np.float32) for k, v in (("x", x), ("y", y), ("z", z))}))
