@@ -192,10 +192,10 @@ class _Parser:
             self.extra(function, inst, extra)
         return inst
 
-    def place(self, *written: str) -> Place:
+    def place(self, file: str, row: str, column: str) -> Place:
+        written = file, row, column
         found = self.places.get(written)
         if found is None:
-            file, row, column = written
             found = self.places[written] = Place(json.loads(file), int(row), int(column))
         return found
 

@@ -12,7 +12,7 @@ TARGET = ("--target", "amd-cdna3")
 
 @pytest.mark.parametrize(
     ("level", "holds"),
-    [("tile", "tile.load"), ("lane", "lane.load"), ("machine", "v_add_f32 "), ("asm", ".amdhsa_kernel vector_add")],
+    [("tile", "tile.load"), ("lane", "lane.load"), ("machine", "add_f32 "), ("asm", ".amdhsa_kernel vector_add")],
 )
 def test_every_level_is_text(tilefw, level, holds) -> None:
     status, out, _ = tilefw("compile", "vector_add", *TARGET, "--emit", level)
