@@ -88,7 +88,7 @@ class AmdLanes(LaneChip):
         return 4 if cls == "s" and width > 2 else min(width, 2)
 
     def literal(self, code: Code, const: Const) -> Operand:
-        width = operands.width_of(const)
+        width = 64 if const.type in ("i1", "i64", "f64") else 32  # as registers hold it
         value = operands.constant_bits(const) & (1 << width) - 1
         return value if operands.is_inline(value, width) else operands.vector_constant(code, value, width)
 

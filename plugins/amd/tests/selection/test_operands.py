@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,3 +95,16 @@ def test_a_mask_keeps_its_place() -> None:
 def test_inline_constants() -> None:
     assert is_inline(0xFFFFFFF0, 32) and is_inline(64, 32) and is_inline(0x3F800000, 32)
     assert not is_inline(0xFFFFFFEF, 32) and not is_inline(65, 32) and not is_inline(0x3F800000, 64)
+
+
+@pytest.mark.parametrize(("const", "expected"), [
+    (Const("i32", 64), 64), (Const("i32", 2**32 - 16), 2**32 - 16), (Const("f32", 0x3F800000), 0x3F800000),
+    (Const("f64", 0x3FF0 << 48), 0x3FF0 << 48), (Const("i1", 1), 2**64 - 1), (Const("i32", 65), None), (Const("i64", 2**40), None),
+])
+def test_a_literal_is_one_where_every_instruction_takes_it_else_a_register(const: Const, expected: int | None) -> None:
+    code = _code()
+    literal = CHIP.operand(code, const)
+    if expected is not None:
+        assert literal == expected
+    else:
+        assert isinstance(literal, Slice) and code.function.blocks[0].insts[-1].uses == (const.bits,)
