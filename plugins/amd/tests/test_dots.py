@@ -87,7 +87,7 @@ def test_dots_of_any_shape_and_place_in_a_chain_are_exact(shape: tuple[int, ...]
 def test_small_tiles_take_the_small_atom_or_lanes() -> None:
     """A tile too small for the large atoms takes the small one; one of no matrix atom at all is computed by lanes."""
     small = DotTypes("f16", "f16", "f32")
-    for shape, atom in (((16, 16, 16), "v_mfma_f32_16x16x16_f16"), ((8, 8, 8), "v_fma_f32")):
+    for shape, atom in (((16, 16, 16), "v_mfma_f32_16x16x16_f16"), ((8, 8, 8), "v_fma_mix_f32")):
         artifact = compiled(small, shape, 1)
         assert atom in artifact.text
         check(small, shape, 1, artifact)
