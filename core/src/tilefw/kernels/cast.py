@@ -1,4 +1,4 @@
-"""out = x in another element type: every pair of types that the language has, floats with both roundings."""
+"""out = x in another element type: every pair of types that the language casts at once, floats with both roundings."""
 
 from __future__ import annotations
 
