@@ -17,7 +17,7 @@ from tilefw.api.errors import KernelError
 from tilefw.runtime.loader import find
 
 
-@pytest.fixture(autouse=True, params=["reference", "nvidia-sm80"])
+@pytest.fixture(autouse=True, params=["reference", "nvidia-sm80", "amd-cdna3"])
 def _on_each_target(request: Any) -> Any:
     try:
         find(request.param)
