@@ -105,8 +105,8 @@ class ChipDescription:
 class Machine:
     """A chip and the warps of the workgroup that a kernel is compiled for.
 
-    `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or moves
-    a block from, is no further than that from what is accessed from it.
+    `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or
+    moves a block from, is no further than that from what is accessed from it.
     """
 
     chip: ChipDescription
