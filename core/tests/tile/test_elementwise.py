@@ -208,6 +208,22 @@ def test_a_nan_that_may_be_a_number_stays_open() -> None:
             assert again.free is not None and again.free.tolist() == [True, False]
 
 
+def test_a_nan_is_decided_where_a_product_may_be_fused() -> None:
+    """Wide products are not known unrounded: a sum has a wider bound by them, but for a NaN."""
+    wide = DTYPES["fp64"]
+    product = evaluate(ROWS["mulf"], [Value(np.array([np.nan, 3.0])), Value(np.array([0.1, 0.1]))], wide, wide)
+    total = evaluate(ROWS["addf"], [product, Value(np.array([1.0, 1.0]))], wide, wide)
+    assert np.isnan(total.x[0]) and total.err is not None and total.err[0] == 0 and total.err[1] > 0
+
+
+def test_the_limits_at_infinity_are_exact() -> None:
+    """So that -inf * (1 + erf(-inf)), as GELU has it, is a NaN and nothing else."""
+    infinities = f32(-np.inf, np.inf)
+    for name, limits in {"erf": [-1.0, 1.0], "exp": [0.0, np.inf], "exp2": [0.0, np.inf]}.items():
+        found = evaluate(ROWS[name], [infinities], F32, F32)
+        assert found.x.tolist() == limits and (found.err is None or not found.err.any())
+
+
 def test_a_choice_of_equal_numbers_has_the_bound_of_either() -> None:
     one, about_one = f32(1.0), Value(np.array([1.0]), np.array([0.5]))
     either = select(Value(np.array([True]), free=np.array([True])), one, about_one)

@@ -220,9 +220,10 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     over = np.isfinite(exact) & (magnitude + err > top)
     x = np.where(over & (magnitude - err > top + numbers.ulp(np.array(top), dtype)), numbers.round_to(exact, dtype), exact)
     err = np.where(over, np.where(x == exact, np.inf, 0.0), err)
-    # 1 / inf, rsqrt(inf), exp(-inf): the zero that infinity makes is exact (PTX ISA, tables of `rcp`, `rsqrt`, `ex2`).
-    vanished = (exact == 0) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
-    decided = ~np.isfinite(exact) | vanished if spread is None else (~np.isfinite(exact) | vanished) & (spread == 0)
+    # What infinity makes is exact: 0 of 1 / inf, rsqrt(inf), exp(-inf) (PTX ISA, tables of `rcp`, `rsqrt`, `ex2`), 1 of erf(inf) (C11,
+    # F.10.5.1).
+    limit = np.isin(magnitude, (0, 1)) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
+    decided = ~np.isfinite(exact) | limit if spread is None else (~np.isfinite(exact) | limit) & (spread == 0)
     return Value(x, np.where(decided, 0.0, err))
 
 
@@ -246,7 +247,8 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
     assert x is not None and y is not None and product is not None
     err = np.zeros(value.x.shape) if value.err is None else value.err
     if dtype.bits == 64:
-        deviation = err + numbers.ulp(product, dtype) + numbers.ulp(value.x, dtype)
+        reach = numbers.ulp(product, dtype) + numbers.ulp(value.x, dtype)
+        deviation = np.where(np.isnan(x) | np.isnan(y), err, err + reach)  # a NaN stays one, fused or not
     else:
         fused = m.add_odd(x, -y if row.name == "subf" else y)
         ends = (fused,) if spread is None else (fused - spread, fused + spread)
