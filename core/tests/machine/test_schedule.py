@@ -195,6 +195,16 @@ def test_a_load_passes_a_store_only_where_buffers_do_not_overlap() -> None:
     assert scheduled(body, disjoint=True)[0].startswith("%1 = ld")
 
 
+def test_volatile_loads_keep_their_order_and_other_loads_pass_them() -> None:
+    """The one whose result is wanted for long work stays behind the other, also where nothing of memory changes."""
+    body = "  %0 = ld 1 {buffer=0, volatile}\n  %1 = ld 2 {buffer=1, volatile}\n  %2 = ld 3 {buffer=2}\n"
+    body += "  %3 = mul %1\n  %4 = mul %3\n  %5 = mul %2\n  %6 = mul %5\n  %7 = mul %6\n  st %0, %4, %7 {buffer=3}\n  ret\n"
+    assert scheduled(body, disjoint=True)[:3] == ["%2 = ld 3 {buffer=2}", *(line.strip() for line in body.splitlines()[:2])]
+    insts = function(body).blocks[0].insts
+    with pytest.raises(InternalError, match="another order"):
+        check_schedule(insts, [insts[1], insts[0], *insts[2:]], insts, table(), True, "f")
+
+
 def test_what_stands_behind_a_branch_stays() -> None:
     body = "  %0 = op 1\n  br {targets=entry}\n  %1 = ld 2\n  %2 = op %1\n  %3 = ld 3\n  st %3, %0\n  st %2\n  ret\n"
     assert scheduled(body) == [line.strip() for line in body.splitlines()]

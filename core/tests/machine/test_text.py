@@ -37,7 +37,7 @@ def functions(draw):
                 predicate=piece() if draw(st.booleans()) else None, predicate_not=False,
                 tied=draw(st.sampled_from([(), ((0, 1),)])), implicit_uses=[piece() for _ in range(draw(st.integers(0, 1)))],
                 targets=draw(st.sampled_from([(), ("next",)])), buffer=draw(st.sampled_from([None, -1, 2])),
-                place=draw(st.sampled_from([None, Place("a b.py", 3, 4)])),
+                volatile=draw(st.booleans()), place=draw(st.sampled_from([None, Place("a b.py", 3, 4)])),
             ))
     return function
 

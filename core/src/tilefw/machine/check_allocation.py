@@ -49,7 +49,7 @@ def _clone(inst: Inst) -> Inst:
     return Inst(
         inst.opcode, inst.defs, inst.uses, predicate=inst.predicate, predicate_not=inst.predicate_not, tied=inst.tied,
         implicit_defs=inst.implicit_defs, implicit_uses=inst.implicit_uses, targets=inst.targets, buffer=inst.buffer,
-        place=inst.place,
+        volatile=inst.volatile, place=inst.place,
     )
 
 
@@ -111,7 +111,7 @@ def _well_placed(virtual: Inst, physical: Inst, table: InstructionTable, spills:
 def _form(inst: Inst) -> tuple[object, ...]:
     """All of an instruction but its registers."""
     literals = [u for u in inst.uses if not isinstance(u, Slice)]
-    return inst.opcode, inst.predicate is None, inst.predicate_not, inst.tied, inst.targets, inst.buffer, literals
+    return inst.opcode, inst.predicate is None, inst.predicate_not, inst.tied, inst.targets, inst.buffer, inst.volatile, literals
 
 
 def _operands(inst: Inst) -> list[Slice]:

@@ -1,7 +1,8 @@
 """Replays a block before and after scheduling and trusts nothing of either: every read must find the same write.
 
 Each instruction is given what it saw: for each register that it reads, the instruction that wrote it last; for each access, the
-writes (for a write also the reads) before it that may touch the same bytes, and the fence that it stands behind. Equal sights, and
+writes (for a write also the reads) before it that may touch the same bytes, the fence that it stands behind, and for a volatile one
+the volatile access before it. Equal sights, and
 equal last writers at the end of the block, mean equal results. (Nothing here comes from the graph that the scheduler goes by.)
 """
 
@@ -47,6 +48,7 @@ class _Replay:
         self._fence: int | None = None
         self._behind: set[int] = set()  # accesses since the fence
         self._branches = 0
+        self._volatile: int | None = None
         # Since the fence, by space and buffer: how many writes there were and which was the last; the reads.
         self._written: dict[tuple[str, int], tuple[int, int]] = {}
         self._read: dict[tuple[str, int], set[int]] = {}
@@ -56,11 +58,14 @@ class _Replay:
         registers = tuple(self.writers.get(unit, _START) for piece in inst.reads() for unit in units(piece))
         memory = self._memory(inst)
         branches = self._branches
+        volatile = self._volatile if inst.volatile else None
         for piece in inst.writes():
             for unit in units(piece):
                 self.writers[unit] = id(inst)
         self._branches += bool(inst.targets or self._table.traits(inst.opcode).terminator)
-        return registers, memory, branches
+        if inst.volatile:
+            self._volatile = id(inst)
+        return registers, memory, branches, volatile
 
     def _memory(self, inst: Inst) -> Hashable:
         its = self._table.traits(inst.opcode)
@@ -68,7 +73,8 @@ class _Replay:
             return self._pass_fence(inst) if its.effects else None
         apart = self._changing is not None or its.memory == SHARED
         buffer = inst.buffer if inst.buffer is not None and apart else -1
-        if its.memory != SHARED and buffer >= 0 and self._changing is not None and self._changing.isdisjoint({buffer, -1}):
+        constant = not inst.volatile and its.memory != SHARED and buffer >= 0
+        if constant and self._changing is not None and self._changing.isdisjoint({buffer, -1}):
             return None
         self._behind.add(id(inst))
         here = (its.memory, buffer)

@@ -1,8 +1,8 @@
 """Removes instructions that nothing needs: a register is needed when a needed instruction reads it, wherever that stands.
 
-What has effects or branches is needed, and then whatever may have written the registers that it reads. No order is looked at:
-one pass over each instruction suffices, and what only feeds itself around a loop goes too. Of a register with several writers all
-stay.
+What has effects, branches or is volatile is needed, and then whatever may have written the registers that it reads. No order is
+looked at: one pass over each instruction suffices, and what only feeds itself around a loop goes too. Of a register with several
+writers all stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def eliminate_dead(function: Function, table: InstructionTable) -> int:
     writers: dict[Reg, list[Inst]] = {}
     work: list[Inst] = []
     for inst in function.insts():
-        if traits(inst.opcode).effects or inst.targets:
+        if traits(inst.opcode).effects or inst.targets or inst.volatile:
             work.append(inst)
             continue
         for piece in (*inst.defs, *inst.implicit_defs):

@@ -12,8 +12,9 @@ is not known. Buffers of shared memory never overlap without a barrier in betwee
 the arguments of a kernel, may, unless the launch says that they do not. An effect without a space (a barrier, an atomic, a cache
 being written back) has its order with all accesses and all other effects; of memory it changes at most the buffer that it names.
 
-Loads of a global buffer that nothing in the function writes, where buffers do not overlap, have no order at all: whoever waits at a
-barrier does not wait for them.
+Volatile accesses have their order among themselves, wherever they go: somebody else looks on, or writes meanwhile. Other loads of a
+global buffer that nothing in the function writes, where buffers do not overlap, have no order at all: whoever waits at a barrier
+does not wait for them.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ class Aliasing:
     written: frozenset[int] = frozenset()
     anywhere: bool = False
 
-    def constant(self, traits: InstructionTraits, buffer: int) -> bool:
+    def constant(self, inst: Inst, traits: InstructionTraits) -> bool:
         """Whether an access reads what does not change while the function runs."""
-        if traits.effects or traits.memory == SHARED or buffer == _ANY:
+        buffer = _buffer(inst)
+        if traits.effects or inst.volatile or traits.memory == SHARED or buffer == _ANY:
             return False
         return self.disjoint and not self.anywhere and buffer not in self.written
 
@@ -54,8 +56,12 @@ def aliasing(insts: Iterable[Inst], table: InstructionTable, disjoint: bool) -> 
     for inst in insts:
         traits = table.traits(inst.opcode)
         if traits.effects and traits.memory != SHARED and (traits.memory or inst.buffer is not None):
-            written.add(_ANY if inst.buffer is None else inst.buffer)
+            written.add(_buffer(inst))
     return Aliasing(disjoint, frozenset(written), _ANY in written)
+
+
+def _buffer(inst: Inst) -> int:
+    return _ANY if inst.buffer is None else inst.buffer
 
 
 class Dependences:
@@ -90,10 +96,11 @@ def dependences(
     _by_registers(found, traits, touched, files, apart)
     memory = _Memory(found, known)
     for i, (inst, its) in enumerate(zip(insts, traits, strict=True)):
-        buffer = _ANY if inst.buffer is None else inst.buffer
         if its.memory:
-            if not known.constant(its, buffer):
-                memory.access(i, its, buffer)
+            if not known.constant(inst, its):
+                memory.access(i, its, _buffer(inst))
+            if inst.volatile:
+                memory.volatile(i)
         elif its.effects:
             memory.fence(i)
     return found
@@ -144,7 +151,14 @@ class _Memory:
         self._known = known
         self._since: list[tuple[int, int]] = []  # the accesses since the last fence, and how long after them it should come
         self._fence = -1
+        self._volatile = -1
         self._spaces: dict[str, dict[int, _Buffer]] = {}
+
+    def volatile(self, i: int) -> None:
+        """An access that stays behind the last one of its kind."""
+        if self._volatile >= 0:
+            self._found.add(self._volatile, i, 0)
+        self._volatile = i
 
     def fence(self, i: int) -> None:
         if self._fence >= 0:

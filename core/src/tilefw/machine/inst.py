@@ -77,13 +77,13 @@ class Inst:
     registers that the text does not spell (condition codes, execution masks). An instruction under a `predicate`
     (negated by `predicate_not`) leaves its definitions unchanged where the predicate is false, so it also reads them.
     `targets` are the labels that it may branch to; `buffer` names the memory that it touches (an argument's index,
-    a shared allocation), -1 for unknown; `place` is the user's source line. `line` is where the instruction stands in the
-    text that it was parsed from, 0 for none.
+    a shared allocation), -1 for unknown; a `volatile` access is made once, where it stands among the others; `place` is
+    the user's source line. `line` is where the instruction stands in the text that it was parsed from, 0 for none.
     """
 
     __slots__ = (
         "buffer", "defs", "implicit_defs", "implicit_uses", "line", "opcode", "place", "predicate", "predicate_not", "targets",
-        "tied", "uses",
+        "tied", "uses", "volatile",
     )
 
     def __init__(
@@ -99,6 +99,7 @@ class Inst:
         implicit_uses: Sequence[Slice] = (),
         targets: tuple[str, ...] = (),
         buffer: int | None = None,
+        volatile: bool = False,
         place: Place | None = None,
     ) -> None:
         self.opcode = opcode
@@ -111,6 +112,7 @@ class Inst:
         self.implicit_uses = tuple(implicit_uses)
         self.targets = targets
         self.buffer = buffer
+        self.volatile = volatile
         self.place = place
         self.line = 0
 

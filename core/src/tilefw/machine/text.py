@@ -62,6 +62,8 @@ def _extras(inst: Inst) -> list[str]:
     extras: list[str] = []
     if inst.buffer is not None:
         extras.append(f"buffer={inst.buffer}")
+    if inst.volatile:
+        extras.append("volatile")
     if inst.tied:
         extras.append("tied=" + "+".join(f"{d}:{u}" for d, u in inst.tied))
     if inst.implicit_defs:
@@ -204,6 +206,8 @@ class _Parser:
         parts = value.split("+")
         if key == "buffer" and value.lstrip("-").isdigit():
             inst.buffer = int(value)
+        elif text == "volatile":
+            inst.volatile = True
         elif key == "targets":
             inst.targets = tuple(parts)
         elif key == "tied" and all(re.fullmatch(r"\d+:\d+", p) for p in parts):

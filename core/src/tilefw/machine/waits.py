@@ -170,7 +170,8 @@ class _Walk(Walk[Bracket, Limits]):
 
     def _in_order(self, inst: Inst, concern: Concern, events: tuple[Event, ...]) -> dict[Kind, int]:
         kept = {use for _, use in inst.tied}
-        read = concern.touched | self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
+        operands = self._sets.union(use for place, use in enumerate(inst.uses) if place not in kept)
+        read = concern.touched | operands | self._model.needs(inst)
         tied = self._sets.union(inst.uses[use] for use in kept)
         return {(e.queue, e.order): e.arriving & ~(read | (tied & ~e.merged)) for e in events if e.order}
 

@@ -73,7 +73,7 @@ def store(code: Code, access: Access) -> None:
         kind, address, names = _global_address(code, access)
         where = [data, *address] if kind == "buffer" else [address[0], data, *address[1:]]
         opcode, uses = f"{kind}_store_{_GLOBAL_STORES[bits]}", [*where, *names, *_hints(access)]
-    code.effect(opcode + half, (), uses, predicate=access.predicate, buffer=access.buffer)
+    code.effect(opcode + half, (), uses, predicate=access.predicate, buffer=access.buffer, volatile=_volatile(access))
 
 
 def _stored(code: Code, access: Access) -> tuple[Slice, str]:
@@ -95,7 +95,7 @@ def _load(code: Code, access: Access, registers: Slice) -> None:
     else:
         kind, address, names = _global_address(code, access)
         opcode, uses = f"{kind}_load_{_GLOBAL_LOADS[bits]}", [*address, *names, *_hints(access)]
-    code.effect(opcode, [registers], uses, predicate=access.predicate, buffer=access.buffer)
+    code.effect(opcode, [registers], uses, predicate=access.predicate, buffer=access.buffer, volatile=_volatile(access))
 
 
 def _load_for_all(code: Code, access: Access) -> None:
@@ -119,6 +119,11 @@ def _together(registers: Any) -> Slice:
     """The registers of one load, which stand in order in one register, as one slice."""
     first = registers[0]
     return first.reg.slice(first.first, sum(r.count for r in registers))
+
+
+def _volatile(access: Access) -> bool:
+    """Whether memory is asked each time, in order: `.cv` is "don't cache, fetch again"."""
+    return access.volatile or access.cache == ".cv"
 
 
 def _hints(access: Access) -> tuple[str, ...]:
@@ -184,7 +189,7 @@ def _scalar_pair(code: Code, base: Element) -> Slice:
 
 def _by_scalars(code: Code, access: Access) -> bool:
     """Whether the scalar cache may serve a load: whole words at one address, of memory that nobody writes meanwhile."""
-    plain = not access.space and not access.volatile and access.predicate is None and access.limit is None
+    plain = not access.space and not _volatile(access) and access.predicate is None and access.limit is None
     at = access.address if access.base is None else access.base
     uniform = isinstance(at, Const) or code.uniform(at)
     words = _bits(access) in _SCALAR_LOADS and access.bits >= _WORD and _whole(code, access)

@@ -22,6 +22,7 @@ from tilefw_amd.legal import MATRIX_RULES, MOST, RULES, Kind, Rule, wait_states
 _RULES = {rule.name: rule for rule in (*MATRIX_RULES, *RULES)}
 # Effects beyond the simulator's: its race check and its fences see these in other ways.
 _LDS = COUNT + len(NAMES_BEHIND)
+_VOLATILE = _LDS + 1  # an access that is to be over before the next of its kind
 _LANES_ONLY = "crossbar"  # goes through the LDS unit and leaves its memory alone
 
 
@@ -34,17 +35,19 @@ def seen(inst: Inst) -> Seen:
         assert isinstance(counts, int)
         return Seen(limits=wait_limits(counts))
     lds = (_LDS,) if name == "s_barrier" else ()
-    return Seen(frozenset(reads(encoded)), frozenset(writes(encoded)), frozenset((*needs(encoded), *lds)), _events(encoded))
+    kept = (_VOLATILE,) if inst.volatile else ()
+    needed = frozenset((*needs(encoded), *lds, *kept))
+    return Seen(frozenset(reads(encoded)), frozenset(writes(encoded)), needed, _events(encoded, kept))
 
 
-def _events(encoded: Encoded) -> tuple[Begun, ...]:
+def _events(encoded: Encoded, kept: tuple[int, ...]) -> tuple[Begun, ...]:
     row = encoded.form.row
     results = _results(encoded)
     merged = results if merges(encoded) else ()
     found: list[Begun] = []
     for issue in issues(encoded, results, merged):
         lds = (_LDS,) if issue.settles and _LANES_ONLY not in row.facts else ()
-        found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *lds)), frozenset(issue.merged)))
+        found.append(Begun(issue.queue, issue.order, frozenset((*issue.pending, *lds, *kept)), frozenset(issue.merged)))
     return tuple(found)
 
 

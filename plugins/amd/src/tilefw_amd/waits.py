@@ -7,7 +7,9 @@ without an encoding. Effects that no register shows are bits behind those of the
   "Memory Model gfx942": a release at the scope of a workgroup waits for lgkmcnt);
 - the write-back of a release, which the atomic or store behind it needs: also with nothing of this wave's under way, as others
   of its workgroup have stored before a barrier, and what was stored is only in the cache then;
-- an access that acquires, which the invalidation behind it needs.
+- an access that acquires, which the invalidation behind it needs;
+- a volatile access, which the next one needs: memory may serve two of them in another order (AMDGPUUsage, "Memory Model gfx942":
+  "Ensures that volatile operations to different addresses will not be reordered by hardware").
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ NAMES = _names()
 _IMPLICIT = {name: NAMES[name] for name in ("vcc", "exec", "m0")} | {"scc": 1 << SCC, "pc": 0}
 
 _WRITE_BACK, _EXCHANGE = 1 << parts.WRITE_BACK, 1 << parts.EXCHANGE
-_LDS = 1 << parts.STORED + 1
+_LDS, _VOLATILE = 1 << parts.STORED + 1, 1 << parts.STORED + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def events(inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
     if not found.queues:
         return ()
     results = sets.union(inst.defs)
-    arriving = results | found.effects | (_EXCHANGE if _shared(row, inst, "load") else 0)
+    arriving = results | found.effects | (_EXCHANGE if _shared(row, inst, "load") else 0) | (_VOLATILE if inst.volatile else 0)
     merged = results if found.merged else 0
     return tuple(Event(queue, found.order, arriving, merged) for queue in found.queues)
 
@@ -98,7 +100,7 @@ def needs(inst: Inst) -> int:
         return _LDS
     if row.name == "buffer_inv":
         return _EXCHANGE if "sc1" in inst.uses else 0
-    return _WRITE_BACK if _shared(row, inst, "store") else 0
+    return (_WRITE_BACK if _shared(row, inst, "store") else 0) | (_VOLATILE if inst.volatile else 0)
 
 
 def limits(inst: Inst) -> dict[str, int]:

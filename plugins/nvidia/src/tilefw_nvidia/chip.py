@@ -30,11 +30,11 @@ _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
 @cache
 def traits(opcode: str) -> InstructionTraits:
-    """What passes must know of an opcode. Loads are removable: nobody sees one whose result is unused, unless volatile."""
+    """What passes must know of an opcode. Loads are removable: nobody sees one whose result is unused."""
     base = opcode.partition(".")[0]
     if base in ("ret", "bra"):
         return JUMP
-    if base in _EFFECTS or "volatile" in opcode:
+    if base in _EFFECTS:
         return EFFECT
     return MOVE if opcode in _MOVES else PURE
 
@@ -149,7 +149,7 @@ class PtxChip(LaneChip):
     def load(self, code: Code, access: Access) -> None:
         code.effect(
             self._opcode("ld", access), access.registers, [access.address, access.immediate],  # type: ignore[arg-type]
-            predicate=access.predicate, buffer=access.buffer,
+            predicate=access.predicate, buffer=access.buffer, volatile=access.volatile,
         )
 
     def store(self, code: Code, access: Access) -> None:
@@ -158,7 +158,7 @@ class PtxChip(LaneChip):
         registers = [code.inst(move, form, r.bits) if isinstance(r, Const) else r for r in access.registers]
         code.effect(
             self._opcode("st", access), (), [access.address, access.immediate, *registers],
-            predicate=access.predicate, buffer=access.buffer,
+            predicate=access.predicate, buffer=access.buffer, volatile=access.volatile,
         )
 
     def shared_base(self, code: Code) -> Element:
