@@ -125,8 +125,9 @@ _CONTRACTIONS = (
 
 
 def _fits_lanes(inner: Sequence[Operand], others: Sequence[Operand]) -> bool:
-    """A copy from other lanes into an instruction of two vector registers: v_mov_b32 with the three words of DPP."""
-    return len(inner) == 4 and isinstance(others[0], Slice) and others[0].reg.cls == "v"
+    """A copy from other lanes (v_mov_b32 with the three words of DPP) into an instruction of two vector registers, with no such
+    words yet."""
+    return len(inner) == 4 and len(others) == 1 and _in_lanes(*others)
 
 
 # What comes from other lanes is the first source (CDNA3 ISA, section "DPP": SRC0).

@@ -10,6 +10,7 @@ from rules.one_row import WAVE, Column, run_selected
 
 from tilefw.api.machine import Function
 from tilefw.api.simt import Code, Const, Element
+from tilefw.simt.select.combine import combine
 from tilefw_amd.chip import AmdLanes
 from tilefw_amd.shuffles import shuffle
 
@@ -26,7 +27,9 @@ def _run(make: Callable[[Code, Element, Element], Element], lanes: np.ndarray) -
     code = Code(function, AmdLanes(True))
     value, lane = code.new_register("w32"), code.new_register("w32")
     columns = [Column("i32", VALUES), Column("i32", lanes.astype(np.uint64))]
-    return run_selected(function, [value, lane], make(code, value, lane), "i32", columns)
+    found = make(code, value, lane)
+    combine(function, code.chip.combiner)
+    return run_selected(function, [value, lane], found, "i32", columns)
 
 
 @pytest.mark.parametrize("distance", range(WAVE))
@@ -39,6 +42,14 @@ def test_neighbours(amount: int) -> None:
     above, below = LANES - amount, LANES + amount
     assert (_shuffled("up", amount) == VALUES[np.where(above >= 0, above, LANES)]).all()
     assert (_shuffled("down", amount) == VALUES[np.where(below < WAVE, below, LANES)]).all()
+
+
+@pytest.mark.parametrize(("first", "second"), [(8, 15), (1, 4), (7, 7), (4, 12)])
+def test_an_instruction_takes_its_operand_from_one_other_lane_at_most(first: int, second: int) -> None:
+    def both(code: Code, value: Element, _: Element) -> Element:
+        return code("addi.i32", *(shuffle(code, "xor", value, Const("i32", distance)) for distance in (first, second)))
+
+    assert (_run(both, LANES) == (VALUES[LANES ^ first] + VALUES[LANES ^ second]) % (1 << 32)).all()
 
 
 def test_of_one_lane() -> None:
