@@ -33,14 +33,26 @@ class Touch:
 
 @dataclass(slots=True)
 class Choice:
-    """A register that leaves: to a home, or (`again`) to be made again by its one instruction wherever it is read."""
+    """A register that leaves: to a home, or (`again`) to be made again by its one instruction wherever it is read.
+
+    Of what touches it, `in_place` takes it where it is at home; for the others, `touches`, it is in its file, at the points `kept`.
+    """
 
     reg: Reg
     home: Home | None
     again: Inst | None
     touches: list[Touch]
-    in_place: list[Touch] = field(default_factory=list)  # touches that take the register where it is at home
+    in_place: list[Touch] = field(default_factory=list)
+    kept: int = field(init=False)
     cost: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.kept = sum(1 << point for point in self.points())
+
+    def points(self) -> set[int]:
+        """The points at which the register still stands in its file."""
+        points = {2 * t.number for t in self.touches if t.reads}
+        return points | {2 * t.number + 1 for t in self.touches if t.writes}
 
 
 class Pressure:
@@ -79,6 +91,7 @@ class Chooser:
         self.function, self.parts, self.table, self.model, self.stay, self.room = function, parts, table, model, stay, room
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
         self.touches: dict[Reg, list[Touch]] = {}
+        self._ways: dict[Reg, list[Choice]] = {}
         number = 0
         for b, block in enumerate(function.blocks):
             for inst in block.insts:
@@ -107,12 +120,9 @@ class Chooser:
                 if reg in gone or not live[reg] & worst:
                     continue
                 choice = self._option(reg, crowded)
-                if choice is None:
+                if choice is None or choice.kept & worst:
                     continue
-                kept = _touched(choice)
-                if kept & worst:
-                    continue
-                gain = reg.width * (live[reg] & crowded & ~kept).bit_count()
+                gain = reg.width * (live[reg] & crowded & ~choice.kept).bit_count()
                 if choice.cost / gain < score:
                     best, score = choice, choice.cost / gain
             if best is None:
@@ -127,7 +137,7 @@ class Chooser:
         parts = self.parts[choice.reg]
         for part in parts:
             pressure.add(part, -part.width)
-        for point in _points(choice):
+        for point in choice.points():
             pressure.at[point] += choice.reg.width
         if choice.home is not None and choice.home.holder != MEMORY and choice.home.units == 1:
             for part in parts:
@@ -135,21 +145,31 @@ class Chooser:
 
     def _option(self, reg: Reg, crowded: int) -> Choice | None:
         """The cheapest way for a register to leave."""
-        touches = self.touches[reg]
-        again = self._made_again(reg, touches)
-        if again is not None:
-            choice = Choice(reg, None, again, [t for t in touches if t.inst is not again])
-            choice.cost = self._loads(choice, crowded)
-            return choice
-        for home in self.model.homes.get(reg.cls, ()):
-            if home.holder != MEMORY and home.units == 1 and not self._has_room(reg, home.holder):
-                continue
-            in_place = self._in_place(reg, touches, home)
-            choice = Choice(reg, home, None, [t for t in touches if t not in in_place], in_place)
-            stores = sum(self.weights[t.block] for t in choice.touches if t.writes)
-            choice.cost = home.cost * reg.width * (self._loads(choice, crowded) + stores)
-            return choice
+        for choice in self._ways_of(reg):
+            home = choice.home
+            if home is None:
+                choice.cost = self._loads(choice, crowded)
+                return choice
+            if home.holder == MEMORY or home.units > 1 or self._has_room(reg, home.holder):
+                stores = sum(self.weights[t.block] for t in choice.touches if t.writes)
+                choice.cost = home.cost * reg.width * (self._loads(choice, crowded) + stores)
+                return choice
         return None
+
+    def _ways_of(self, reg: Reg) -> list[Choice]:
+        """All ways for a register to leave, the cheapest first; found once, as a model is slow to say what stands where."""
+        if reg not in self._ways:
+            touches = self.touches[reg]
+            again = self._made_again(reg, touches)
+            if again is not None:
+                self._ways[reg] = [Choice(reg, None, again, [t for t in touches if t.inst is not again])]
+            else:
+                self._ways[reg] = [self._way(reg, touches, home) for home in self.model.homes.get(reg.cls, ())]
+        return self._ways[reg]
+
+    def _way(self, reg: Reg, touches: list[Touch], home: Home) -> Choice:
+        in_place = self._in_place(reg, touches, home)
+        return Choice(reg, home, None, [t for t in touches if t not in in_place], in_place)
 
     def _made_again(self, reg: Reg, touches: list[Touch]) -> Inst | None:
         """The one instruction that writes a register, if it may stand anywhere."""
@@ -208,16 +228,6 @@ def _union(parts: list[Part]) -> int:
     for part in parts:
         points |= part.points
     return points
-
-
-def _points(choice: Choice) -> set[int]:
-    """The points at which a register that left still stands in its file."""
-    points = {2 * t.number for t in choice.touches if t.reads}
-    return points | {2 * t.number + 1 for t in choice.touches if t.writes}
-
-
-def _touched(choice: Choice) -> int:
-    return sum(1 << point for point in _points(choice))
 
 
 def _between(points: int, start: int, end: int) -> int:
