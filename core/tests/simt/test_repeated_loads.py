@@ -1,4 +1,4 @@
-"""Where several waves load the same elements, a store to what they read waits for all of them; nothing else does."""
+"""Where an element is not all one wave's, a store to what others loaded waits for all of them; nothing else does."""
 
 from __future__ import annotations
 
@@ -55,6 +55,31 @@ def count_behind_a_barrier(counter, to, BLOCK: tl.constexpr):
     tl.store(to + tl.arange(0, BLOCK), old + tl.arange(0, BLOCK))
 
 
+@tilefw.jit
+def reset(source, to, n, BLOCK: tl.constexpr):
+    """Two elements an access where `n` is even; one with the other mask, so that other waves have them."""
+    i = tl.arange(0, BLOCK)
+    tl.store(to + i, tl.load(source + i, mask=i < n))
+    tl.store(source + i, 0.0, mask=(i < n) & (i >= 1))
+
+
+@tilefw.jit
+def fill_and_mark(to, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(to + i, 0.0)
+    tl.store(to + i, 1.0, mask=(i < n) & (i >= 1))
+
+
+@tilefw.jit
+def fill_and_read(to, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(to + i, 0.0)
+    some = (i < n) & (i >= 1)
+    tl.store(to + i + BLOCK, tl.load(to + i, mask=some), mask=some)
+
+
+RESET = {"source": "*fp32:16", "to": "*fp32:16", "n": "i32:16"}
+FILL = {"to": "*fp32:16", "n": "i32"}
 TWO, COUNTER = {"source": "*fp32", "to": "*fp32"}, {"counter": "*i32", "to": "*i32"}
 
 
@@ -76,6 +101,12 @@ def lowered(kernel: Any, signature: Mapping[str, str], block: int, warps: int, d
         (count, COUNTER, 128, 4, True, 1),
         (count, COUNTER, 128, 1, True, 0),
         (count_behind_a_barrier, COUNTER, 128, 4, False, 1),
+        (reset, RESET, 512, 4, True, 1),
+        (reset, RESET, 512, 1, True, 0),
+        (reset, RESET, 128, 4, True, 0),
+        (fill_and_mark, FILL, 512, 4, True, 1),
+        (fill_and_mark, FILL, 128, 4, True, 0),
+        (fill_and_read, FILL, 512, 4, True, 1),
     ],
 )
 def test_so_many_barriers(

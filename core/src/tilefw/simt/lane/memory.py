@@ -120,7 +120,8 @@ class MemoryOp(AccessOp):
     Operands: address, base?, limit?, value (stores), mask?, other? (loads). The mask has one i1 an access, or is one scalar; a
     masked-off access does not happen. Without `space` memory is global, `buffer` the kernel argument that the address comes
     from, -1 for unknown; scalar loads read one uniform value. With `space = "shared"` see the head of this file. `repeated` is said
-    of a global load where several waves read the same elements.
+    of a global load where several waves read the same elements; global accesses of the same `deal` have each element in the same
+    wave.
 
     With a base, a scalar of a pointer's width, addresses are i32, what each lane adds to it, without a sign; immediates are not
     negative then. A limit, a scalar i32 without a sign, ends what may be reached: of elements whose end is beyond it, counted as
@@ -129,7 +130,10 @@ class MemoryOp(AccessOp):
     """
 
     property_names = frozenset(
-        {"parts", "width", "slots", "immediates", "buffer", "cache", "eviction", "volatile", "space", "phase", "ring", "repeated"}
+        {
+            "parts", "width", "slots", "immediates", "buffer", "cache", "eviction", "volatile", "space", "phase", "ring",
+            "repeated", "deal",
+        }
     )
 
     @property
@@ -143,6 +147,11 @@ class MemoryOp(AccessOp):
     @property
     def repeated(self) -> bool:
         return "repeated" in self.properties
+
+    @property
+    def deal(self) -> int:
+        """The number of the way in which elements are dealt to waves; 0 where it is not said."""
+        return self.integer("deal") if "deal" in self.properties else 0
 
     def _base_problem(self) -> str | None:
         """Whether base, limit and offsets fit."""

@@ -115,6 +115,12 @@ class LinearLayout:
         return self if registers == self.register else LinearLayout(self.shape, registers, self.lane, self.warp)
 
     @cached_property
+    def deal(self) -> tuple[Shape, f2.Columns, tuple[int, ...]]:
+        """Which wave has which elements: the same of two layouts exactly if all waves hold the same in both."""
+        wave = f2.Span(self.register + self.lane)
+        return self.shape, f2.echelon(self.register + self.lane), tuple(wave.reduce(basis)[0] for basis in self.warp)
+
+    @cached_property
     def inverse(self) -> tuple[int, ...]:
         """For each bit of the flat index the (register, lane, warp) bits that hold it; thread bits that copy stay 0.
 

@@ -53,6 +53,7 @@ class LoweringContext:
         self.tiles: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
         self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
         self.views: dict[SSAValue, SharedView] = {}
+        self._deals: dict[object, int] = {}
         self.builder = LaneBuilder(Block(), function.location)
         self.address = Addressing(self.builder, self.scalars, self.facts, self.pointer, self.assignment.accesses)
         self.offsets = Offsets(self.address, machine) if machine.chip.offsets else None
@@ -79,6 +80,10 @@ class LoweringContext:
             self.scalars[value] = lowered
         else:
             self.tiles[value, layout] = lowered
+
+    def deal(self, layout: LinearLayout) -> int:
+        """A number for the way in which a layout deals elements to waves: the first that is asked for has 0, and one wave all."""
+        return self._deals.setdefault(layout.deal, len(self._deals)) if self.machine.warps > 1 else 0
 
     def convert(self, value: SSAValue) -> None:
         """Bring a tile that was just computed to the layouts that it is converted to."""

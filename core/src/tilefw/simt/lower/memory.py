@@ -16,6 +16,7 @@ from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import ops, types
+from tilefw.tile.base import integer_attr
 from tilefw.tile.block_ops import BlockAccess
 
 _THROUGH = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
@@ -59,14 +60,14 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
         else:
             placed = Placed(builder.splat(address, 1), mask, 1, range(1), [0])
         value = builder.splat(context.scalars[op.value], 1)
-    _store(context, op, placed, value, op.pointer)
+    _store(context, op, layout, placed, value, op.pointer)
 
 
 def store_block(context: LoweringContext, op: ops.StoreBlockOp) -> None:
     """One of the threads that hold an element stores it."""
     layout = context.assignment.layouts[op]
     placed = _block(context, op, layout, context.address.only_copy(layout), False)
-    _store(context, op, placed, context.get(op.value, layout), op.base)
+    _store(context, op, layout, placed, context.get(op.value, layout), op.base)
 
 
 def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
@@ -134,13 +135,24 @@ def _load(
     access = _access(context, lane.LoadOp, op, parts, placed, base, [type])
     if context.machine.warps > 1 and (layout is None or layout.copies >= context.machine.lanes):
         access.properties["repeated"] = UnitAttr()
+    elif layout is not None:
+        _say_deal(context, access, layout)
     loaded = access.results[0]
     return loaded if placed.inside is None else context.builder.op("select", placed.inside, loaded, beyond)
 
 
-def _store(context: LoweringContext, op: Any, placed: Placed, value: SSAValue, base: SSAValue) -> None:
+def _store(
+    context: LoweringContext, op: Any, layout: LinearLayout, placed: Placed, value: SSAValue, base: SSAValue
+) -> None:
     parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "value": value, "mask": placed.mask}
-    _access(context, lane.StoreOp, op, parts, placed, base, [])
+    _say_deal(context, _access(context, lane.StoreOp, op, parts, placed, base, []), layout)
+
+
+def _say_deal(context: LoweringContext, access: Operation, layout: LinearLayout) -> None:
+    """Note which waves have the elements of an access, where not all accesses have them alike."""
+    deal = context.deal(layout)
+    if deal:
+        access.properties["deal"] = integer_attr(deal)
 
 
 def _access(

@@ -1,4 +1,4 @@
-"""Inserts the barriers that shared memory needs, and those before stores that must not overtake another wave's load; no other.
+"""Inserts the barriers that shared memory needs, and those that keep the waves' accesses to one element in order; no other.
 
 The rule. Two accesses to overlapping bytes, possibly by different threads, at least one of them a write, have a barrier between
 them on every path. An access is a load, a fragment load or a store where it stands. An asynchronous copy is a write twice: where it
@@ -9,9 +9,10 @@ Which bytes: those of the allocation as it is placed, so that buffers that share
 slot: accesses in phases p and q of one iteration meet only when p = q modulo the ring's slots, and what was phase p is phase p - 1
 one iteration later. Accesses of a ring without a phase (before its loop), and all of them after it, may be anywhere in it.
 
-Global memory is the author's: `debug_barrier` orders what threads exchange there. But where the compiler lets several waves load
-the same elements (scalars, tiles of fewer elements than threads), a program that loads and then stores has them all read what was
-there before: a store to what such a load may have read has a barrier between.
+Global memory is the author's: `debug_barrier` orders what threads exchange there. But which wave has an element is the compiler's
+choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
+and of a store to the waves in different ways (masks tell how many a lane takes at once), a store to what the load may have read has
+a barrier between. So have two accesses through one argument of which the first stores, if they deal elements out in different ways.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -52,7 +53,7 @@ class InsertBarriers(ModulePass):
 def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     """Insert what one function lacks; how many."""
     analysis = _Barriers(function, disjoint)
-    if not analysis.buffers and not analysis.repeats:
+    if not analysis.buffers and not analysis.crossed:
         return 0
     analysis.block(function.body.block, _State())
     analysis.prune(function)
@@ -65,6 +66,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 
 
 _Touched = tuple[int, int | None]  # a buffer and the phase, None where it may be any
+_Dealt = tuple[int, int | None]  # an argument and the deal of an access through it, None where several waves have each element
 
 
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
@@ -77,23 +79,26 @@ _EVENTS = frozenset({
 class _State:
     """What may have happened on the way here.
 
-    `reads` and `writes` of shared memory since the last barrier, and `repeated`, the arguments that several waves have loaded the
-    same elements of since then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first.
+    `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
+    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first.
     """
 
     reads: set[_Touched] = field(default_factory=set)
     writes: set[_Touched] = field(default_factory=set)
-    repeated: set[int] = field(default_factory=set)
+    loaded: set[_Dealt] = field(default_factory=set)
+    stored: set[_Dealt] = field(default_factory=set)
     started: set[_Touched] = field(default_factory=set)
     groups: tuple[frozenset[_Touched], ...] = ()
 
     def copy(self) -> _State:
-        return _State(set(self.reads), set(self.writes), set(self.repeated), set(self.started), self.groups)
+        touched = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
+        return _State(*touched, self.groups)
 
     def barrier(self) -> None:
         self.reads.clear()
         self.writes.clear()
-        self.repeated.clear()
+        self.loaded.clear()
+        self.stored.clear()
 
     def join(self, other: _State) -> _State:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
@@ -101,8 +106,8 @@ class _State:
         short = (frozenset(),) * (len(long) - len(short)) + short
         groups = tuple(a | b for a, b in zip(short, long, strict=True))
         return _State(
-            self.reads | other.reads, self.writes | other.writes, self.repeated | other.repeated, self.started | other.started,
-            groups,
+            self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
+            self.started | other.started, groups,
         )
 
 
@@ -111,7 +116,7 @@ class _Barriers:
 
     def __init__(self, function: FuncOp, disjoint: bool) -> None:
         self.disjoint = disjoint
-        self.repeats = False  # several waves load the same elements of global memory
+        self.crossed = False  # an element of global memory may be accessed by several waves
         self.buffers: dict[int, lane.AllocOp] = {}
         self.events: dict[Block, list[Operation]] = {}
         self.before: dict[Operation, None] = {}
@@ -138,9 +143,9 @@ class _Barriers:
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
                     self._note(op, loops)
-                elif isinstance(op, lane.StoreOp) or op.repeated:
+                else:
                     events.append(op)
-                    self.repeats |= op.repeated
+                    self.crossed |= op.repeated or op.deal > 0
 
     def _note(self, op: Operation, loops: tuple[Operation, ...]) -> None:
         if isinstance(op, AccessOp) and op.ring:
@@ -197,11 +202,21 @@ class _Barriers:
             (state.reads if reads else state.writes).add(touched)
 
     def outside_access(self, op: lane.MemoryOp, state: _State) -> None:
-        """A load of global memory that several waves make, or a store to it."""
+        """A load of global memory or a store to it."""
+        argument, deal = dealt = op.buffer, None if op.repeated else op.deal
+        apart = any(argument == other and deal != known for other, known in state.stored) if deal is not None else False
         if isinstance(op, lane.LoadOp):
-            state.repeated.add(op.buffer)
-        elif any(not self.disjoint or op.buffer == loaded or min(op.buffer, loaded) < 0 for loaded in state.repeated):
+            if apart:
+                self.need(op, state)
+            state.loaded.add(dealt)
+            return
+        if apart or any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded):
             self.need(op, state)
+        state.stored.add(dealt)
+
+    def may_be_one(self, argument: int, other: int) -> bool:
+        """Whether the buffers of two arguments may overlap, -1 for one that is not known."""
+        return not self.disjoint or argument == other or min(argument, other) < 0
 
     def need(self, op: Operation, state: _State) -> None:
         """A barrier before `op`."""
@@ -295,7 +310,7 @@ class _Barriers:
     def mapped(self, state: _State, change: Callable[[_Touched], _Touched]) -> _State:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
         reads, writes, started = (set(map(change, touched)) for touched in (state.reads, state.writes, state.started))
-        return _State(reads, writes, set(state.repeated), started, groups)
+        return _State(reads, writes, set(state.loaded), set(state.stored), started, groups)
 
 
 @dataclass(slots=True)
