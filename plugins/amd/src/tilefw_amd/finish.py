@@ -101,18 +101,22 @@ def _is_wide_constant(inst: Inst) -> bool:
 
 
 def _copy(inst: Inst, to: Slice, source: Operand) -> Iterator[Inst]:
-    """A copy of any width by instructions of 32 or, where both sides begin at even registers, 64 bits."""
+    """A copy of any width by instructions of 32 or, where both sides begin at even registers, 64 bits: from the end on where it goes
+    up within the registers that it is taken from."""
     if isinstance(source, Slice):
         short, wide = COPIES[_file(to), _file(source)]
     else:
         short, wide = _CONSTANTS[_file(to)]
+    copies: list[Inst] = []
     at = 0
     while at < to.count:
         pair = at + 2 <= to.count and wide and _pairs(to, source, at)
         count = 2 if pair else 1
         taken = source.part(at, count) if isinstance(source, Slice) else _bits(source, at, count)
-        yield Inst(wide if pair else short, [to.part(at, count)], [taken], place=inst.place)
+        copies.append(Inst(wide if pair else short, [to.part(at, count)], [taken], place=inst.place))
         at += count
+    up = isinstance(source, Slice) and _overlap(to, source) and to.first > source.first
+    yield from reversed(copies) if up else copies
 
 
 def _pairs(to: Slice, source: Operand, at: int) -> bool:

@@ -33,6 +33,8 @@ def _shown(inst: Inst) -> str:
     ("$s[4:2] = s_sub_u64 $s[0:2], $s[2:2]", ["s_sub_u32 s4, s0, s2", "s_subb_u32 s5, s1, s3"]),
     ("$v[2:4] = move.v $v[8:4]", ["v_mov_b64 v[2:3], v[8:9]", "v_mov_b64 v[4:5], v[10:11]"]),
     ("$v[3:2] = move.v $v[8:2]", ["v_mov_b32 v3, v8", "v_mov_b32 v4, v9"]),
+    ("$v[4:4] = move.v $v[2:4]", ["v_mov_b64 v[6:7], v[4:5]", "v_mov_b64 v[4:5], v[2:3]"]),
+    ("$v[2:4] = move.v $v[4:4]", ["v_mov_b64 v[2:3], v[4:5]", "v_mov_b64 v[4:5], v[6:7]"]),
     ("$a[0:2] = move.a $v[8:2]", ["v_accvgpr_write_b32 a0, v8", "v_accvgpr_write_b32 a1, v9"]),
     ("$v[0:1] = move.v $a[8:1]", ["v_accvgpr_read_b32 v0, a8"]),
     ("$s[3:1] = move.s $s[8:1]", ["s_mov_b32 s3, s8"]),
