@@ -101,8 +101,8 @@ def _is_wide_constant(inst: Inst) -> bool:
 
 
 def _copy(inst: Inst, to: Slice, source: Operand) -> Iterator[Inst]:
-    """A copy of any width by instructions of 32 or, where both sides begin at even registers, 64 bits: from the end on where it goes
-    up within the registers that it is taken from."""
+    """A copy of any width by instructions of 32 or, where both sides begin at even registers, 64 bits; from the end on where it
+    goes up within its own registers."""
     if isinstance(source, Slice):
         short, wide = COPIES[_file(to), _file(source)]
     else:

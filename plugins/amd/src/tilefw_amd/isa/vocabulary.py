@@ -89,10 +89,12 @@ def _traits(row: Row) -> InstructionTraits:
 
 
 def _is_early(row: Row) -> bool:
-    """Whether D shares no register with A, B or another C: a matrix product of more than 128 bits (LLVM, VOP3PInstructions.td,
-    `NoDstOverlap`)."""
-    kind = row.destinations[0].type if row.passes and row.destinations else None
-    return kind is not None and kind.bits > 128
+    """Whether a result shares no register with a source: D of a matrix product of more than 128 bits, with A, B or another C (LLVM,
+    VOP3PInstructions.td, `NoDstOverlap`); what a scalar load of several words brings, with its address, which is read again where a
+    page fault replays the load (LLVM, SMInstructions.td, `_ec`)."""
+    most = 128 if row.passes else 32 if row.unit == "smem" else None
+    kind = row.destinations[0].type if most is not None and row.destinations else None
+    return kind is not None and kind.bits > most
 
 
 def _memory(row: Row) -> str:
