@@ -64,6 +64,11 @@ def _atoms() -> tuple[MatrixAtom, ...]:
     )
 
 
+def _facts(access: Access) -> dict[str, Any]:
+    """What passes must know of an access beside its operands."""
+    return {"predicate": access.predicate, "buffer": access.buffer, "volatile": access.volatile}
+
+
 class AcmeLanes(LaneChip):
     """Elements of up to 32 bits take a `v`, those of 64 bits an even pair of them; an i1 takes a `p`."""
 
@@ -140,13 +145,13 @@ class AcmeLanes(LaneChip):
         for register, bits, offset in self._words(code, access):
             opcode = f"lds{bits}" if access.space == "shared" else f"ld{bits}"
             where = [access.address, offset]
-            code.effect(opcode, [register], where, predicate=access.predicate, buffer=access.buffer)  # type: ignore[list-item]
+            code.effect(opcode, [register], where, **_facts(access))  # type: ignore[list-item]
 
     def store(self, code: Code, access: Access) -> None:
         for register, bits, offset in self._words(code, access):
             opcode = f"sts{bits}" if access.space == "shared" else f"st{bits}"
             operands = [access.address, offset, self.operand(code, register)]
-            code.effect(opcode, (), operands, predicate=access.predicate, buffer=access.buffer)
+            code.effect(opcode, (), operands, **_facts(access))
 
     def _words(self, code: Code, access: Access) -> Iterator[tuple[Element, int, int]]:
         """The access as accesses of at most 32 bits: register, bits and byte offset of each."""
