@@ -30,7 +30,8 @@ class Access:
 
     A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
     stand anywhere (`Code.tuple`). Registers of 8 or 16 bits come alone. `space` is empty for global memory, else `shared`; `buffer`
-    is then the allocation. Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
+    is then the allocation. The instruction is told the `buffer`, and whether it is `volatile` (see `Inst`). Where all is uniform
+    (`Code.uniform` of a load's registers), one value is read for all lanes.
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
     uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
