@@ -9,6 +9,12 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.errors import InternalError
+from tilefw.api.machine import parse_function
+from tilefw.machine.check_waits import check_waits
+from tilefw.machine.waits import insert_waits
+from tilefw_amd import replay, waits
+from tilefw_amd.isa.vocabulary import instructions
 
 
 @tilefw.jit
@@ -31,3 +37,22 @@ def test_each_is_made_and_over_before_the_next(volatile: bool, hint: str, loads:
     assert all({"sc0", "sc1"} <= set(lines[i]) for i in asked)
     for i, following in pairwise(asked):
         assert any(words[0] == "s_waitcnt" and "vmcnt(0)" in words for words in lines[i:following])
+
+
+LOADS = """\
+func @f target "amd-cdna3"
+  file s: 128
+  file v: 256
+entry:
+  $v[1:1] = global_load_dword $v[0:1], $s[0:2], "sc0", "sc1" {buffer=0, volatile}
+  $v[2:1] = global_load_dword $v[0:1], $s[0:2], "sc0", "sc1" {buffer=1, volatile}
+  s_endpgm
+"""
+
+
+def test_the_checker_wants_each_to_be_over_before_the_next() -> None:
+    function = parse_function(LOADS)
+    with pytest.raises(InternalError, match="has not finished"):
+        check_waits(function, instructions(), replay.seen)
+    assert insert_waits(function, instructions(), waits.MODEL) == 1
+    check_waits(function, instructions(), replay.seen)
