@@ -129,8 +129,9 @@ def _invariants(offset: SSAValue, body: Block) -> list[SSAValue] | None:
     if isinstance(owner, lane.JoinOp):
         parts = [_invariants(part, body) for part in owner.operands]
         return None if None in parts else [v for part in parts for v in part or ()]
-    chosen = isinstance(owner, _Select) and _is_literal(owner.operands[2], OUTSIDE)
-    return _invariants(owner.operands[1], body) if chosen else None
+    if isinstance(owner, _Select) and _is_literal(owner.operands[2], OUTSIDE):
+        return _invariants(owner.operands[1], body)
+    return None
 
 
 def _with(offset: SSAValue, carried: dict[SSAValue, SSAValue], place: Operation) -> SSAValue:

@@ -57,7 +57,7 @@ class Limits:
         b = self.builder
         offset, bound = op.offsets[dim], op.shape[dim]
         at = b.extend(self.scalars[offset], types.i32)
-        if not (isinstance(offset, BlockArgument) and isinstance(loop := offset.block.parent_op(), ForOp) and loop.ub is bound):
+        if not _stays_below(offset, bound):
             wide, _ = self._wide(op, dim)
             at = b.extend(b.op("mins", wide, b.extend(self._bound(op, dim), wide.type)), types.i32)
         return b.op("muli", at, self._step(op, dim))
@@ -134,6 +134,12 @@ class Limits:
         """The offsets where the mask, one for each or one for all, is true."""
         b, (n,) = self.builder, types.shape_of(offsets.type)
         return b.op("select", b.splat(mask, n), offsets, b.constant(literal(OUTSIDE), offsets.type))
+
+
+def _stays_below(offset: SSAValue, bound: SSAValue | None) -> bool:
+    """Whether an offset is the induction variable of a loop that ends at a bound."""
+    loop = offset.block.parent_op() if isinstance(offset, BlockArgument) and offset.index == 0 else None
+    return isinstance(loop, ForOp) and loop.ub is bound
 
 
 def _conjuncts(mask: SSAValue) -> list[SSAValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.func import ReturnOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
@@ -30,15 +30,15 @@ class Loops:
             handler(self, op)
         return handler is not None
 
-    def _placed(self, values: list[SSAValue]) -> list[_Placed]:
+    def _placed(self, values: Sequence[SSAValue]) -> list[_Placed]:
         """Each value in each of its layouts."""
         return [(v, layout) for v in values for layout in self.context.layouts(v)]
 
-    def _given(self, values: list[SSAValue], like: list[SSAValue]) -> list[SSAValue]:
+    def _given(self, values: Sequence[SSAValue], like: Sequence[SSAValue]) -> list[SSAValue]:
         """The lane values of `values` in the layouts of `like`; a carried value nobody wants has none."""
         return [self.context.get(v, l) for v, a in zip(values, like, strict=True) for l in self.context.layouts(a)]
 
-    def _region(self, block: Block, heads: list[SSAValue], first: list[Attribute], loop: bool) -> Region:
+    def _region(self, block: Block, heads: Sequence[SSAValue], first: list[Attribute], loop: bool) -> Region:
         """A region whose block takes `first` and then `heads`, in their layouts, as arguments."""
         context = self.context
         placed = self._placed(heads)
@@ -79,7 +79,7 @@ class Loops:
         self._results(op, list(after.args), inits, regions)
 
     def _results(
-        self, op: Operation, like: list[SSAValue], operands: list[SSAValue], regions: list[Region], moved: Moved | None = None
+        self, op: Operation, like: Sequence[SSAValue], operands: list[SSAValue], regions: list[Region], moved: Moved | None = None
     ) -> None:
         """The rebuilt op, whose results have the layouts of `like`; but for what is `moved`, which nobody asks for."""
         context = self.context
@@ -99,11 +99,11 @@ class Loops:
     def _yield(self, op: YieldOp) -> None:
         parent = op.parent_op()
         assert parent is not None
-        like: list[SSAValue] = list(parent.results)
+        like: Sequence[SSAValue] = parent.results
         if isinstance(parent, ForOp):
-            like = list(parent.body.block.args[1:])
+            like = parent.body.block.args[1:]
         elif isinstance(parent, WhileOp):
-            like = list(parent.before_region.block.args)
+            like = parent.before_region.block.args
         self.context.builder.insert(YieldOp(*self._given(list(op.operands), like)))
 
     def _condition(self, op: ConditionOp) -> None:

@@ -138,7 +138,7 @@ def _load(
     elif layout is not None:
         _say_deal(context, access, layout)
     loaded = access.results[0]
-    return loaded if placed.inside is None else context.builder.op("select", placed.inside, loaded, beyond)
+    return loaded if placed.inside is None or beyond is None else context.builder.op("select", placed.inside, loaded, beyond)
 
 
 def _store(

@@ -6,7 +6,7 @@ what follows the loop can overlap with its last products.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -40,7 +40,7 @@ class LastIteration:
         self._block = copied.block
 
     def place(
-        self, outside: Emitter, exists: SSAValue, induction: Callable[[], SSAValue], carried: list[SSAValue],
+        self, outside: Emitter, exists: SSAValue, induction: Callable[[], SSAValue], carried: Sequence[SSAValue],
         loads: Mapping[Load, Taken],
     ) -> None:
         """Put the copy behind the changed loop, whose results are `carried`, if there `exists` an iteration; what read the results
@@ -65,7 +65,7 @@ class LastIteration:
             result.name_hint = self.loop.results[index].name_hint
             self.loop.results[index].replace_all_uses_with(result)
 
-    def _joined(self, outside: Emitter, exists: SSAValue, last: YieldOp, others: list[SSAValue]) -> list[SSAValue]:
+    def _joined(self, outside: Emitter, exists: SSAValue, last: YieldOp, others: Sequence[SSAValue]) -> list[SSAValue]:
         """The copied ops in their new place, and their results, or `others` where the loop has no iteration."""
         moved = list(self._block.ops)
         for op in moved:

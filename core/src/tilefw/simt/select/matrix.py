@@ -140,7 +140,7 @@ class MatrixSelection:
         value = op.operands[2]
         owner, around = value.owner, op.parent_op()
         if isinstance(around, IfOp) and isinstance(owner, ForOp | IfOp | WhileOp) and owner.parent is around.parent:
-            return all(use.operation is op or _in_other_branch(use.operation, op) for use in value.uses)
+            return all((use.operation is op and use.index == 2) or _in_other_branch(use.operation, op) for use in value.uses)
         if value.has_more_than_one_use():
             return False
         if isinstance(owner, Block):
