@@ -68,6 +68,17 @@ def test_a_row_without_uniform_rule_is_the_lanes(code: Code):
 def test_literals_alone_are_not_uniform(code: Code):
     assert not code.uniform(code.i32(1), code.i32(2))
     assert code.uniform(code.new_register("u32"), code.i32(2))
+
+
+@pytest.mark.parametrize(("key", "x", "y", "result"), [
+    ("addi.i32", (1 << 32) - 1, 3, 2), ("subi.i64", 1, 2, (1 << 64) - 1), ("shl.i64", 1023, 1, 2046), ("shl.i32", 3, 31, 1 << 31),
+    ("shl.i64", 1, 64, 0), ("shru.i32", 1 << 31, 32, 0), ("shru.i64", 1 << 63, 63, 1), ("muli.i64", 1 << 40, 1 << 40, 0),
+])
+def test_sums_and_shifts_of_literals_are_literals(code: Code, key: str, x: int, y: int, result: int):
+    """No lane's register, where a uniform address is made of them."""
+    kind = key.partition(".")[2]
+    assert code(key, Const(kind, x), Const(kind, y)) == Const(kind, result)
+    assert opcodes(code) == []
     assert not code.uniform(code.new_register("u32"), code.new_register("w32"))
 
 

@@ -1,0 +1,25 @@
+"""Where a block begins stands in scalar registers, whatever it is computed from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilefw
+import tilefw.language as tl
+
+
+@tilefw.jit
+def two_places(x_ptr, out_ptr, n, N: tl.constexpr):
+    """The loads have a constant in common, which the first scales beside a scalar."""
+    i = tl.arange(0, N)
+    found = tl.load(x_ptr + (i + 1023 + n * 64)).to(tl.int64)
+    for k in range(n):
+        found += tl.load(x_ptr + (i + 1023), mask=i % 2 == k % 2, other=5, cache_modifier=".cv")
+    tl.store(out_ptr + i, found)
+
+
+def test_an_offset_of_scalars_and_literals() -> None:
+    x, i, n = np.arange(2000, dtype=np.int16), np.arange(64), 3
+    out = np.zeros(64, np.int64)
+    two_places[(1,)](x, out, n, 64, target="amd-cdna3", checks="all", num_warps=1)
+    assert np.array_equal(out, x[i + 1023 + n * 64] + sum(np.where(i % 2 == k % 2, x[i + 1023], 5) for k in range(n)))
