@@ -95,6 +95,11 @@ class AccessOp(GenericOp):
     def phase(self) -> int:
         return self.integer("phase") if "phase" in self.properties else 0
 
+    @property
+    def deal(self) -> int:
+        """The number of the way in which elements are dealt to waves; 0 where it is not said."""
+        return self.integer("deal") if "deal" in self.properties else 0
+
     def address_problem(self, part: str, slots: str, immediates: str) -> str | None:
         """Whether the accesses' addresses are there."""
         address = self.part(part)
@@ -147,11 +152,6 @@ class MemoryOp(AccessOp):
     @property
     def repeated(self) -> bool:
         return "repeated" in self.properties
-
-    @property
-    def deal(self) -> int:
-        """The number of the way in which elements are dealt to waves; 0 where it is not said."""
-        return self.integer("deal") if "deal" in self.properties else 0
 
     def _base_problem(self) -> str | None:
         """Whether base, limit and offsets fit."""
@@ -252,13 +252,13 @@ class CopyAsyncOp(AccessOp):
 
     Operands: address (shared), source (global), mask?, when?. A masked-off access writes zeros; the mask has one i1 an access or
     one for all. Where `when`, one i1 a thread, is false, the thread copies nothing at all. `argument` is the kernel argument that
-    is read, -1 for unknown. Each thread's copies since its last `lane.commit` are one group.
+    is read, -1 for unknown; `deal` as a load has it. Each thread's copies since its last `lane.commit` are one group.
     """
 
     name = "lane.copy_async"
     property_names = frozenset({
         "parts", "bytes", "slots", "immediates", "source_slots", "source_immediates", "buffer", "argument", "cache", "eviction",
-        "phase", "ring",
+        "phase", "ring", "deal",
     })
     result_count = 0
     traits = _ORDERS

@@ -136,7 +136,7 @@ def _load(
     if context.machine.warps > 1 and (layout is None or layout.copies >= context.machine.lanes):
         access.properties["repeated"] = UnitAttr()
     elif layout is not None:
-        _say_deal(context, access, layout)
+        say_deal(context, access, layout)
     loaded = access.results[0]
     return loaded if placed.inside is None or beyond is None else context.builder.op("select", placed.inside, loaded, beyond)
 
@@ -145,10 +145,10 @@ def _store(
     context: LoweringContext, op: Any, layout: LinearLayout, placed: Placed, value: SSAValue, base: SSAValue
 ) -> None:
     parts = {"address": placed.address, "base": placed.base, "limit": placed.limit, "value": value, "mask": placed.mask}
-    _say_deal(context, _access(context, lane.StoreOp, op, parts, placed, base, []), layout)
+    say_deal(context, _access(context, lane.StoreOp, op, parts, placed, base, []), layout)
 
 
-def _say_deal(context: LoweringContext, access: Operation, layout: LinearLayout) -> None:
+def say_deal(context: LoweringContext, access: Operation, layout: LinearLayout) -> None:
     """Note which waves have the elements of an access, where not all accesses have them alike."""
     deal = context.deal(layout)
     if deal:

@@ -12,7 +12,7 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext, SharedView
-from tilefw.simt.lower.memory import argument_of, computed, hints
+from tilefw.simt.lower.memory import argument_of, computed, hints, say_deal
 from tilefw.simt.places import place_of
 from tilefw.tile import types
 from tilefw.tile.base import dense_i64, integer_attr, string_attr
@@ -100,7 +100,7 @@ def _copy(context: LoweringContext, op: CopyOp | CopyBlockOp, layout: LinearLayo
         "source_slots": dense_i64(tuple(source.slots)), "source_immediates": dense_i64(tuple(source.immediates)),
         "argument": integer_attr(argument_of(base)), **lane.shared_properties(view.buffer, view.slots, view.phase), **hints(op),
     }
-    builder.insert(lane.CopyAsyncOp.create(operands=list(present.values()), properties=properties))
+    say_deal(context, builder.insert(lane.CopyAsyncOp.create(operands=list(present.values()), properties=properties)), layout)
 
 
 def commit(context: LoweringContext, op: CommitOp) -> None:

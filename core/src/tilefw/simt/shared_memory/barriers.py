@@ -12,7 +12,7 @@ one iteration later. Accesses of a ring without a phase (before its loop), and a
 Global memory is the author's: `debug_barrier` orders what threads exchange there. But which wave has an element is the compiler's
 choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
 and of a store to the waves in different ways (masks tell how many a lane takes at once), a store to what the load may have read has
-a barrier between. So have two accesses through one argument of which the first stores, if they deal elements out in different ways.
+a barrier between. So has a tile's access that follows a store through the same argument and deals elements out in another way.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -35,6 +35,7 @@ from xdsl.passes import ModulePass
 from tilefw.api.errors import InternalError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
+from tilefw.tile import types
 
 
 @dataclass(frozen=True)
@@ -197,22 +198,25 @@ class _Barriers:
         if any(self.meet(touched, other) for other in earlier):
             self.need(op, state)
         if isinstance(op, lane.CopyAsyncOp):
+            if self.crosses_store(op.argument, op.deal, state):
+                self.need(op, state)
             state.started.add(touched)
         else:
             (state.reads if reads else state.writes).add(touched)
 
     def outside_access(self, op: lane.MemoryOp, state: _State) -> None:
         """A load of global memory or a store to it."""
-        argument, deal = dealt = op.buffer, None if op.repeated else op.deal
-        apart = any(argument == other and deal != known for other, known in state.stored) if deal is not None else False
-        if isinstance(op, lane.LoadOp):
-            if apart:
-                self.need(op, state)
-            state.loaded.add(dealt)
-            return
-        if apart or any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded):
+        argument, deal = op.buffer, None if op.repeated else op.deal
+        crossed = bool(types.shape_of(op.accessed)) and self.crosses_store(argument, deal, state)
+        if isinstance(op, lane.StoreOp):
+            crossed |= any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
+        if crossed:
             self.need(op, state)
-        state.stored.add(dealt)
+        (state.loaded if isinstance(op, lane.LoadOp) else state.stored).add((argument, deal))
+
+    def crosses_store(self, argument: int, deal: int | None, state: _State) -> bool:
+        """Whether an access of a tile may meet, in another wave, what was stored through the same argument."""
+        return any(argument == other and deal != known for other, known in state.stored)
 
     def may_be_one(self, argument: int, other: int) -> bool:
         """Whether the buffers of two arguments may overlap, -1 for one that is not known."""
