@@ -177,6 +177,35 @@ def test_arithmetic_of_halves_rounds_once(row: str, type_: str) -> None:
     assert np.array_equal(got, numbers.round_to(exact, TYPES[type_]), equal_nan=True)
 
 
+def _nearest(exact: Fraction, type_: str) -> float:
+    """The nearest number of a format with f32's exponents, ties to even."""
+    dtype = TYPES[type_]
+    if exact == 0:
+        return 0.0
+    exponent = max(math.frexp(abs(float(exact)))[1] - 1 if abs(exact) > Fraction(2) ** -1000 else -1000, 1 - dtype.bias)
+    unit = Fraction(2) ** (exponent - dtype.mantissa_bits)
+    rounded = round(exact / unit) * unit
+    return math.copysign(math.inf, rounded) if abs(rounded) > numbers.largest(dtype) else float(rounded)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+def test_a_fused_product_of_halves_rounds_once_however_large_or_small(type_: str) -> None:
+    """Random operands, and those where z all but undoes the product or where the product breaks z's tie."""
+    rng = np.random.default_rng(3)
+    x, y, z = (rng.integers(0, 1 << 16, 3000, dtype=np.uint32) for _ in range(3))
+    product = decoded(x, type_) * decoded(y, type_)
+    opposite = numbers.encode(numbers.round_to(-product / 2, TYPES[type_]), TYPES[type_]).astype(np.uint32)
+    z = np.where(np.arange(3000) % 3 == 0, opposite, np.where(np.arange(3000) % 3 == 1, z & 0x80FF, z)).astype(np.uint32)
+    got = decoded(on_base_chip("fma", (x, type_), (y, type_), (z, type_)), type_)
+    for i in range(3000):
+        a, b, c = (float(decoded(v, type_)[i]) for v in (x, y, z))
+        if not math.isfinite(a + b + c) or a * b + c != a * b + c:
+            continue
+        expected = _nearest(Fraction(a) * Fraction(b) + Fraction(c), type_)
+        assert got[i] == expected, (a, b, c)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "meaning"), [("div_rn", np.divide), ("remf", np.fmod)])
 def test_division_and_remainder_of_f32_are_exact(row: str, meaning: Any) -> None:

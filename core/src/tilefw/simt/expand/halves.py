@@ -28,19 +28,54 @@ def _compare(row: str, b: Legal, *operands: Value) -> Value:
 
 
 def _fused(b: Legal, x: Value, y: Value, z: Value) -> Value:
-    x32, y32, z32 = (b("castf", v, to="f32") for v in (x, y, z))
-    product = b("mulf", x32, y32)  # exact: twice 11 bits
-    total = b("addf", product, z32)
+    to = b.type_of(x)
+    x, y, z = (b("castf", v, to="f32") for v in (x, y, z))
+    total = _sum_to_odd(b, b("mulf", x, y), z) if TYPES[to].exponent_bits < 8 else _fused_of_wide_range(b, x, y, z)
+    return b("castf", total, to=to)
+
+
+def _fused_of_wide_range(b: Legal, x: Value, y: Value, z: Value) -> Value:
+    """x * y + z, rounded to odd, of a format whose products leave f32's range: those are computed 2^64 or 2^-128 times as large.
+
+    A product beyond the range still has a sum in it where z is nearly its opposite. One below has bits of which f32 drops
+    the last ones, where it decides the rounding; beside a z above 2^-60 only its sign does.
+    """
+    product = b("mulf", x, y)
+    magnitude = b("absf", product)
+    far = b("eqf", magnitude, b.real(float("inf"), "f32"))
+    small = b("ltf", b("absf", z), b.real(2.0**-60, "f32"))
+    near = b("andi", b("ltf", magnitude, b.real(2.0**-100, "f32")), small)
+
+    def by(of_far: float, of_near: float) -> Value:
+        one = b.real(1.0, "f32")
+        return b("select", far, b.real(of_far, "f32"), b("select", near, b.real(of_near, "f32"), one))
+
+    def twice(value: Value, factor: Value) -> Value:
+        return b("mulf", b("mulf", value, factor), factor)
+
+    scale, back = by(2.0**-32, 2.0**64), by(2.0**32, 2.0**-64)
+    scaled = _sum_to_odd(b, b("mulf", b("mulf", x, scale), b("mulf", y, scale)), twice(z, scale))
+    total = twice(scaled, back)
+    return _to_odd(b, total, b("subf", scaled, twice(total, scale)))
+
+
+def _sum_to_odd(b: Legal, product: Value, z: Value) -> Value:
+    """An f32 sum rounded to odd; `product` is exact, as twice 11 bits fit."""
+    total = b("addf", product, z)
     # Knuth's TwoSum: what the rounded sum lost.
     z_part = b("subf", total, product)
-    lost = b("addf", b("subf", product, b("subf", total, z_part)), b("subf", z32, z_part))
-    pattern = b.bits(total)
+    return _to_odd(b, total, b("addf", b("subf", product, b("subf", total, z_part)), b("subf", z, z_part)))
+
+
+def _to_odd(b: Legal, rounded: Value, lost: Value) -> Value:
+    """The neighbour of an f32 that has an odd last bit, on the side of what its rounding lost; itself where that is nothing."""
+    pattern = b.bits(rounded)
     outward = b("eqi", b("shru", b("xori", b.bits(lost), pattern), b.i32(31)), b.i32(0))
     step = b("select", outward, b.i32(1), b.i32(-1))
     even = b("eqi", b("andi", pattern, b.i32(1)), b.i32(0))
     inexact = b("ltf", b.real(0.0, "f32"), b("absf", lost))  # false for the NaN that infinities leave here
     odd = b("select", b("andi", even, inexact), b("addi", pattern, step), pattern)
-    return b("castf", b.narrow(odd, "f32"), to=b.type_of(x))
+    return b.narrow(odd, "f32")
 
 
 def _flip_sign(b: Legal, x: Value) -> Value:
