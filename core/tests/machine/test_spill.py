@@ -124,6 +124,16 @@ def test_what_waits_through_a_loop_is_loaded_behind_it() -> None:
     assert [inst.opcode for inst in function.blocks[2].insts] == ["restore", "st", "ret"]
 
 
+def test_one_register_of_a_pair_comes_back_to_any_place() -> None:
+    """The first of four pairs at once, which waited while others took all registers, of which three are even."""
+    text = 'func @f target "toy"\n  regs v x2 a2: 0-3\n  regs v: 4-10\nentry:\n'
+    text += "".join(f"  %{i}[{k}:1] = op {2 * i + k}\n" for i in range(4) for k in range(2))
+    text += "".join(f"  %{i} = op {i}\n" for i in range(5, 11)) + "".join(f"  st %{i}\n" for i in range(5, 11))
+    text += "  %4 = op " + ", ".join(f"%{i}[0:1]" for i in range(4)) + "\n  st %4\n"
+    function = spilled(text + "".join(f"  st %{i}[1:1]\n" for i in range(4)) + "  ret\n", {"v": 6, "a": 0})
+    assert function.attributes["registers"]["v"] <= 6
+
+
 def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:
     text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = early {i}\n" for i in range(4))
     with pytest.raises(UnsupportedError, match="of class 'v' at once; the chip has 64, of which it may use 3"):

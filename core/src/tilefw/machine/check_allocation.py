@@ -130,8 +130,10 @@ def _is_placed(a: Slice, b: Slice, table: InstructionTable) -> bool:
     registers = range(b.first, b.first + b.count)
     reserved = table.reserved.get(b.reg.cls, frozenset())
     there = registers.stop <= (table.classes[b.reg.cls].count or 0) and reserved.isdisjoint(registers)
-    # An operand needs no more alignment than the virtual code gave it: a part may stand without the rest of its register.
-    return there and a.count == b.count and b.first % gcd(a.first, a.reg.align) == 0
+    # An operand needs no more alignment than the virtual code gave it, and one register of several none: a part may stand without
+    # the rest of its register.
+    align = 1 if a.count == 1 < a.reg.width else gcd(a.first, a.reg.align)
+    return there and a.count == b.count and b.first % align == 0
 
 
 def _stands(inst: Inst, a: Slice, b: Slice, table: InstructionTable, spills: SpillModel) -> bool:

@@ -229,8 +229,8 @@ def _at_home(place: _Place, piece: Slice) -> Slice:
 
 
 def _alignment(piece: Slice) -> int:
-    """What an operand is known to be a multiple of."""
-    return gcd(piece.first, piece.reg.align)
+    """What an operand begins at a multiple of, as far as it has to: of a tuple each register alone may stand anywhere."""
+    return 1 if piece.count == 1 < piece.reg.width else gcd(piece.first, piece.reg.align)
 
 
 def _meet(a: Slice, b: Slice) -> bool:
