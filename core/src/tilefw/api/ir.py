@@ -32,6 +32,8 @@ from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
 from tilefw.tile.kernel_info import entry_of
 from tilefw.tile.ops import (
     AddPtrOp,
+    AtomicCasOp,
+    AtomicRmwOp,
     BarrierOp,
     BroadcastOp,
     ConstantOp,
@@ -51,12 +53,12 @@ from tilefw.tile.text import parse, verify, with_locations
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
 __all__ = [
-    "AddPtrOp", "ArrayAttr", "Attribute", "BarrierOp", "Block", "BlockArgument", "BroadcastOp", "Builder", "ConditionOp",
-    "ConstantOp", "Context", "DenseArrayBase", "Dialect", "ElementwiseOp", "ExpandDimsOp", "FileLineColLoc", "FloatAttr", "ForOp",
-    "Fp8E4B15Type", "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp",
-    "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker",
-    "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter", "Row",
-    "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp", "UnitAttr", "VectorType",
-    "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "entry_of", "op_type_rewrite_pattern",
-    "parse", "types", "verify", "with_locations",
+    "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockArgument", "BroadcastOp",
+    "Builder", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect", "ElementwiseOp", "ExpandDimsOp",
+    "FileLineColLoc", "FloatAttr", "ForOp", "Fp8E4B15Type", "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint",
+    "IntegerAttr", "IntegerType", "IotaOp", "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult",
+    "Operation", "PatternRewriteWalker", "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp",
+    "RewritePattern", "Rewriter", "Row", "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile",
+    "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "entry_of",
+    "op_type_rewrite_pattern", "parse", "types", "verify", "with_locations",
 ]

@@ -1,7 +1,7 @@
 """Memory ops: loads and stores through pointers or base and offsets, and the barrier; blocks stand in `block_ops.py`.
 
 Element addresses are base + offset · element bytes with signed 64-bit offsets. A masked-off element is not accessed: a
-load gives `other` there (unspecified without it). Orders and scopes other than relaxed, device come with atomics.
+load gives `other` there (unspecified without it). Accesses with order and scope stand in `atomic_ops.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tilefw.tile.op_text import parse_optional_after, print_types, print_words, 
 CACHE_MODIFIERS = (".ca", ".cg", ".cv", ".wb", ".cs", ".wt")  # Triton's spellings; hints
 EVICTION_POLICIES = ("evict_first", "evict_last")
 HINTS = ("cache", "eviction", "volatile")
+_REQUIRED = ("pointer", "value", "compare", "view")  # segments that no access of theirs lacks
 
 
 class Hints(TypedDict):
@@ -117,7 +118,7 @@ class PointerAccess(MemoryOp):
 
     def problem(self) -> str | None:
         values = self.integers("operandSegmentSizes")
-        optional = [name not in ("pointer", "value", "view") for name in self.segment_names]
+        optional = [name not in _REQUIRED for name in self.segment_names]
         if len(values) != len(optional) or sum(values) != len(self._operands):
             return "operandSegmentSizes does not fit the operands"
         if any(v not in ((0, 1) if o else (1,)) for v, o in zip(values, optional, strict=True)):

@@ -1,7 +1,7 @@
 """The tile dialect's own ops: those of the grid, of ranges and of pointers stand here, all others are gathered here by name.
 
-Shapes stand in `shape_ops.py`, `reduce` and `dot` in files of their own, memory in `memory_ops.py` and `block_ops.py`, rows of the
-table in `elementwise/`.
+Shapes stand in `shape_ops.py`, `reduce` and `dot` in files of their own, memory in `memory_ops.py`, `block_ops.py` and
+`atomic_ops.py`, rows of the table in `elementwise/`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.tile import types
+from tilefw.tile.atomic_ops import ATOMIC_OPS, AtomicCasOp, AtomicRmwOp
 from tilefw.tile.base import PURE, TileOp, Value, integer_attr
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.constant_op import ConstantOp
@@ -23,9 +24,9 @@ from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
 from tilefw.tile.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
 
 __all__ = [
-    "AddPtrOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "ExpandDimsOp", "FlipOp", "IotaOp", "JoinOp", "LoadBlockOp",
-    "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "SplatOp", "SplitOp",
-    "StoreBlockOp", "StoreOp", "TransOp",
+    "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "ExpandDimsOp", "FlipOp",
+    "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp", "ReduceReturnOp",
+    "ReshapeOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
 ]
 
 AXES = 3  # a grid has up to three axes
@@ -176,5 +177,5 @@ class AddPtrOp(TileOp):
 
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, DotOp,
-    LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, BarrierOp,
+    LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
 )
