@@ -36,6 +36,7 @@ class Case:
     stop_after: str
     budget: int | None
     flags: tuple[str, ...]
+    notes: Mapping[str, Mapping[str, str]]
 
 
 def bundled() -> tuple[Case, ...]:
@@ -94,7 +95,7 @@ def _multiplied(document: Document, index: int, raw: Mapping[str, Any]) -> Itera
                 id="/".join([data["group"], raw["id"], *([",".join(words)] if words else [])]),
                 level=raw["level"], since=raw.get("since", data["since"]), kernel=data["kernel"], parameters=parameters, seed=seed,
                 requires=frozenset(raw.get("requires", ())), stop_after=_last_stage(document, index, raw),
-                budget=raw.get("budget"), flags=tuple(raw["flags"]),
+                budget=raw.get("budget"), flags=tuple(raw["flags"]), notes=data["notes"],
             )
 
 

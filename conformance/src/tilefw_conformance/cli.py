@@ -15,10 +15,12 @@ from tilefw.cli.arguments import add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
 from tilefw.runtime import config
 from tilefw.runtime.loader import Target, find, registry
-from tilefw_conformance import report
 from tilefw_conformance.case import LEVELS, Case, bundled
 from tilefw_conformance.jobs import Line, lines, processors
-from tilefw_conformance.runner import OUTCOMES
+from tilefw_conformance.outcomes import OUTCOMES
+from tilefw_conformance.report import records
+from tilefw_conformance.report.totals import footer
+from tilefw_conformance.report.writing import Writer
 from tilefw_conformance.selection import select
 from tilefw_conformance.suite import expectations_of, faults
 
@@ -55,33 +57,38 @@ def main(argv: list[str]) -> int:
         return 5
     runs = [_run(target, cases, selected, args, argv) for target in targets]
     if args.json:
-        shown = [{"header": records[0], "results": records[1:-1], "footer": records[-1]} for records, _ in runs]
-        print_json("conformance", {"runs": shown})
+        print_json("conformance", {"runs": [run for run, _ in runs]})
     return 0 if all(good for _, good in runs) else 1
 
 
 def _run(
     target: Target, cases: Sequence[Case], selected: Sequence[Case], args: argparse.Namespace, argv: Sequence[str]
-) -> tuple[list[dict[str, Any]], bool]:
-    """The suite on one target: its report's records, and whether all is well."""
+) -> tuple[dict[str, Any], bool]:
+    """The suite on one target: its report's header, results and footer, and whether all is well."""
     known = expectations_of(target)
     wrong = faults(known, cases, target)
     for error in wrong:
         print(error, file=sys.stderr)
+    executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
+    said = {name: value for name, value in execution(args).items() if name in ("checks", "budget", "numerics")}
+    facts = records.target(target, executor, known)
+    header = records.header([facts], level=args.level, seed=args.seed, expression=args.expression, options=said, argv=argv)
+    folder = args.report if args.report and args.target != "all" else args.report and os.path.join(args.report, target.name)
+    writer = Writer(folder, header, map(records.case, selected)) if folder else None
     start = time.perf_counter()
-    told = [_told(line) for line in lines(selected, target, known, execution(args), args.jobs or processors())]
+    told: list[Line] = []
+    for line in lines(selected, target, known, execution(args), args.jobs or processors()):
+        told.append(_told(line))
+        if writer:
+            writer.add(line.record)
     seconds = time.perf_counter() - start
     results = [line.record for line in told]
-    executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
-    records = [report.header(target, executor, args.level, args.seed, argv), *results, report.footer(results)]
-    written = None
-    if args.report:
-        written = report.write(args.report if args.target != "all" else os.path.join(args.report, target.name), records)
+    last = writer.finish(seconds) if writer else footer(results, seconds, "")
     if not args.json:
         print(_summary(target.name, executor, results, seconds))
-        if written:
-            print(f"report: {written}")
-    return records, not wrong and all(line.good for line in told)
+        if writer:
+            print(f"report: {writer.path}")
+    return {"header": header, "results": results, "footer": last}, not wrong and all(line.good for line in told)
 
 
 def _processes(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -13,9 +14,9 @@ from typing import Any, TypeVar
 
 from tilefw.api.errors import KernelError
 from tilefw.runtime.loader import Target, find
-from tilefw_conformance import report
 from tilefw_conformance.case import Case
 from tilefw_conformance.expectations import Expectation
+from tilefw_conformance.report import records
 from tilefw_conformance.runner import run
 
 T = TypeVar("T")
@@ -64,5 +65,10 @@ def each(one: Callable[[T], R], items: Sequence[T], processes: int) -> Iterator[
 
 
 def _line(target: str, expectations: Sequence[Expectation], execution: Mapping[str, Any], case: Case) -> Line:
+    start = time.perf_counter()
     result = run(case, find(target), expectations, **execution)
-    return Line(report.result(result), result.good, "" if result.good else result.message())
+    record = records.result(
+        case, target, result.outcome, verdict=result.verdict, missing=result.missing, reason=result.reason, error=result.error,
+        seconds=time.perf_counter() - start, reproduce=result.reproduce,
+    )
+    return Line(record, result.good, "" if result.good else result.message())

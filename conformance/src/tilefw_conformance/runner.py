@@ -13,10 +13,8 @@ from tilefw.kernels.verify import Verdict, verify
 from tilefw.runtime.loader import Target
 from tilefw_conformance.case import Case
 from tilefw_conformance.expectations import Expectation
+from tilefw_conformance.outcomes import GOOD
 
-# The closed set. Those in GOOD leave the suite green; `unsupported` does too, but is never counted as a pass.
-OUTCOMES = ("pass", "xfail", "unsupported", "fail", "xpass", "error", "timeout", "overclaimed")
-GOOD = frozenset({"pass", "xfail", "unsupported"})
 DEFAULT_BUDGET = 200_000_000
 
 

@@ -1,0 +1,7 @@
+"""The closed set of outcomes: which of them leave a run green, and which one alone counts as passed."""
+
+from __future__ import annotations
+
+# In the order in which summaries show them. `unsupported` and `over-capacity` are rightful refusals, never passes.
+OUTCOMES = ("pass", "xfail", "unsupported", "over-capacity", "fail", "xpass", "overclaimed", "error", "timeout")
+GOOD = frozenset({"pass", "xfail", "unsupported", "over-capacity"})

@@ -1,0 +1,132 @@
+"""`report.jsonl` as it grows: a line as soon as it is known, so that what is done survives whatever ends the run.
+
+The footer comes last. A file without it is an interrupted run, which a writer told to `resume` goes on with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from tilefw.api.errors import CodeError, UsageError
+from tilefw_conformance.report.records import Record
+from tilefw_conformance.report.totals import footer
+
+FILE = "report.jsonl"
+# What two runs must have in common for one to go on where the other stopped.
+IDENTITY = ("schema", "edition", "targets", "level", "stage", "seed", "expression", "options", "versions")
+
+
+class Writer:
+    """Streams one report into `folder`; `done` are the (target, case) pairs whose results were there before.
+
+    Without `resume` an older report in the folder is replaced. With it, complete lines are kept, a torn last one and a footer are
+    dropped. Raises UsageError TFW0954 where the folder cannot be written, TFW0975 where the report in it is of another run.
+    """
+
+    def __init__(self, folder: str, header: Record, cases: Iterable[Record], *, resume: bool = False) -> None:
+        self.folder, self.path = folder, os.path.join(folder, FILE)
+        self.results: list[Record] = []
+        self._content = hashlib.sha256()
+        kept = _kept(self.path, header) if resume and os.path.exists(self.path) else []
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._file = open(self.path, "r+b" if kept else "wb")  # noqa: SIM115 (closed by `close`)
+            for line, record in kept:
+                self._keep(line, record)
+            self._file.seek(sum(len(line) for line, _ in kept))
+            self._file.truncate()
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+        self.done = frozenset((one["target"], one["case"]) for one in self.results)
+        known = {record["case"] for _, record in kept if record["kind"] == "case"}
+        if not kept:
+            self.add(header)
+        for case in cases:
+            if case["case"] not in known:
+                self.add(case)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def add(self, record: Record) -> None:
+        """Write one record, at once and whole."""
+        line = encode(record)
+        self._keep(line, record)
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            raise _unwritable(self.folder, error) from None
+
+    def finish(self, seconds: float) -> Record:
+        """Write the footer, which makes the report whole, and return it."""
+        last = footer(self.results, seconds, self._content.hexdigest())
+        self.add(last)
+        self.close()
+        return last
+
+    def close(self) -> None:
+        """Without a footer, the report stays one that can be resumed."""
+        self._file.close()
+
+    def _keep(self, line: bytes, record: Record) -> None:
+        self._content.update(line)
+        if record["kind"] == "result":
+            self.results.append(record)
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """A record as its line. Text that is no Unicode (a worker's garbage) becomes JSON's own escapes."""
+    text = json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _kept(path: str, header: Record) -> list[tuple[bytes, Record]]:
+    """The lines of an interrupted report to go on after, each with its record; none where not even the header was whole."""
+    try:
+        with open(path, "rb") as file:
+            lines = [line for line in file.read().split(b"\n")[:-1]]
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", code="TFW0975") from None
+    kept: list[tuple[bytes, Record]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            kind = record["kind"]
+        except (ValueError, KeyError, TypeError):
+            if number == len(lines):
+                break  # torn where the system went down: its case runs again
+            raise CodeError(f"line {number} of {path} is no record of a report", code="TFW0975") from None
+        if kind != "footer":
+            kept.append((line + b"\n", record))
+    if kept:
+        _check_same_run(path, kept[0][1], header)
+    return kept
+
+
+def _check_same_run(path: str, old: Record, new: Record) -> None:
+    if old["kind"] != "header":
+        raise CodeError(f"{path} does not begin with a header", code="TFW0975")
+    for name in IDENTITY:
+        if old.get(name) != json.loads(encode(new))[name]:
+            raise UsageError(
+                f"{path} is of another run: its {name} was {_shown(old.get(name))}, and is {_shown(new[name])} now", code="TFW0975",
+                help="resume with the options of that run, or report into another folder",
+            )
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
+def _unwritable(folder: str, error: OSError) -> UsageError:
+    return UsageError(f"the report cannot be written to {folder}: {error.strerror or error}", code="TFW0954")
