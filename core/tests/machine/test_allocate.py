@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tilefw.api.errors import InternalError, UnsupportedError
+from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Function, Inst, Reg, Slice
@@ -85,7 +85,7 @@ def test_too_few_registers_are_refused_with_the_count() -> None:
     f = Function("f", "toy")
     registers = [f.register("v") for _ in range(9)]
     f.block("entry").insts += [Inst("op", [r.whole]) for r in registers] + [Inst("st", (), [r.whole for r in registers])]
-    with pytest.raises(UnsupportedError, match="needs 9 registers of class 'v' at once; the chip has 8"):
+    with pytest.raises(CapacityError, match="needs 9 registers of class 'v' at once; the chip has 8"):
         allocate(f, chip(8))
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Block
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.shared_memory.placement import place_shared, shared_memory
 from tilefw.tile.base import integer_attr
@@ -89,9 +89,10 @@ def test_too_much_is_told_with_all_that_is_alive() -> None:
     assert function is not None
     for buffer, label in zip(allocations(function).values(), ("queries", "keys"), strict=False):
         buffer.properties["label"] = StringAttr(label)
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(CapacityError) as caught:
         place_shared(function, 1000)
-    assert caught.value.code == "TFW0651"
+    error = caught.value
+    assert (error.code, error.resource, error.needed, error.available) == ("TFW0651", "shared memory", 1024, 1000)
     assert "needs 1024 bytes of shared memory at once; a workgroup has at most 1000" in caught.value.message
     assert caught.value.note == "512 bytes for queries; 512 bytes for keys"
 

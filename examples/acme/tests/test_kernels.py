@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilefw
+from tilefw.api import CapacityError
 from tilefw.api.machine import parse_functions
 from tilefw.cli.main import main
 from tilefw_acme.isa import ROWS
@@ -37,7 +38,7 @@ def test_code_is_physical_instructions_of_this_machine(compiled) -> None:
 
 
 def test_too_many_registers_are_told_with_the_line_and_the_way_out(compiled) -> None:
-    with pytest.raises(tilefw.CompileError, match="registers of class 'p' at once; the chip has 256") as caught:
+    with pytest.raises(CapacityError, match="registers of class 'p' at once; the chip has 256") as caught:
         compiled(16384)
     assert caught.value.code == "TFW0650"
     assert caught.value.place is not None and caught.value.place.file.endswith("conftest.py")

@@ -9,7 +9,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Artifact, UnsupportedError
+from tilefw.api import Artifact, CapacityError
 from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
 from tilefw.runtime import compiler, loader, options
@@ -58,7 +58,7 @@ def test_fewer_registers_spill_and_a_note_says_it() -> None:
 
 
 def test_too_few_registers_for_an_instruction_are_refused_at_its_line() -> None:
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(CapacityError) as caught:
         compiled("matmul", {}, maxnreg=8)
     assert caught.value.code == "TFW0650" and caught.value.place is not None and "matmul.py" in caught.value.place.file
     assert "num_warps" in (caught.value.help or "")
@@ -72,7 +72,7 @@ def double(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what_it_needs() -> None:
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(CapacityError) as caught:
         tilefw.compile(double, "amd-cdna3", {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1)
     error = caught.value
     assert error.code == "TFW0650" and error.place is not None and error.place.file == __file__
@@ -82,7 +82,7 @@ def test_a_tile_too_large_for_registers_and_scratch_is_refused_at_once_with_what
 
 
 def test_too_much_lds_says_how_much_where_from_and_what_to_change() -> None:
-    with pytest.raises(UnsupportedError) as caught:
+    with pytest.raises(CapacityError) as caught:
         compiled("transpose", {"block_rows": 512, "block_columns": 512})
     error = caught.value
     assert error.code == "TFW0651" and "needs 131072 bytes of shared memory at once; a workgroup has at most 65536" in error.message

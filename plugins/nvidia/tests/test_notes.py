@@ -5,6 +5,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api import CapacityError
 from tilefw_nvidia.assemble import find_ptxas
 from tilefw_nvidia.occupancy import occupancy
 from tilefw_nvidia.target import SM80_LIMITS
@@ -38,7 +39,7 @@ def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_wo
     else:
         (note,) = result.notes
         assert note["code"] == "TFW0623" and sizes in note["help"] and f"{m}x{n}x{k}" in note["message"]
-        assert note["place"] == f"{__file__}:16" and "note[TFW0623]" in str(result)
+        assert note["place"] == f"{__file__}:17" and "note[TFW0623]" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_spills_are_noted_and_a_cap_below_what_an_instruction_takes_is_refused()
     assert not compiled(32).notes
     spilled = compiled(64, maxnreg=40)
     assert spilled.resources.spills and [note["code"] for note in spilled.notes] == ["TFW0652"]
-    with pytest.raises(tilefw.KernelError, match="maxnreg is too small") as caught:
+    with pytest.raises(CapacityError, match="maxnreg is too small") as caught:
         compiled(64, maxnreg=16)
     assert caught.value.code == "TFW0650" and "leave maxnreg out" in caught.value.help
 
@@ -90,7 +91,7 @@ def deep(a, b, out, steps, N: tl.constexpr):
 
 def test_an_error_of_the_lowering_shows_the_users_line_and_the_buffers():
     signature = {**dict.fromkeys(("a", "b", "out"), "*fp32"), "steps": "i32"}
-    with pytest.raises(tilefw.KernelError, match="at once; a workgroup has at most 166912") as caught:
+    with pytest.raises(CapacityError, match="at once; a workgroup has at most 166912") as caught:
         tilefw.compile(deep, target="nvidia-sm80", signature=signature, constexprs={"N": 256}, num_warps=8)
     assert caught.value.code == "TFW0651" and "bytes for" in caught.value.note
     assert "tl.dot(tl.load" in caught.value.place.text

@@ -22,6 +22,7 @@ from tilefw.api.device import (
 )
 from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import (
+    CapacityError,
     CheckError,
     CodeError,
     CompileError,
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "BufferView", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device", "Entry", "Finding",
-    "IRError", "InternalError", "KernelError", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
+    "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device", "Entry",
+    "Finding", "IRError", "InternalError", "KernelError", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
     "PluginError", "Resources", "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype", "hookimpl",
 ]
 

@@ -72,6 +72,19 @@ class UnsupportedError(CompileError):
     """A right program that this target, or tilefw as it stands, does not serve; says which part."""
 
 
+@dataclass(eq=False)
+class CapacityError(CompileError):
+    """A right program that asks for more of a resource than one workgroup or lane of the chip can have.
+
+    `resource` is what ran out (registers of a class, shared memory, threads), `needed` and `available` count it in `unit`.
+    """
+
+    resource: str = ""
+    needed: int = 0
+    available: int = 0
+    unit: str = ""
+
+
 class IRError(KernelError):
     """Tile, lane or machine text that does not parse or does not verify."""
 

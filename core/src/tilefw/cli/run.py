@@ -111,7 +111,7 @@ def render(verdict: Verdict) -> str:
     headline = "pass" if verdict.ok else "FAIL"
     lines = [f"{headline}  {verdict.kernel} on {verdict.target} ({verdict.executor}): {given}"]
     for stage in verdict.stages:
-        line = f"  {stage.name:<9} {stage.outcome:<11} {1000 * stage.seconds:9.1f} ms"
+        line = f"  {stage.name:<9} {stage.outcome:<13} {1000 * stage.seconds:9.1f} ms"
         lines.append(f"{line}  {stage.note}" if stage.note else line)
     if verdict.error_over_bound is not None:
         at = f" at {verdict.worst[0]}{list(verdict.worst[1])}" if verdict.worst else ""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
-from tilefw.api.errors import CheckError, InternalError, KernelError, UnsupportedError
+from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
 from tilefw.kernels.capabilities import required
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
@@ -35,7 +35,9 @@ _STAGE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class StageVerdict:
-    """One stage: `outcome` is pass, fail, unsupported (refused by name), error (a bug of ours or the plugin's) or skipped."""
+    """One stage: `outcome` is pass, fail, unsupported (refused by name), over-capacity (more than the chip has of a resource),
+    error (a bug of ours or the plugin's) or skipped.
+    """
 
     name: str
     outcome: str
@@ -145,6 +147,8 @@ class _Run:
             note = work() or ""
         except UnsupportedError as error:
             failure = ("unsupported", error)
+        except CapacityError as error:
+            failure = ("over-capacity", error)
         except KernelError as error:
             failure = ("fail", error)
         except InternalError as error:

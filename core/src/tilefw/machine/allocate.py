@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from tilefw.api.errors import InternalError, UnsupportedError
+from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.inst import Function, Operand, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges, Part
 from tilefw.machine.register_file import RegisterFile
@@ -32,7 +32,7 @@ def allocate(function: Function, table: InstructionTable, limits: Mapping[str, i
     """Rewrite `function` onto physical registers, of each file at most `limits`; how many of each it uses (the highest index + 1).
 
     Copies whose two sides met in one register stay as identities (see `drop_identities`). Classes without a `count` stay
-    virtual. Nothing is spilled: raises UnsupportedError (TFW0650) when a file has too few registers.
+    virtual. Nothing is spilled: raises CapacityError (TFW0650) when a file has too few registers.
     """
     ranges = LiveRanges(function, table)
     found = find_places(function, ranges, table, limits or {})
@@ -122,7 +122,7 @@ def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[tuple[
 def too_few(
     function: Function, failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
     limited_by: str = "", note: str = "values of this class are not spilled",
-) -> UnsupportedError:
+) -> CapacityError:
     """The refusal of a function that does not fit: how many registers it needs at once, and where; `limited_by` says why it may
     use fewer than the chip has."""
     reg, file = failure
@@ -134,13 +134,14 @@ def too_few(
     fewer = available < chip
     has = f"the chip has {chip}" + (f", of which it may use {available}{limited_by and f' ({limited_by})'}" if fewer else "")
     places = [inst.place for inst in function.insts()]
-    return UnsupportedError(
+    return CapacityError(
         f"the kernel needs {pressure} registers of class '{file}' at once{shape}; {has}",
         code="TFW0650",
         place=next((p for p in places[min(where // 2, len(places) - 1) :] if p is not None), None),
         note=note,
         help="make the tile of a program smaller, or spread it over more warps (num_warps)"
         + (", or let it use more registers" if fewer else ""),
+        resource=f"registers of class '{file}'", needed=pressure, available=available, unit="registers",
     )
 
 

@@ -24,7 +24,7 @@ _ROUNDS = 24  # of spilling, before a function is refused
 @dataclass(frozen=True)
 class AssignRegisters(ModulePass):
     """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
-    smallest registers, by file) and `scratch_bytes` of a lane. Raises UnsupportedError (TFW0650).
+    smallest registers, by file) and `scratch_bytes` of a lane. Raises CapacityError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
     values go that find no register; without it they are refused. `verify`: an independent checker replays the result.

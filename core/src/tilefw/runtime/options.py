@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tilefw.api.backend import CompileOptions
-from tilefw.api.errors import LaunchError
+from tilefw.api.errors import CapacityError, LaunchError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime.config import verify_code
 from tilefw.runtime.names import suggest
@@ -95,10 +95,11 @@ def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:
     lanes, threads = info.limits.get("lanes"), info.limits.get("threads_per_workgroup")
     warps = chosen.get("num_warps", 1)
     if lanes is not None and threads is not None and warps * lanes > threads:
-        raise LaunchError(
+        raise CapacityError(
             f"num_warps={warps} is too much for {info.name}", code="TFW0321",
             note=f"{warps} warps of {lanes} lanes are {warps * lanes} threads; a workgroup has at most {threads}",
             help=f"use num_warps={1 << (threads // lanes).bit_length() - 1} or less",
+            resource="threads of a workgroup", needed=warps * lanes, available=threads, unit="threads",
         )
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CodeError, CompileError, InternalError, Place, Resources, TargetInfo, UsageError
+from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Resources, TargetInfo, UsageError
 from tilefw_nvidia.occupancy import occupancy
 
 _WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
@@ -127,11 +127,12 @@ def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
 
 
 def _refuse_few_registers(words: str) -> None:
-    """Raises CompileError (TFW0650) where ptxas could not keep to `maxnreg`; without it there are enough for every instruction."""
-    if found := re.search(r"Insufficient registers \(\d+\).*register target of (\d+)", words):
-        raise CompileError(
-            f"maxnreg is too small: an instruction of the kernel needs {found[1]} registers", code="TFW0650", note=found[0],
-            help=f"leave maxnreg out, or make it {found[1]} or more",
+    """Raises CapacityError (TFW0650) where ptxas could not keep to `maxnreg`; without it there are enough for every instruction."""
+    if found := re.search(r"Insufficient registers \((?P<allowed>\d+)\).*register target of (?P<needed>\d+)", words):
+        raise CapacityError(
+            f"maxnreg is too small: an instruction of the kernel needs {found['needed']} registers", code="TFW0650", note=found[0],
+            help=f"leave maxnreg out, or make it {found['needed']} or more",
+            resource="registers", needed=int(found['needed']), available=int(found['allowed']), unit="registers",
         )
 
 

@@ -18,7 +18,7 @@ from xdsl.dialects.scf import ForOp, WhileOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import Place, UnsupportedError
+from tilefw.api.errors import CapacityError, Place, UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.places import place_of
@@ -27,7 +27,7 @@ from tilefw.tile.base import integer_attr
 
 @dataclass(frozen=True)
 class PlaceShared(ModulePass):
-    """Gives every `lane.alloc` its offset, and the function its bytes. Raises UnsupportedError (TFW0651) above `limit` bytes."""
+    """Gives every `lane.alloc` its offset, and the function its bytes. Raises CapacityError (TFW0651) above `limit` bytes."""
 
     limit: int
     name = "place-shared"
@@ -163,7 +163,7 @@ class _Lives:
             buffer.last = max(buffer.last, self.step)
 
 
-def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError:
+def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError | CapacityError:
     """The error, with the buffers that are alive where most is needed, the largest first."""
     def peak(at: int) -> list[_Buffer]:
         return [b for b in placed if b.first <= at <= b.last]
@@ -172,11 +172,14 @@ def _too_much(placed: list[_Buffer], total: int, limit: int) -> UnsupportedError
     places = [place_of(b.op) for b in most]
     listed = [f"{b.op.bytes} bytes for {b.op.label}{_where(p)}" for b, p in zip(most, places, strict=True)]
     if not limit:
-        message, help = f"the kernel needs {total} bytes of shared memory, and the chip has none", None
-    else:
-        message = f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}"
-        help = "fewer num_stages, a smaller block along K, or smaller tiles take less"
-    return UnsupportedError(message, code="TFW0651", place=places[0], note="; ".join(listed), help=help)
+        message = f"the kernel needs {total} bytes of shared memory, and the chip has none"
+        return UnsupportedError(message, code="TFW0651", place=places[0], note="; ".join(listed))
+    return CapacityError(
+        f"the kernel needs {total} bytes of shared memory at once; a workgroup has at most {limit}",
+        code="TFW0651", place=places[0], note="; ".join(listed),
+        help="fewer num_stages, a smaller block along K, or smaller tiles take less",
+        resource="shared memory", needed=total, available=limit, unit="bytes",
+    )
 
 
 def _where(place: Place | None) -> str:
