@@ -140,6 +140,13 @@ class Builder:
     def store(self, pointer: Value, value: Value, mask: Value | None, cache: str, eviction: str) -> None:
         self.insert(ops.StoreOp(pointer.ssa, value.ssa, mask=mask and mask.ssa, cache=cache, eviction=eviction))
 
+    def atomic_rmw(self, kind: str, pointer: Value, value: Value, mask: Value | None, order: str, scope: str) -> Value:
+        op = ops.AtomicRmwOp(kind, pointer.ssa, value.ssa, mask=mask and mask.ssa, order=order, scope=scope)
+        return self.value(op, value.type)
+
+    def atomic_cas(self, pointer: Value, compare: Value, value: Value, order: str, scope: str) -> Value:
+        return self.value(ops.AtomicCasOp(pointer.ssa, compare.ssa, value.ssa, order=order, scope=scope), value.type)
+
     def hint(self, value: Value, name: str, numbers: tuple[int, ...]) -> None:
         """Note a fact on the op or kernel argument that made a value.
 

@@ -78,6 +78,38 @@ class tensor:  # noqa: N801  (Triton's spelling)
         """See `tl.store`; `self` holds the pointers."""
         ...
 
+    def atomic_add(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_add`; `self` holds the pointers."""
+        ...
+
+    def atomic_max(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_max`; `self` holds the pointers."""
+        ...
+
+    def atomic_min(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_min`; `self` holds the pointers."""
+        ...
+
+    def atomic_and(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_and`; `self` holds the pointers."""
+        ...
+
+    def atomic_or(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_or`; `self` holds the pointers."""
+        ...
+
+    def atomic_xor(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_xor`; `self` holds the pointers."""
+        ...
+
+    def atomic_xchg(self, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_xchg`; `self` holds the pointers."""
+        ...
+
+    def atomic_cas(self, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None) -> tensor:
+        """See `tl.atomic_cas`; `self` holds the pointers."""
+        ...
+
     def broadcast_to(self, *shape: Any) -> tensor:
         """See `tl.broadcast_to`."""
         ...

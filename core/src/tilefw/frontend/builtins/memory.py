@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import tilefw.language as tl
@@ -32,7 +33,7 @@ def load(
     padding_option: Any,
 ) -> Value:
     _refuse_block_pointers(boundary_check, padding_option)
-    pointer = _pointer(pointer, "load")
+    pointer = checked_pointer(pointer, "load")
     cache = _one_of("cache_modifier", cache_modifier, _LOAD_CACHE)
     eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
     if isinstance(volatile, Value):
@@ -46,8 +47,8 @@ def load(
         if isinstance(operand, Value) and operand.is_tile:
             shape = _joined(name, shape, operand)
     pointer = stretched(b, pointer, shape)
-    mask = None if mask is None else _mask(b, mask, shape)
-    other = None if other is None else _fitted(b, other, element_of(pointer), shape)
+    mask = None if mask is None else fitted_mask(b, mask, shape)
+    other = None if other is None else fitted(b, other, element_of(pointer), shape)
     return b.load(pointer, mask, other, cache, eviction, bool(volatile))
 
 
@@ -56,17 +57,34 @@ def store(
     b: Builder, pointer: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any, boundary_check: Any
 ) -> None:
     _refuse_block_pointers(boundary_check, None)
-    pointer = _pointer(pointer, "store")
+    pointer = checked_pointer(pointer, "store")
     cache = _one_of("cache_modifier", cache_modifier, _STORE_CACHE)
     eviction = _one_of("eviction_policy", eviction_policy, _EVICTION)
     if pointer.dtype.is_const():
-        raise CompileError(
-            f"cannot store through a {pointer.dtype}",
-            "TFW0211",
-            note="the pointer is marked const: the kernel only reads through it",
-        )
+        raise read_only(pointer)
+    shape = shape_of_access(pointer, (("value", value), ("mask", mask)))
+    if not isinstance(value, Value) and not is_number(value):
+        raise CompileError(f"store needs a number or a tensor to store, not {describe(value)}", "TFW0201")
+    value = fitted(b, value, element_of(pointer), shape)
+    b.store(pointer, value, None if mask is None else fitted_mask(b, mask, shape), cache, eviction)
+
+
+@meaning("debug_barrier")
+def debug_barrier(b: Builder) -> None:
+    b.barrier()
+
+
+def read_only(pointer: Value) -> CompileError:
+    """The refusal to write through a const pointer."""
+    return CompileError(
+        f"cannot store through a {pointer.dtype}", "TFW0211", note="the pointer is marked const: the kernel only reads through it"
+    )
+
+
+def shape_of_access(pointer: Value, operands: Sequence[tuple[str, Any]]) -> tuple[int, ...]:
+    """The pointers' shape, to which the named operands broadcast. Raises CompileError (TFW0202, TFW0207)."""
     shape = pointer.shape
-    for name, operand in (("value", value), ("mask", mask)):
+    for name, operand in operands:
         if isinstance(operand, Value) and operand.is_tile:
             shape = _joined(name, shape, operand)
     if shape != pointer.shape:
@@ -75,18 +93,11 @@ def store(
             "TFW0202",
             note="values and masks broadcast to the pointers, pointers never to the values",
         )
-    if not isinstance(value, Value) and not is_number(value):
-        raise CompileError(f"store needs a number or a tensor to store, not {describe(value)}", "TFW0201")
-    value = _fitted(b, value, element_of(pointer), shape)
-    b.store(pointer, value, None if mask is None else _mask(b, mask, shape), cache, eviction)
+    return shape
 
 
-@meaning("debug_barrier")
-def debug_barrier(b: Builder) -> None:
-    b.barrier()
-
-
-def _pointer(pointer: Any, function: str) -> Value:
+def checked_pointer(pointer: Any, function: str) -> Value:
+    """A pointer or a tile of pointers. Raises CompileError (TFW0206) for anything else."""
     if not isinstance(pointer, Value) or not pointer.dtype.is_ptr():
         raise CompileError(
             f"tl.{function} needs a pointer or a tile of pointers, not {named(pointer)}",
@@ -106,7 +117,8 @@ def _joined(name: str, shape: tuple[int, ...], operand: Value) -> tuple[int, ...
     return broadcast_shapes(shape, operand.shape)
 
 
-def _mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
+def fitted_mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
+    """An int1 of the pointers' shape. Raises CompileError (TFW0207) for another type."""
     is_mask = mask.dtype.is_bool() if isinstance(mask, Value) else isinstance(mask, bool)
     if not is_mask:
         raise CompileError(
@@ -115,7 +127,7 @@ def _mask(b: Builder, mask: Any, shape: tuple[int, ...]) -> Value:
     return constant(b, mask, tl.int1, shape) if isinstance(mask, bool) else stretched(b, to_value(b, mask), shape)
 
 
-def _fitted(b: Builder, value: Any, element: tl.dtype, shape: tuple[int, ...]) -> Value:
+def fitted(b: Builder, value: Any, element: tl.dtype, shape: tuple[int, ...]) -> Value:
     """A value in the element type and shape of the pointers; a number converts from its own type, as a cast would."""
     if isinstance(value, Value):
         return stretched(b, cast(b, value, element), shape)
