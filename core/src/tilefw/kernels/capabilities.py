@@ -10,14 +10,17 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from tilefw.api.capabilities import missing
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
 
     from tilefw.tile.dot_op import DotOp
+
+__all__ = ["missing", "required"]
 
 _CONTROL = {"scf.for": "control.for", "scf.if": "control.if", "scf.while": "control.while"}
 _MEMORY = {
@@ -31,14 +34,6 @@ _SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join
 def required(module: Operation) -> frozenset[str]:
     """Every capability that the operations of a tile IR module need."""
     return frozenset(capability for operation in module.walk() for capability in _of(operation))
-
-
-def missing(needed: Iterable[str], claimed: frozenset[str]) -> frozenset[str]:
-    """The needed capabilities that no claim covers."""
-    patterns = [claim for claim in claimed if "*" in claim]
-    return frozenset(
-        name for name in needed if name not in claimed and not any(fnmatchcase(name, pattern) for pattern in patterns)
-    )
 
 
 def _of(operation: Operation) -> Iterator[str]:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilefw.api import capabilities
 from tilefw.api.target import FACTS, PROVIDES, TargetInfo
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.+-]*", re.ASCII)
 BACKEND = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-CAPABILITY = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_*-]+)*", re.ASCII)
 
 
 class BadTarget(Exception):
@@ -49,7 +49,8 @@ def _check_one(plugin: str, info: TargetInfo) -> None:
         _want(isinstance(alias, str) and NAME.fullmatch(alias), f"{who}: {alias!r} is no alias")
     _want(isinstance(info.capabilities, frozenset), f"{who}: capabilities is not a frozenset")
     for capability in info.capabilities:
-        _want(isinstance(capability, str) and CAPABILITY.fullmatch(capability), f"{who}: {capability!r} is no capability")
+        _want(isinstance(capability, str), f"{who}: {capability!r} is no capability")
+        _want(capabilities.known(capability), f"{who}: {capability!r} is no capability{_meant(capability)}")
     for field, kind in (("options", str), ("limits", int), ("default_options", object)):
         mapping = getattr(info, field)
         _want(isinstance(mapping, Mapping), f"{who}: {field} is not a mapping")
@@ -61,6 +62,11 @@ def _words(who: str, field: str, words: Any, known: tuple[str, ...]) -> None:
     _want(isinstance(words, frozenset), f"{who}: {field} is not a frozenset")
     for word in words:
         _want(word in known, f"{who}: {field} has {word!r}; known are {', '.join(known)}")
+
+
+def _meant(capability: str) -> str:
+    near = capabilities.suggest(capability)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _want(condition: object, otherwise: str) -> None:

@@ -14,7 +14,7 @@ _SMALL = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15", "fp6e3m2", "fp6
 
 # The chips compute on 32-bit integers and f32; core expands the other formats to that. fp64 is moved, never computed on.
 CAPABILITIES = frozenset(
-    {"control.*", "memory.*", "cast.*.pointer", "shape.*", "dot.*.fp32", "dot.*.fp32.*", "dot.*.fp16", "dot.*.int32"}
+    {"control.*", "cf.*", "memory.*", "cast.*.pointer", "shape.*", "dot.*.fp32", "dot.*.fp32.*", "dot.*.fp16", "dot.*.int32"}
     | {f"int.*.{name}" for name in _INTEGERS}
     | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
     | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}

@@ -10,12 +10,14 @@ ACCESS_BYTES = 16  # CDNA3 ISA, "GLOBAL_LOAD_DWORDX4": at most 128 bits a lane
 POINTER_BITS = 64
 
 # Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected, cast and multiplied, as in the language.
-_ARITHMETIC = ("int1", "int4", "int8", "int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64")
+_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
+_FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 CAPABILITIES = frozenset(
-    {"control.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
-    | {f"{group}.*.{name}" for group in ("int", "float", "math") for name in _ARITHMETIC}
-    | {f"reduce.{name}" for name in _ARITHMETIC}
+    {"control.*", "cf.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
+    | {f"int.*.{name}" for name in _INTEGERS}
+    | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
+    | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}
 )
 
 GFX942_LIMITS = {

@@ -9,12 +9,14 @@ ACCESS_BYTES = 16  # PTX ISA, "Vectors as operands": at most 128 bits an access
 POINTER_BITS = 64
 
 # Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected and cast, as in the language.
-_ARITHMETIC = ("int1", "int4", "int8", "int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64")
+_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
+_FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 CAPABILITIES = frozenset(
-    {"control.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
-    | {f"{group}.*.{name}" for group in ("int", "float", "math") for name in _ARITHMETIC}
-    | {f"reduce.{name}" for name in _ARITHMETIC}
+    {"control.*", "cf.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
+    | {f"int.*.{name}" for name in _INTEGERS}
+    | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
+    | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}
 )
 
 # Compute capability 8.0.
