@@ -10,8 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from tilefw.api import capabilities
 from tilefw.api.errors import CodeError, KernelError
-from tilefw.kernels.index import KERNELS
+from tilefw.kernels.index import KernelInfo
 from tilefw.kernels.spec import resolve
 from tilefw_conformance.document import Document, check, parse
 
@@ -23,7 +24,9 @@ STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 class Case:
     """One run: a kernel with all its parameters set. `id` is `group/case[/varying=value,…]` and never changes its meaning.
 
-    The level is no part of the id, so that a case that moves from preview to core keeps its name and its history.
+    The level is no part of the id, so that a case that moves from preview to core keeps its name and its history. `since` and
+    `until` are the first and the last edition of the suite that it belongs to. `requires` is what its file says that it is there
+    to ask for (`*` stands for any words); what it needs is computed. `notes` say by flag which bug it hunts.
     """
 
     id: str
@@ -37,13 +40,24 @@ class Case:
     budget: int | None
     flags: tuple[str, ...]
     notes: Mapping[str, Mapping[str, str]]
+    until: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The first word of its id: the file that it comes from."""
+        return self.id.partition("/")[0]
 
 
 def bundled() -> tuple[Case, ...]:
     """Every case that the suite ships, in the order of files and lines."""
-    folder = files("tilefw_conformance") / "cases"
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
-    return collect((f"tilefw_conformance/cases/{name}", (folder / name).read_text("utf-8")) for name in names)
+    return in_folder("tilefw_conformance", "cases")
+
+
+def in_folder(package: str, name: str) -> tuple[Case, ...]:
+    """The cases of every `.yaml` file in a folder of an installed package, in the order of names and lines."""
+    folder = files(package) / name
+    found = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return collect((f"{package}/{name}/{file}", (folder / file).read_text("utf-8")) for file in found)
 
 
 def collect(texts: Iterable[tuple[str, str]]) -> tuple[Case, ...]:
@@ -66,21 +80,40 @@ def schema() -> Mapping[str, Any]:
 
 def _cases(document: Document) -> Iterator[tuple[int, Case]]:
     data = document.data
-    if data["kernel"] not in KERNELS:
-        known = ", ".join(KERNELS)
-        message = f"no library kernel is called {data['kernel']!r}"
-        raise CodeError(message, code="TFW0952", place=document.place(("kernel",)), note=f"the library has {known}")
+    info = _kernel(document)
+    _refuse_unknown(document, ("requires",), data.get("requires", ()))
     for index, raw in enumerate(data["cases"]):
+        _refuse_unknown(document, ("cases", index, "requires"), raw.get("requires", ()))
         for flag in raw["flags"]:
             if flag not in data["notes"]:
                 place = document.place(("cases", index, "flags"))
                 message = f"the flag {flag!r} has no note"
                 raise CodeError(message, code="TFW0952", place=place, help="say under `notes` which bug it hunts")
-        for case in _multiplied(document, index, raw):
+        for case in _multiplied(document, index, raw, info):
             yield index, case
 
 
-def _multiplied(document: Document, index: int, raw: Mapping[str, Any]) -> Iterator[Case]:
+def _kernel(document: Document) -> KernelInfo:
+    from tilefw_conformance.subject import described  # which knows of cases
+
+    try:
+        return described(document.data["kernel"])
+    except KernelError as error:
+        place = document.place(("kernel",))
+        raise CodeError(error.message, code="TFW0952", place=place, note=error.note, help=error.help) from None
+
+
+def _refuse_unknown(document: Document, path: tuple[str | int, ...], said: Iterable[str]) -> None:
+    """A mistyped capability would never be missing."""
+    for index, name in enumerate(said):
+        if not capabilities.known(name):
+            near = capabilities.suggest(name)
+            message = f"there is no capability {name!r}"
+            place = document.place((*path, index))
+            raise CodeError(message, code="TFW0952", place=place, help=f"did you mean {near!r}?" if near else None)
+
+
+def _multiplied(document: Document, index: int, raw: Mapping[str, Any], info: KernelInfo) -> Iterator[Case]:
     """A case for each choice of one value from each list, and for each seed."""
     data = document.data
     params = {name: value if isinstance(value, list) else [value] for name, value in raw.get("params", {}).items()}
@@ -88,20 +121,21 @@ def _multiplied(document: Document, index: int, raw: Mapping[str, Any]) -> Itera
     seeds = raw.get("seeds", [1])
     for choice in itertools.product(*params.values()):
         chosen = dict(zip(params, choice, strict=True))
-        parameters = _resolved(document, index, data["kernel"], chosen)
+        parameters = _resolved(document, index, info, chosen)
         for seed in seeds:
             words = [f"{name}={_word(chosen[name])}" for name in varying] + ([f"seed={seed}"] if len(seeds) > 1 else [])
             yield Case(
                 id="/".join([data["group"], raw["id"], *([",".join(words)] if words else [])]),
                 level=raw["level"], since=raw.get("since", data["since"]), kernel=data["kernel"], parameters=parameters, seed=seed,
-                requires=frozenset(raw.get("requires", ())), stop_after=_last_stage(document, index, raw),
-                budget=raw.get("budget"), flags=tuple(raw["flags"]), notes=data["notes"],
+                requires=frozenset((*data.get("requires", ()), *raw.get("requires", ()))),
+                stop_after=_last_stage(document, index, raw), budget=raw.get("budget"), flags=tuple(raw["flags"]),
+                notes=data["notes"], until=raw.get("until", data.get("until")),
             )
 
 
-def _resolved(document: Document, index: int, kernel: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(document: Document, index: int, info: KernelInfo, chosen: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return resolve(KERNELS[kernel], chosen)
+        return resolve(info, chosen)
     except KernelError as error:
         name = next((n for n in chosen if repr(n) in error.message), None)
         path = ("cases", index, "params", *([name] if name else []))

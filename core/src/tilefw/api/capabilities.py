@@ -83,7 +83,7 @@ _CAST = {
 }
 _SHAPE = {
     "trans": "dims in another order", "reshape": "the elements in another shape", "join": "two tiles in a new last dim",
-    "split": "the two halves of a last dim", "flip": "a dim backwards", "gather": "elements at indices along a dim",
+    "split": "the two halves of a last dim", "flip": "a dim backwards",
 }
 _ATOMIC: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("add", (*_WORDS, *_HALVES, *_WIDE), "sums"), ("max", (*_WORDS, *_WIDE), "maxima"), ("min", (*_WORDS, *_WIDE), "minima"),

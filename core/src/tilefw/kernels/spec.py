@@ -54,7 +54,8 @@ class KernelSpec:
     `prepare(parameters, rng)` makes a launch with fresh arrays. `expected(parameters, launch)` gives every output as float64,
     or as integers where the result is exact, from the launch's *inputs* by NumPy alone: no part of tilefw computes it, so a
     mistake of the front end or of the reference interpreter cannot hide. `requires(parameters)` names capabilities that the
-    kernel needs beyond those which its own operations show.
+    kernel needs beyond those which its own operations show. `own` describes a kernel that is not of the library: a plugin's or
+    a pack's, called `PLUGIN:NAME` or `PACK:NAME`.
     """
 
     name: str
@@ -62,10 +63,11 @@ class KernelSpec:
     prepare: Callable[[Parameters, np.random.Generator], Launch]
     expected: Callable[[Parameters, Launch], Mapping[str, np.ndarray]]
     requires: Callable[[Parameters], frozenset[str]] = lambda _: frozenset()
+    own: KernelInfo | None = None
 
     @property
     def info(self) -> KernelInfo:
-        return KERNELS[self.name]
+        return KERNELS[self.name] if self.own is None else self.own
 
     def resolve(self, given: Parameters) -> dict[str, Any]:
         """The kernel's defaults overlaid with `given` (text from a command line is converted); raises UsageError."""
@@ -73,7 +75,11 @@ class KernelSpec:
 
 
 def load(name: str) -> KernelSpec:
-    """The library kernel called `name`; raises UsageError that names the nearest one."""
+    """The library kernel called `name`, or a plugin's by `PLUGIN:NAME`; raises UsageError that names the nearest one."""
+    if ":" in name:
+        from tilefw.kernels import registered
+
+        return registered.load(name)
     if name not in KERNELS:
         near = get_close_matches(name, KERNELS, 1)
         raise UsageError(

@@ -98,6 +98,17 @@ class Registry:
                     return target
             return self._by_alias(name)
 
+    def plugin(self, name: str) -> Plugin:
+        """The installed plugin called `name`, loaded in this process; raises UsageError, or PluginError where it is not usable."""
+        with self._lock:
+            for candidate in candidates():
+                if candidate.name == name and candidate.shadowed_by is None:
+                    plugin = self._load(candidate)
+                    self._refuse(plugin, f"plugin '{name}' cannot be used")
+                    return plugin
+        helped = suggest(name, (c.name for c in candidates()), what="plugins")
+        raise UsageError(f"no plugin is called '{name}'", code="TFW0501", help=helped)
+
     def plugins(self) -> list[Plugin]:
         """Every installed plugin with its status, asked in child processes; with TILEFW_STRICT_PLUGINS, raises PluginError."""
         from tilefw.runtime.probe import probe_all

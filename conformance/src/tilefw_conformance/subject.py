@@ -1,0 +1,50 @@
+"""Which kernel a case is about: one of the library, a plugin's (`PLUGIN:NAME`) or a pack's (`PACK:NAME`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from tilefw.api.errors import CodeError, UsageError
+from tilefw.kernels.index import KERNELS, KernelInfo
+from tilefw.kernels.spec import KernelSpec, load
+from tilefw_conformance.case import Case
+from tilefw_conformance.packs import PACKS, pack
+
+
+def spec_of(case: Case) -> KernelSpec:
+    """The kernel that `case` runs.
+
+    Raises UsageError for a name that nobody has, PluginError where it belongs to a plugin that is not usable.
+    """
+    return named(case.kernel)
+
+
+def named(kernel: str) -> KernelSpec:
+    """The kernel called `kernel`."""
+    owner, colon, name = kernel.partition(":")
+    return pack(owner).spec(name) if colon and owner in PACKS else load(kernel)
+
+
+def described(kernel: str) -> KernelInfo:
+    """Its parameters; for a kernel of the library without importing the kernel."""
+    if ":" in kernel:
+        return named(kernel).info
+    if kernel not in KERNELS:
+        near = get_close_matches(kernel, KERNELS, 1)
+        raise UsageError(
+            f"no library kernel is called {kernel!r}", code="TFW0940", note=f"the library has {', '.join(KERNELS)}",
+            help=f"did you mean {near[0]!r}?" if near else None,
+        )
+    return KERNELS[kernel]
+
+
+def contradiction(case: Case, required: Iterable[str]) -> CodeError | None:
+    """What is wrong with `requires` of the case's file, given what the case needs: TFW0958, or None where all is as it says."""
+    needed = frozenset(required)
+    vain = sorted(said for said in case.requires if not any(fnmatchcase(name, said) for name in needed))
+    if not vain:
+        return None
+    note = f"it needs {', '.join(sorted(needed)) or 'nothing'}"
+    return CodeError(f"{case.id} does not need {', '.join(vain)}, which its file says", code="TFW0958", note=note)
