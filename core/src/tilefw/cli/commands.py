@@ -13,13 +13,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "asm": ("tilefw.cli.asm", "assembly text to binary, for targets whose encoding a plugin knows"),
     "disasm": ("tilefw.cli.disasm", "binary to assembly text, for targets whose encoding a plugin knows"),
     "conformance": ("tilefw.cli.conformance", "run the conformance suite on a target"),
+    "new-backend": ("tilefw.cli.new_backend", "a working plugin project in a folder"),
     "doctor": ("tilefw.cli.doctor", "what is installed and usable here"),
     "explain": ("tilefw.cli.explain", "an error code in full"),
 }
 
 # Verbs of the design that are still to be written, each with what it will do.
 ABSENT: dict[str, str] = {
-    "new-backend": "a working plugin project in a folder",
     "bench": "measure against peers",
     "trace": "a timeline in Perfetto's format",
     "report": "pictures and pages",
