@@ -16,6 +16,7 @@ TEXT_LIMIT = 1 << 20  # characters of one file
 DEPTH_LIMIT = 32
 
 Path = tuple[str | int, ...]
+Fault = tuple[Path, str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def _place(file: str, lines: tuple[str, ...], line: int, column: int) -> Place:
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "null": (type(None),),
 }
 # The keywords of JSON Schema 2020-12 that `check` serves; a schema that uses another one is refused by the tests.
 KEYWORDS = frozenset({
@@ -114,11 +116,13 @@ KEYWORDS = frozenset({
 
 def check(document: Document, schema: Mapping[str, Any]) -> None:
     """Raises CodeError TFW0951 at the first value that the JSON Schema does not allow."""
-    for path, message, help in _faults(document.data, schema, schema, ()):
+    for path, message, help in faults(document.data, schema):
         raise CodeError(message, code="TFW0951", place=document.place(path), help=help)
 
 
-Fault = tuple[Path, str, str | None]
+def faults(value: Any, schema: Mapping[str, Any]) -> Iterator[Fault]:
+    """Where `value` does not follow the JSON Schema: the path to each fault, what is wrong, and what might be meant."""
+    return _faults(value, schema, schema, ())
 
 
 def _faults(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: Path) -> Iterator[Fault]:
@@ -181,4 +185,4 @@ def _is(value: Any, kind: str) -> bool:
 
 def _shown(path: Path) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.lstrip(".") or "a case file"
+    return text.lstrip(".") or "the document"

@@ -6,19 +6,22 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilefw.api.artifact import Artifact
+from tilefw.api.capabilities import profiles
 from tilefw.api.errors import KernelError
-from tilefw.kernels.verify import Verdict
-from tilefw.runtime.loader import Target
 from tilefw_conformance import EDITION
-from tilefw_conformance.case import Case
-from tilefw_conformance.expectations import Expectation
 from tilefw_conformance.outcomes import GOOD
+
+if TYPE_CHECKING:  # a report is read, checked and shown without the compiler
+    from tilefw.api.artifact import Artifact
+    from tilefw.kernels.verify import StageVerdict, Verdict
+    from tilefw.runtime.loader import Target
+    from tilefw_conformance.case import Case
+    from tilefw_conformance.expectations import Expectation
 
 SCHEMA = "tilefw.report/1"
 ARTIFACT_LIMIT = 4096  # characters of one artifact's text: a report of thousands of failures stays one that opens
@@ -27,16 +30,14 @@ _DISTRIBUTIONS = ("tilefw-core", "tilefw-conformance", "xdsl", "numpy")
 Record = dict[str, Any]
 
 
-def target(
-    one: Target, executor: str, expectations: Iterable[Expectation] = (), profiles: Collection[str] = ()
-) -> Record:
+def target(one: Target, executor: str, expectations: Iterable[Expectation] = ()) -> Record:
     """A target's entry in the header; `executor` is `sim`, `hw` or `ref`, since a simulated result is not one of hardware."""
     plugin = None if one.plugin is None else {"distribution": one.plugin.distribution, "version": one.plugin.version}
     known = [[e.case, e.targets, e.reason, e.issue, e.until] for e in expectations]
     return {
         "name": one.name, "vendor": one.info.vendor, "chip": one.info.chip, "executor": executor, "plugin": plugin,
         "capabilities": len(one.info.capabilities), "capability_digest": digest(sorted(one.info.capabilities))[:16],
-        "expectation_digest": digest(sorted(known))[:16], "profiles": sorted(profiles),
+        "expectation_digest": digest(sorted(known))[:16], "profiles": list(profiles(one.info.capabilities)),
     }
 
 
@@ -106,7 +107,7 @@ def plain(value: Any) -> Any:
     return number(value) if value is None or isinstance(value, str | bool | int | float) else str(value)
 
 
-def _stage(stage: Any) -> Record:
+def _stage(stage: StageVerdict) -> Record:
     return {"name": stage.name, "outcome": stage.outcome, "seconds": round(stage.seconds, 6), "note": stage.note}
 
 

@@ -1,0 +1,8 @@
+"""Reports to test with; `made` beside this file makes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
