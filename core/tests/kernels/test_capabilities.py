@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilefw.kernels.capabilities import missing, required
+from tilefw.api import capabilities
+from tilefw.kernels.capabilities import missing, needed, required
+from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
 
 DOT = "tensor<16x16x{0}>, tensor<16x16x{0}>, tensor<16x16x{1}>"
@@ -37,3 +39,65 @@ def test_an_operation_needs_its_capability(type: str, operation: str, accumulato
 ])
 def test_claims_cover_by_pattern(claims: set[str], left: set[str]) -> None:
     assert missing({"dot.fp16.fp16.fp32", "reduce.fp32"}, frozenset(claims)) == left
+
+
+LOOPS = """
+func.func public @f(%p : !tile.ptr<i32> {tile.name = "p"}, %q : !tile.ptr<f32> {tile.name = "q"}, %n : i32 {tile.name = "n"}) {
+  %zero = tile.constant 0 : i32
+  %one = tile.constant 1 : i32
+  %id = tile.program_id 0
+  %end = tile.muli %id, %n : i32
+  LOADED
+  scf.for %i = %zero to %BOUND step %one : i32 {
+    %at = tile.addptr %q, %i : !tile.ptr<f32>, i32
+    %x = tile.load %at : !tile.ptr<f32>
+    %y = tile.sqrt %x : f32
+    tile.store %at, %y : !tile.ptr<f32>
+  }
+  func.return
+}
+"""
+LOADED = "%place = tile.addptr %p, %id : !tile.ptr<i32>, i32\n  %many = tile.load %place : !tile.ptr<i32>"
+
+
+def loop(bound: str, loaded: str = "") -> str:
+    return LOOPS.replace("BOUND", bound).replace("LOADED", loaded)
+
+
+def test_a_trip_count_from_loaded_data_is_dynamic() -> None:
+    assert "cf.dynamic" in needed(parse(loop("many", LOADED)), {"n": 4}, (2, 1, 1))
+    assert "cf.dynamic" not in needed(parse(loop("end")), {"n": 4}, (2, 1, 1))
+
+
+def test_places_of_a_program_are_no_arithmetic_of_its_own() -> None:
+    found = needed(parse(loop("end")), {"n": 4}, (2, 1, 1))
+    assert found == {"control.for", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
+
+
+def test_a_loop_that_the_launch_never_enters_needs_nothing() -> None:
+    assert needed(parse(loop("end")), {"n": 0}, (2, 1, 1)) == frozenset()
+    assert needed(parse(loop("end")), {"n": 4}, (1, 1, 1)) == frozenset()  # program 0 alone: 0 trips
+
+
+def test_the_registry_has_just_the_groups_of_the_table() -> None:
+    rows = {row.group for row in ROWS.values()}
+    kinds = {group.name for group in capabilities.GROUPS if group.name.split(".")[0] in ("int", "float", "math", "cast", "select")}
+    assert rows == kinds
+    assert all(group.doc and not group.doc.endswith(".") for group in capabilities.GROUPS)
+
+
+@pytest.mark.parametrize(("name", "there"), [
+    ("int.mul.int32", True), ("int.mull.int32", False), ("int.mul.fp32", False), ("int.*", True), ("*.fp32", True), ("*", True),
+    ("math.exq.*", False), ("cf.dynamic", True), ("x-acme.matrix", True), ("x-.matrix", False), ("dot.fp16.bf16.fp32", False),
+    ("dot.fp8e5.fp8e4nv.fp16", True), ("atomic.cas.fp16", True), ("atomic.and.fp32", False), ("", False), ("scan", False),
+])
+def test_a_capability_is_in_the_registry_or_no_capability(name: str, there: bool) -> None:
+    assert capabilities.known(name) is there
+
+
+def test_a_profile_needs_all_of_it() -> None:
+    assert capabilities.profiles(frozenset({"*"})) == tuple(capabilities.PROFILES)
+    mma = capabilities.PROFILES["tile-mma"]
+    assert capabilities.profiles(frozenset(mma)) == ("tile-mma",)
+    assert capabilities.profiles(frozenset(mma[1:])) == ()
+    assert all(capabilities.known(name) for profile in capabilities.PROFILES.values() for name in profile)

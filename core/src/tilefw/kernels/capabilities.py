@@ -1,28 +1,31 @@
-"""Which capabilities a kernel needs, read off its tile IR, and which of them a target's claims cover.
+"""Which capabilities a kernel needs, read off its tile IR (`api/capabilities.py` says what there are).
 
-A capability is `<group>.<element type>` with Triton's name of the type: the group of the operation's row in the elementwise table
-(`math.exp.fp32`, `int.div.int32`), or `memory.load`, `memory.store`; control flow has `control.for`, `control.if`,
-`control.while`. Operations that combine or move elements across a tile have `reduce.<type>` for each reduced tile (the
-function that combines needs its own rows too), `dot.<a>.<b>.<accumulator>` with the input precision behind for fp32 operands
-(`dot.fp32.fp32.fp32.tf32`), and `shape.<operation>.<type>`. A claim may hold `*` (`int.*`, `*.fp32`, `*`), which stands for any
-words.
+An operation needs the group of its row in the elementwise table with its element type (`math.exp.fp32`, `int.div.int32`), or
+`memory.load`, `memory.store`, `atomic.<kind>`; control flow has `control.for`, `control.if`, `control.while`, and `cf.dynamic` for
+a loop whose trip count depends on loaded data. Operations that combine or move elements across a tile have `reduce.<type>` and
+`scan.<type>` for each tile (the function that combines needs its own rows too), `dot.<a>.<b>.<accumulator>` with the input
+precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`), and `shape.<operation>.<type>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilefw.api.capabilities import missing
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Operation
 
+    from tilefw.passes.launch_known import LaunchKnown
+    from tilefw.tile.atomic_ops import AtomicCasOp, AtomicRmwOp
     from tilefw.tile.dot_op import DotOp
 
-__all__ = ["missing", "required"]
+__all__ = ["missing", "needed", "required"]
 
 _CONTROL = {"scf.for": "control.for", "scf.if": "control.if", "scf.while": "control.while"}
+_COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
 _MEMORY = {
     "tile.load": "memory.load", "tile.load_block": "memory.load",
     "tile.store": "memory.store", "tile.store_block": "memory.store",
@@ -31,31 +34,75 @@ _MEMORY = {
 _SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join", "split", "flip")}
 
 
-def required(module: Operation) -> frozenset[str]:
-    """Every capability that the operations of a tile IR module need."""
-    return frozenset(capability for operation in module.walk() for capability in _of(operation))
+def needed(module: ModuleOp, scalars: Mapping[str, int | float], grid: Sequence[int]) -> frozenset[str]:
+    """Every capability that one launch of a kernel needs: `scalars` by parameter name and `grid` decide branches and loops, and
+    what only computes addresses of blocks is not counted."""
+    from tilefw.passes.bind_launch import bound
+
+    return required(bound(module, scalars, grid))
 
 
-def _of(operation: Operation) -> Iterator[str]:
+def required(module: ModuleOp) -> frozenset[str]:
+    """Every capability that the operations of a tile IR module need, as they stand."""
+    from tilefw.passes.launch_known import LaunchKnown
+
+    known = LaunchKnown(module)
+    return frozenset(capability for operation in module.walk() for capability in _of(operation, known))
+
+
+def _of(operation: Operation, known: LaunchKnown) -> Iterator[str]:
+    from tilefw.tile.atomic_ops import AtomicCasOp, AtomicRmwOp
     from tilefw.tile.dot_op import DotOp
     from tilefw.tile.elementwise import ROWS
 
     if operation.name in _CONTROL:
-        yield _CONTROL[operation.name]
+        yield from _control(operation, known)
     elif operation.name in _MEMORY:
         for value in (*operation.operands, *operation.results):
             if element := _memory_element(value.type):
                 yield f"{_MEMORY[operation.name]}.{element}"
     elif operation.name in _SHAPE:
         yield f"{_SHAPE[operation.name]}.{_element(operation.operands[0].type)}"
-    elif operation.name == "tile.reduce":
-        yield from (f"reduce.{_element(value.type)}" for value in operation.operands)
+    elif operation.name in _COMBINE:
+        yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
+    elif isinstance(operation, AtomicRmwOp | AtomicCasOp):
+        yield f"atomic.{_atomic(operation)}.{_element(operation.results[0].type)}"
     elif isinstance(operation, DotOp):
         yield _dot(operation)
-    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
+    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None and not _is_followed(operation, known):
         typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
         for value in typed:
             yield row.capability(_element(value.type))
+
+
+def _control(operation: Operation, known: LaunchKnown) -> Iterator[str]:
+    """A branch that the launch decides is none; a loop whose trips only loaded data tells needs more than the others."""
+    from xdsl.dialects import scf
+
+    from tilefw.passes.launch_known import Known
+
+    if isinstance(operation, scf.IfOp):
+        if known[operation.cond] < Known.LAUNCHED:
+            yield _CONTROL[operation.name]
+        return
+    yield _CONTROL[operation.name]
+    if isinstance(operation, scf.ForOp | scf.WhileOp) and known.of_trips(operation) is Known.LOADED:
+        yield "cf.dynamic"
+
+
+def _is_followed(operation: Operation, known: LaunchKnown) -> bool:
+    """Whether it is integer arithmetic of one program's own places: scalars that follow from the launch and the loops' counters."""
+    from tilefw.passes.launch_known import Known
+    from tilefw.tile import types
+
+    values = (*operation.operands, *operation.results)
+    return all(types.is_int(v.type) and not types.is_tile(v.type) and known[v] > Known.LOADED for v in values)
+
+
+def _atomic(operation: AtomicRmwOp | AtomicCasOp) -> str:
+    from tilefw.tile.atomic_ops import KINDS, AtomicRmwOp
+
+    return KINDS[operation.kind].name if isinstance(operation, AtomicRmwOp) else "cas"
 
 
 def _dot(operation: DotOp) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
-from tilefw.kernels.capabilities import required
+from tilefw.kernels.capabilities import needed
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.runtime import compiler, config, options
@@ -27,7 +27,8 @@ STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 
 # Which stage the compiler's and the executor's own steps belong to.
 _STAGE_OF = {
-    "cache": "verify", "front end": "verify", "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
+    "requirements": "verify", "cache": "verify", "front end": "verify",
+    "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
     "load": "simulate", "copy in": "simulate", "execute": "simulate", "copy back": "simulate",
     "reference": "compare",
 }
@@ -48,7 +49,7 @@ class StageVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one verification found. `comparisons` are by output; `required` is what the kernel's own operations need."""
+    """What one verification found. `comparisons` are by output; `required` is what this launch needs of a target."""
 
     kernel: str
     target: str
@@ -86,14 +87,16 @@ class Verdict:
 
 def verify(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, stop_after: str = "compare",
-    assemble: bool | None = None, keep_levels: bool = False, keywords: Mapping[str, Any] | None = None, **execution: Any,
+    assemble: bool | None = None, keep_levels: bool = False, keywords: Mapping[str, Any] | None = None,
+    admit: Callable[[frozenset[str]], None] | None = None, **execution: Any,
 ) -> Verdict:
     """Run `spec` with `parameters` (over its defaults) on `target`, and judge the result.
 
     Outputs are compared with the reference interpreter's values within their bounds; on `reference` the NumPy expression is
     compared as well. `execution` holds executor, checks, budget, numerics, seed (inputs, and the order of execution above 0).
     `assemble` None assembles where the target can; `keep_levels` keeps the text of each IR level in the artifact. `keywords` are
-    launch keywords beside those that are parameters. Raises UsageError and PluginError; what fails in a stage is in the verdict.
+    launch keywords beside those that are parameters. `admit` is called with what the kernel needs, and may raise UnsupportedError
+    before anything of the target's runs. Raises UsageError and PluginError; what fails in a stage is in the verdict.
     """
     resolved = config.resolve(config.settings(target, **execution))
     chosen = find(resolved.target)
@@ -103,6 +106,7 @@ def verify(
     run.assemble = "assemble" in chosen.info.provides if assemble is None else assemble
     run.keep_levels = keep_levels
     run.keywords = {**launch.keywords, **(keywords or {})}
+    run.admit = admit
     return run.verdict(stop_after)
 
 
@@ -114,6 +118,7 @@ class _Run:
     ) -> None:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
         self.assemble = self.keep_levels = False
+        self.admit: Callable[[frozenset[str]], None] | None = None
         self.keywords: Mapping[str, Any] = launch.keywords
         self.times: dict[str, float] = {}
         self.fields: dict[str, Any] = {}
@@ -178,7 +183,11 @@ class _Run:
     def _compile(self) -> None:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
         self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
-        self.fields["required"] = required(self.module) | self.spec.requires(self.parameters)
+        with stage("requirements", self.times):
+            scalars = {name: value for name, value in self.values.items() if isinstance(value, int | float)}
+            self.fields["required"] = needed(self.module, scalars, self.launch.grid) | self.spec.requires(self.parameters)
+        if self.admit is not None:
+            self.admit(self.fields["required"])
         request = options.resolve(
             self.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
             keep_levels=self.keep_levels,
