@@ -49,6 +49,7 @@ from tilefw.tile.ops import (
     StoreOp,
     TransOp,
 )
+from tilefw.tile.places import place_of
 from tilefw.tile.text import parse, verify, with_locations
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
@@ -60,5 +61,5 @@ __all__ = [
     "Operation", "PatternRewriteWalker", "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp",
     "RewritePattern", "Rewriter", "Row", "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile",
     "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "entry_of",
-    "op_type_rewrite_pattern", "parse", "types", "verify", "with_locations",
+    "op_type_rewrite_pattern", "parse", "place_of", "types", "verify", "with_locations",
 ]

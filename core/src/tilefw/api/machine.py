@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_of
 from tilefw.machine.allocate import allocate, drop_identities
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
-    "FunctionOp", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "Operand", "Pair",
-    "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel", "Steps",
-    "TieOperands", "WaitModel", "WaitStateModel", "allocate", "check_allocation", "check_wait_states", "check_waits",
-    "drop_identities", "fill_wait_states", "from_dict", "insert_waits", "parse_function", "parse_functions", "print_function",
-    "print_inst", "schedule", "snapshot", "tie_operands",
+    "FunctionOp", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "MachineBackend", "Operand",
+    "Pair", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel",
+    "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states",
+    "check_waits", "drop_identities", "entry_of", "fill_wait_states", "from_dict", "insert_waits", "parse_function",
+    "parse_functions", "print_function", "print_inst", "schedule", "snapshot", "tie_operands",
 ]
 
 _PASSES = {
