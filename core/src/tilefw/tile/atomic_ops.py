@@ -93,6 +93,11 @@ class AtomicOp(PointerAccess):
         return self._operand("value")
 
     @property
+    def values(self) -> tuple[SSAValue, ...]:
+        """The operands that hold elements: `value`, after `compare` where there is one."""
+        return tuple(self._operand(name) for name in self.value_names)
+
+    @property
     def result_is_used(self) -> bool:
         """Whether anyone reads the old values; where nobody does, they need not be fetched."""
         return self.results[0].first_use is not None
@@ -132,9 +137,9 @@ class AtomicOp(PointerAccess):
     def print(self, printer: Printer) -> None:
         printer.print_string("".join(f" {word}" for word in self._words()))
         self._print_address(printer)
-        for name in self.value_names:
+        for value in self.values:
             printer.print_string(", ")
-            printer.print_operand(self._operand(name))
+            printer.print_operand(value)
         if self.mask is not None:
             printer.print_string(" mask ")
             printer.print_operand(self.mask)

@@ -1,7 +1,8 @@
 """The reference interpreter: executes a kernel's tile IR for a whole grid, carrying an error bound for every element.
 
 All programs of a batch run as one: each value has a leading program axis, of length 1 where the programs agree. Where a
-branch or a trip count divides them, the groups run one after the other and their values are merged again.
+branch or a trip count divides them, the groups run one after the other and their values are merged again. Programs that
+speak with each other through atomics run one after the other instead, in the order of the grid (`turns.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tilefw.tile.offsets import offset_arithmetic
 from tilefw.tile.places import place_of
 from tilefw.tile.refmemory import RefBuffer, RefMemory
 from tilefw.tile.text import parse
+from tilefw.tile.turns import Results, Run, in_turn, order_matters, to_end
 from tilefw.tile.value import Array, Value, constant, merge
 
 BATCH_ELEMENTS = 1 << 18  # elements of the largest tile over a batch's programs: some 2 MB a value
@@ -154,13 +156,20 @@ class _Launch:
         largest = max((_elements(result.type) for op in self.function.walk() for result in op.results), default=1)
         batch = max(1, BATCH_ELEMENTS // largest)
         try:
-            for start in range(0, count, batch):
-                frame = Frame(np.arange(start, min(start + batch, count)))
-                frame.values.update(self.arguments)
-                self.block(self.function.body.block, frame)
-                self.shared.end()
+            if order_matters(self.function):
+                in_turn(self._batch(program, program + 1) for program in range(count))
+            else:
+                for start in range(0, count, batch):
+                    to_end(self._batch(start, min(start + batch, count)))
         except _OutOfBudget:
             pass
+
+    def _batch(self, start: int, end: int) -> Run:
+        """The programs from `start` to below `end`, together."""
+        frame = Frame(np.arange(start, end))
+        frame.values.update(self.arguments)
+        yield from self.block(self.function.body.block, frame)
+        self.shared.end(frame.programs)
 
     def _bind(self, args: Sequence[Any]) -> dict[SSAValue, Value]:
         parameters = self.function.body.block.args
@@ -169,17 +178,20 @@ class _Launch:
             raise LaunchError(f"{name} takes {len(parameters)} arguments, got {len(args)}", "TFW0440")
         return {parameter: _argument(value, parameter.type) for parameter, value in zip(parameters, args, strict=True)}
 
-    def block(self, block: Block, frame: Frame) -> list[Value]:
+    def block(self, block: Block, frame: Frame) -> Results:
         """Run a block; gives the operands of its terminator."""
         values = frame.values
         for op in block.ops:
             handler = _HANDLERS.get(op.__class__)
-            if handler is None:
-                handler = _handler_of(op)
             if handler is _terminate:
                 return [frame[operand] for operand in op.operands]
             self._spend(op, frame)
-            results = handler(self, op, frame)
+            if handler is not None:
+                results = handler(self, op, frame)
+            elif (control := _CONTROL.get(op.__class__)) is not None:
+                results = yield from control(self, op, frame)
+            else:
+                results = _handler_of(op)(self, op, frame)
             for result, value in zip(op.results, results, strict=True):
                 values[result] = value
         return []
@@ -234,7 +246,7 @@ def _terminate(launch: Any, op: Any, frame: Any) -> list[Value]:
 # Control flow ----------------------------------------------------------------------------------------------------------
 
 
-def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> list[Value]:
+def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> Results:
     chosen = launch.decide(op, frame[op.cond], frame)
     count = len(frame.programs)
     parts: list[tuple[Array, list[Value]]] = []
@@ -242,11 +254,11 @@ def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> list[Value]:
         block = region.blocks.first
         if len(selected):
             inner = frame.split(selected)
-            parts.append((selected, [] if block is None else launch.block(block, inner)))
+            parts.append((selected, [] if block is None else (yield from launch.block(block, inner))))
     return [merge([(s, values[i]) for s, values in parts], count) for i in range(len(op.results))]
 
 
-def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> list[Value]:
+def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> Results:
     count = len(frame.programs)
     lower, upper, step = (np.broadcast_to(frame[v].x, (count,)).astype(np.int64) for v in (op.lb, op.ub, op.step))
     for value in (op.lb, op.ub, op.step):
@@ -263,12 +275,12 @@ def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> list[Value]:
         first = lower[:1] + iteration * step[:1] if uniform else lower[programs] + iteration * step[programs]
         return Value(first.astype(kind))
 
-    return _iterate(launch, op.body.block, frame, [frame[v] for v in op.iter_args], trips, induction)
+    return (yield from _iterate(launch, op.body.block, frame, [frame[v] for v in op.iter_args], trips, induction))
 
 
 def _iterate(
     launch: _Launch, body: Block, frame: Frame, carried: list[Value], trips: Array, induction: Callable[[Array, int], Value]
-) -> list[Value]:
+) -> Results:
     """Run the body `trips` times for each program; programs that are done leave the group."""
     count = len(frame.programs)
     active = np.arange(count)
@@ -287,12 +299,12 @@ def _iterate(
         inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (run, iteration))
         inner.values[body.args[0]] = induction(active, iteration)
         inner.values.update(zip(body.args[1:], carried, strict=True))
-        carried = launch.block(body, inner)
+        carried = yield from launch.block(body, inner)
         iteration += 1
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(carried))]
 
 
-def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
+def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> Results:
     count = len(frame.programs)
     active = np.arange(count)
     carried = [frame[v] for v in op.arguments]
@@ -301,9 +313,10 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
     while len(active):
         launch._spend(op, frame)
         selected = None if len(active) == count else active
+        atomics, changes = launch.access.atomics, launch.access.changes
         inner = Frame(frame.programs[active], frame, selected, (object(), 0))
         inner.values.update(zip(before.args, carried, strict=True))
-        condition, *forwarded = launch.block(before, inner)
+        condition, *forwarded = yield from launch.block(before, inner)
         going = launch.decide(op, condition, inner)
         leaving, staying = np.flatnonzero(~going), np.flatnonzero(going)
         if len(leaving):
@@ -313,19 +326,23 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> list[Value]:
             break
         inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
         inner.values.update(zip(after.args, forwarded, strict=True))
-        carried = launch.block(after, inner)
+        carried = yield from launch.block(after, inner)
+        if launch.access.atomics != atomics and launch.access.changes == changes:
+            yield  # atomics that change nothing, again and again: it waits for what another program does
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]
 
 
 _HANDLERS: dict[type[Operation], Handler] = {
     **HANDLERS,
     **SHARED_HANDLERS,
-    scf.IfOp: _if,
-    scf.ForOp: _for,
-    scf.WhileOp: _while,
     scf.YieldOp: _terminate,
     scf.ConditionOp: _terminate,
     func.ReturnOp: _terminate,
+}
+
+
+_CONTROL: dict[type[Operation], Callable[[_Launch, Any, Frame], Results]] = {
+    scf.IfOp: _if, scf.ForOp: _for, scf.WhileOp: _while,
 }
 
 

@@ -11,10 +11,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilefw.api.dtypes import DType
 from tilefw.tile import ops, types
 from tilefw.tile.access import Access
+from tilefw.tile.atomic_access import atomic
+from tilefw.tile.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.evaluate import evaluate
 from tilefw.tile.evaluate_dot import dot
 from tilefw.tile.interpret_reduce import reduce
+from tilefw.tile.interpret_scan import scan
 from tilefw.tile.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.value import Array, Value, constant, either
 
@@ -218,6 +221,12 @@ def _store_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return []
 
 
+def _atomic(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    address, operands = address_of(op, frame), [frame[value] for value in op.values]
+    return [atomic(launch.access, op, address, operands, mask, frame.programs)]
+
+
 def _nothing(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return []
 
@@ -234,6 +243,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     ops.SplitOp: _split,
     ops.FlipOp: _flip,
     ops.ReduceOp: reduce,
+    ops.ScanOp: scan,
     ops.DotOp: _dot,
     ops.IotaOp: _iota,
     ops.ProgramIdOp: _program_id,
@@ -243,5 +253,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     StoreOp: _store,
     LoadBlockOp: _load_block,
     StoreBlockOp: _store_block,
+    AtomicRmwOp: _atomic,
+    AtomicCasOp: _atomic,
     BarrierOp: _nothing,
 }

@@ -170,11 +170,12 @@ class SharedMemory:
         """One finding, of as many programs."""
         self.findings.add(check, op, message, count=len(programs), program=self.name(int(programs[0])))
 
-    def end(self) -> None:
-        """The programs have ended: copies still under way were never waited for."""
+    def end(self, programs: Array) -> None:
+        """The programs have ended: copies of theirs still under way were never waited for."""
         for copy in self.copies:
-            self.report("pending", copy.op, "the program ends while a copy of it is under way", copy.programs)
-        self.copies = []
+            if copy.programs[0] in programs:
+                self.report("pending", copy.op, "the program ends while a copy of it is under way", copy.programs)
+        self.copies = [copy for copy in self.copies if copy.programs[0] not in programs]
 
 
 def _alloc(launch: Any, op: AllocSharedOp, frame: Any) -> list[Value]:

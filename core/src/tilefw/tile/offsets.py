@@ -6,6 +6,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.tile import ops
+from tilefw.tile.atomic_ops import AtomicOp
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.elementwise import ElementwiseOp
@@ -23,7 +24,7 @@ def offset_arithmetic(root: Operation) -> set[Operation]:
     for op in root.walk():
         if isinstance(op, ops.AddPtrOp):
             pending.append(op.offset)
-        elif isinstance(op, LoadOp | StoreOp | CopyOp) and op.offsets is not None:
+        elif isinstance(op, LoadOp | StoreOp | AtomicOp | CopyOp) and op.offsets is not None:
             pending.append(op.offsets)
         elif isinstance(op, LoadBlockOp | StoreBlockOp | CopyBlockOp):
             pending.extend((*op.offsets, *op.strides))

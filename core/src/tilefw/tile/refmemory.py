@@ -6,6 +6,8 @@ import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
+from tilefw.tile.memory_sums import Sums
+from tilefw.tile.ordering import Record
 from tilefw.tile.value import Array, Value, some
 
 # Buffer k owns the addresses [k·2^40, (k+1)·2^40) and begins in their middle, so that an access out of bounds on either
@@ -32,7 +34,8 @@ class RefBuffer:
         self.err: Array | None = None
         self.free: Array | None = None
         self.initialised: Array | None = np.zeros(nbytes, np.bool_)
-        self.writer: Array | None = None
+        self.record: Record | None = None
+        self.sums: Sums | None = None
 
     def write_bytes(self, data: bytes | memoryview | Array, offset: int = 0) -> None:
         """Copy raw bytes in; they are exact and initialised."""
@@ -82,7 +85,8 @@ class RefBuffer:
         free = None if unsure is None else some(_regroup(unsure, old.storage_bits // 8, size, count, np.logical_or))
         if self.initialised is not None:
             self.initialised = _regroup(self.initialised, old.storage_bits // 8, size, count, np.logical_and)
-        self.writer = None if self.writer is None else np.full(count, -1, np.int32)
+        self.record = None if self.record is None else Record(count)
+        self.sums = None
         self._dtype = dtype
         self.x = numbers.from_bytes(raw[: count * size], dtype)
         if not self.x.flags.writeable:
@@ -91,8 +95,14 @@ class RefBuffer:
         self.err = None if free is None or not dtype.is_float else np.where(free, np.inf, 0.0)
 
     def begin_launch(self) -> None:
-        """Forget who wrote what: races are within one launch."""
-        self.writer = None
+        """Forget who wrote what and what was added up: races and sums in memory are within one launch."""
+        self.record = self.sums = None
+
+    def recorded(self) -> Record:
+        """Who wrote what in this launch."""
+        if self.record is None:
+            self.record = Record(self.x.size)
+        return self.record
 
 
 def _regroup(mask: Array, old: int, new: int, count: int, join: np.ufunc) -> Array:
