@@ -111,6 +111,15 @@ class Builder:
         shape = (*tiles[0].shape[:axis], *tiles[0].shape[axis + 1 :])
         return [Value(ssa, tile_type(tile.dtype, shape)) for ssa, tile in zip(op.results, tiles, strict=True)]
 
+    def scan(
+        self, tiles: Sequence[Value], axis: int, reverse: bool, combine: Block, results: Sequence[Value]
+    ) -> list[Value]:
+        """The tiles scanned together along `axis` by a block that combines two elements of each and gives `results`."""
+        with self.inside(combine):
+            self.insert(ops.ScanReturnOp([result.ssa for result in results]))
+        op = self.insert(ops.ScanOp([tile.ssa for tile in tiles], axis, Region(combine), reverse))
+        return [Value(ssa, tile.type) for ssa, tile in zip(op.results, tiles, strict=True)]
+
     def dot(self, left: Value, right: Value, acc: Value, precision: str, unsigned: bool) -> Value:
         return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned), acc.type)
 

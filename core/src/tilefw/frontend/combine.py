@@ -1,4 +1,4 @@
-"""Combine functions of reductions: built as elementwise ops on scalars in a block of their own, and nothing else.
+"""Combine functions of reductions and scans: built as elementwise ops on scalars in a block of their own, and nothing else.
 
 The compiler runs a combine function on pairs of elements or of partial results, in any order, at once in all lanes. So it
 must only compute; what else it does is refused at the user's line. Its branches become choices between both results.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -20,6 +20,19 @@ from tilefw.frontend.values import Value, describe, lowered, named
 from tilefw.tile import types
 from tilefw.tile.elementwise import ElementwiseOp
 
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What is done to tiles by a combine function, in the words of messages."""
+
+    does: str
+    done: str
+    noun: str
+
+
+REDUCE = Deed("reduces", "reduced", "reduction")
+SCAN = Deed("scans", "scanned", "scan")
+
 # From n values of one group and n of the next to n results: a Value, or a tuple of them.
 Combine = Callable[[Builder, Sequence[Value]], Any]
 
@@ -30,7 +43,7 @@ _REFUSED = {
     "scf.yield": "loop at run time", "scf.condition": "loop at run time",
 }
 _INSTEAD = {
-    "read memory": "load before the reduction, and reduce the loaded tile along with the others: `tl.reduce((x, y), …)`",
+    "read memory": "load before, and combine the loaded tile along with the others: `(x, y)` instead of `x`",
     "loop at run time": "unroll the loop with tl.static_range",
 }
 
@@ -47,7 +60,7 @@ class CombineBuilder(Builder):
             raise CompileError(
                 f"a combine function cannot {deed}",
                 "TFW0215",
-                note="it runs on pairs of elements, in any order and in all lanes at once, so it may only compute with scalars",
+                note="it runs on pairs of elements, in any groups and in all lanes at once, so it may only compute with scalars",
                 help=_INSTEAD.get(deed),
             )
         return super().insert(op)
@@ -67,6 +80,7 @@ class UserCombine:
 
     kernel: Any
     inline: Callable[[Builder, list[Value]], Any]
+    deed: Deed = REDUCE
 
     def __call__(self, b: Builder, arguments: Sequence[Value]) -> tuple[Value, ...]:
         self._check_parameters(len(arguments))
@@ -74,9 +88,9 @@ class UserCombine:
         results = result if isinstance(result, tuple) else (result,)
         wanted = [argument.dtype for argument in arguments[: len(arguments) // 2]]
         if len(results) != len(wanted):
-            reduced = "a tile is" if len(wanted) == 1 else f"{len(wanted)} tiles are"
+            tiles = "a tile is" if len(wanted) == 1 else f"{len(wanted)} tiles are"
             raise self._mistake(
-                f"returns {_count(len(results), 'value')}, but {reduced} reduced",
+                f"returns {_count(len(results), 'value')}, but {tiles} {self.deed.done}",
                 "a combine function returns one value for each tile, in their order",
             )
         for index, (found, element) in enumerate(zip(results, wanted, strict=True)):
@@ -93,21 +107,57 @@ class UserCombine:
         if not needed <= count <= positional:
             raise self._mistake(
                 f"takes {_count(positional, 'argument')}, but is called with {count}",
-                f"a reduction of {_count(count // 2, 'tile')} passes {count // 2} of one group, then as many of the next",
+                f"a {self.deed.noun} of {_count(count // 2, 'tile')} passes {count // 2} of one group, then as many of the next",
             )
 
     def _refuse_result(self, index: int, found: Any, element: tl.dtype) -> None:
         which = "" if index == 0 else f" as value {index}"
         help = f"cast it: `.to(tl.{element.codegen_name()})`" if isinstance(found, Value) and not found.is_tile else None
         raise self._mistake(
-            f"returns {'nothing' if found is None else named(found)}{which}, where {element} is reduced",
-            "a combine function returns the element types of the reduced tiles, for its results are combined again",
+            f"returns {'nothing' if found is None else named(found)}{which}, where {element} is {self.deed.done}",
+            f"a combine function returns the element types of the {self.deed.done} tiles, for its results are combined again",
             help,
         )
 
     def _mistake(self, message: str, note: str, help: str | None = None) -> CompileError:
         line = self.kernel.source.tree.lineno
         return CompileError(f"combine function `{self.kernel.__name__}` (line {line}) {message}", "TFW0214", note=note, help=help)
+
+
+def user_combine(function: str, inputs: tuple[Any, ...], combine: Any, deed: Deed) -> UserCombine:
+    """What was passed to tl.`function` as combine_fn, for a tuple of tiles; raises for anything but a jit function."""
+    if not isinstance(combine, UserCombine):
+        raise not_a_combine_function(combine)
+    if not inputs:
+        raise CompileError(f"tl.{function} takes a tile or a tuple of tiles, not an empty tuple", "TFW0201")
+    return replace(combine, deed=deed)
+
+
+def combinable(function: str, value: Any, deed: Deed = REDUCE) -> Value:
+    """A tile of numbers; raises for anything else."""
+    if not isinstance(value, Value) or not value.is_tile:
+        raise CompileError(
+            f"tl.{function} {deed.does} tiles, not {named(value)}",
+            "TFW0201",
+            help="for two scalars use tl.minimum, tl.maximum or an operator" if isinstance(value, Value) else None,
+        )
+    if value.dtype.is_ptr():
+        raise CompileError(f"tl.{function} {deed.does} numbers, not pointers", "TFW0201")
+    return value
+
+
+def combinables(function: str, inputs: Sequence[Any], deed: Deed = REDUCE) -> list[Value]:
+    """Tiles of numbers of one shape; raises for anything else."""
+    tiles = [combinable(function, value, deed) for value in inputs]
+    shape = tiles[0].shape
+    for tile in tiles[1:]:
+        if tile.shape != shape:
+            raise CompileError(
+                f"tl.{function} takes tiles of one shape, not {list(shape)} and {list(tile.shape)}",
+                "TFW0202",
+                help="bring them to one shape with tl.broadcast",
+            )
+    return tiles
 
 
 def not_a_combine_function(value: Any) -> CompileError:

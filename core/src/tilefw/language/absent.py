@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 FUNCTIONS = (
-    "advance", "aggregate_replace", "associative_scan", "atomic_load", "atomic_poll", "atomic_store", "bitonic_merge",
-    "cumprod", "cumsum", "device_print", "dot_scaled", "gather", "histogram", "inline_asm_elementwise",
-    "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor", "map_elementwise", "pair_uniform_to_normal", "philox",
-    "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "sort", "store_tensor_descriptor",
-    "target_info", "tensor_descriptor", "tensor_descriptor_type", "topk", "uint_to_uniform_float",
+    "advance", "aggregate_replace", "atomic_load", "atomic_poll", "atomic_store", "bitonic_merge", "device_print", "dot_scaled",
+    "gather", "histogram", "inline_asm_elementwise", "load_tensor_descriptor", "make_block_ptr", "make_tensor_descriptor",
+    "map_elementwise", "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn",
+    "randn4x", "sort", "store_tensor_descriptor", "target_info", "tensor_descriptor", "tensor_descriptor_type", "topk",
+    "uint_to_uniform_float",
 )
 
 # Methods of `tl.tensor` in Triton 3.9 that stand for such functions.
 METHODS = frozenset({
-    "advance", "associative_scan", "atomic_load", "atomic_poll", "atomic_store", "cumprod", "cumsum", "gather", "histogram",
-    "sort",
+    "advance", "atomic_load", "atomic_poll", "atomic_store", "gather", "histogram", "sort",
 })
 
 LIBDEVICE = (

@@ -240,6 +240,18 @@ class tensor:  # noqa: N801  (Triton's spelling)
         """See `tl.reduce`."""
         ...
 
+    def cumsum(self, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
+        """See `tl.cumsum`."""
+        ...
+
+    def cumprod(self, axis: int = 0, reverse: bool = False, dtype: dtype | None = None) -> tensor:
+        """See `tl.cumprod`."""
+        ...
+
+    def associative_scan(self, axis: int, combine_fn: Any, reverse: bool = False) -> tensor:
+        """See `tl.associative_scan`."""
+        ...
+
     def softmax(self, dim: int | None = None, *, keep_dims: bool | None = None, ieee_rounding: bool = False) -> tensor:
         """See `tl.softmax`."""
         ...

@@ -12,8 +12,8 @@ from xdsl.traits import IsolatedFromAbove, MemoryEffectKind, get_effects, is_sid
 
 from tilefw.passes.rewriting import replace
 from tilefw.tile.block_ops import LoadBlockOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.memory_ops import LoadOp
-from tilefw.tile.reduce_op import ReduceOp
 
 
 class CsePass(ModulePass):
@@ -46,7 +46,7 @@ class _Scope:
             for region in op.regions:
                 for inner in region.blocks:
                     _Scope({} if isolated else dict(self.known)).run(inner)
-            if not isinstance(op, ReduceOp):
+            if not isinstance(op, CombineOp):
                 self.epoch += may_write(op)
                 return
         key = self._key(op, block)
@@ -67,7 +67,7 @@ class _Scope:
             memory = (block, self.epoch)
         elif not is_side_effect_free(op):
             return None
-        inside = _body_key(op.combine) if isinstance(op, ReduceOp) else None
+        inside = _body_key(op.combine) if isinstance(op, CombineOp) else None
         return op.name, op._operands, op.result_types, tuple(sorted(op.properties.items(), key=_first)), memory, inside
 
 

@@ -11,8 +11,8 @@ from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import erase, rebuild_loop
 from tilefw.tile.block_ops import LoadBlockOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.memory_ops import LoadOp
-from tilefw.tile.reduce_op import ReduceOp
 
 
 class DcePass(ModulePass):
@@ -88,7 +88,7 @@ def _only_feeds_itself(argument: SSAValue, yielded: Operation, index: int) -> bo
                 if use.index != index:
                     return False
             elif op not in seen:
-                if (op.regions and not isinstance(op, ReduceOp)) or op.parent is not yielded.parent:
+                if (op.regions and not isinstance(op, CombineOp)) or op.parent is not yielded.parent:
                     return False
                 if not op.results or not is_side_effect_free(op):
                     return False

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.passes.dim_groups import matching_dims
 from tilefw.tile import ops, types
 from tilefw.tile.block_ops import LoadBlockOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.kernel_info import argument_attributes
 from tilefw.tile.memory_ops import LoadOp
@@ -64,7 +65,7 @@ class FactsAnalysis:
         for op in block.ops:
             if isinstance(op, scf.ForOp):
                 self._loop(op)
-            elif op.regions and not isinstance(op, ops.ReduceOp):
+            elif op.regions and not isinstance(op, CombineOp):
                 self._branch(op)
             else:
                 for result in op.results:
@@ -275,7 +276,7 @@ def _flip(op: ops.FlipOp, known: FactsAnalysis) -> Facts:
     )
 
 
-def _reduce(op: ops.ReduceOp, known: FactsAnalysis) -> Facts:
+def _combine(op: CombineOp, known: FactsAnalysis) -> Facts:
     """The smallest and the largest lie within what all elements lie in; of other results nothing is known."""
     facts = unknown(op.results[0].type)
     if op.row not in ("mins", "maxs"):
@@ -465,8 +466,8 @@ def _load(op: LoadOp | LoadBlockOp, known: FactsAnalysis) -> Facts:
 _RULES: dict[type[Operation], _Rule] = {
     ops.ConstantOp: _constant, ops.IotaOp: _iota, ops.ProgramIdOp: _program_id, ops.NumProgramsOp: _program_id, ops.SplatOp: _splat,
     ops.BroadcastOp: _broadcast, ops.ExpandDimsOp: _expand_dims, ops.TransOp: _trans, ops.ReshapeOp: _reshape,
-    ops.JoinOp: _join, ops.SplitOp: _split, ops.FlipOp: _flip, ops.ReduceOp: _reduce, ops.AddPtrOp: _addptr, LoadOp: _load,
-    LoadBlockOp: _load,
+    ops.JoinOp: _join, ops.SplitOp: _split, ops.FlipOp: _flip, ops.ReduceOp: _combine, ops.ScanOp: _combine,
+    ops.AddPtrOp: _addptr, LoadOp: _load, LoadBlockOp: _load,
 }
 _ROW_RULES: dict[str, _Rule] = {
     "addi": _addi, "subi": _subi, "muli": _muli, "shl": _shl, "exts": _cast, "extu": _extu, "select": _select, "andi": _and,

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import block_of
-from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.combine_op import CombineOp
 
 
 class LicmPass(ModulePass):
@@ -41,7 +41,7 @@ def _hoist(block: Block, loop: Operation) -> None:
     parent = loop.parent
     assert parent is not None
     for op in list(block.ops):
-        if (op.regions and not isinstance(op, ReduceOp)) or not op.results or op.next_op is None or not is_side_effect_free(op):
+        if (op.regions and not isinstance(op, CombineOp)) or not op.results or op.next_op is None or not is_side_effect_free(op):
             continue
         if not any(_inside(operand, loop) for operand in op.operands):
             op.detach()

@@ -96,6 +96,15 @@ def _split(op: ops.SplitOp) -> bool:
 _IDEMPOTENT = frozenset(name for name, row in ROWS.items() if row.same_operands == "x")
 
 
+def _scan(op: ops.ScanOp) -> bool:
+    """The first element is its own result, and so are equal elements under an idempotent row."""
+    alike = op.row in _IDEMPOTENT and (isinstance(op._operands[0].owner, ops.SplatOp) or constant_of(op._operands[0]) is not None)
+    if op.attributes or not (op.extent == 1 or alike):
+        return False
+    replace(op, *op._operands)
+    return True
+
+
 def _reduce(op: ops.ReduceOp) -> bool:
     """An axis of one element holds its own result; of equal elements an idempotent row leaves one."""
     if op.attributes:
@@ -148,4 +157,5 @@ RULES: dict[type[Operation], Callable[[Any], bool]] = {
     ops.JoinOp: _join,
     ops.SplitOp: _split,
     ops.ReduceOp: _reduce,
+    ops.ScanOp: _scan,
 }

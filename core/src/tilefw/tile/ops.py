@@ -1,6 +1,6 @@
 """The tile dialect's own ops: those of the grid, of ranges and of pointers stand here, all others are gathered here by name.
 
-Shapes stand in `shape_ops.py`, `reduce` and `dot` in files of their own, memory in `memory_ops.py`, `block_ops.py` and
+Shapes stand in `shape_ops.py`, `reduce`, `scan` and `dot` in files of their own, memory in `memory_ops.py`, `block_ops.py` and
 `atomic_ops.py`, rows of the table in `elementwise/`.
 """
 
@@ -21,12 +21,13 @@ from tilefw.tile.dot_op import DotOp
 from tilefw.tile.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.op_text import parse_type_at_end, print_types
 from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
+from tilefw.tile.scan_op import ScanOp, ScanReturnOp
 from tilefw.tile.shape_ops import SHAPE_OPS, BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "ExpandDimsOp", "FlipOp",
     "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS", "ProgramIdOp", "ReduceOp", "ReduceReturnOp",
-    "ReshapeOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
+    "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "TransOp",
 ]
 
 AXES = 3  # a grid has up to three axes
@@ -176,6 +177,6 @@ class AddPtrOp(TileOp):
 
 
 OPS: tuple[type[TileOp], ...] = (
-    ConstantOp, *SHAPE_OPS, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, DotOp,
-    LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
+    ConstantOp, *SHAPE_OPS, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
+    DotOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp,
 )

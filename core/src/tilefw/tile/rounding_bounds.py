@@ -7,6 +7,8 @@ and Σ|x| fits the format's significand above it, no order rounds at all, and th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilefw.api.dtypes import DType
@@ -23,9 +25,9 @@ def unit(dtype: DType) -> float:
     return 2.0 ** -(dtype.mantissa_bits + 1)
 
 
-def growth(roundings: int, relative: float) -> float:
-    """(1 + relative)^roundings - 1."""
-    return float(np.expm1(roundings * np.log1p(relative)))
+def growth(roundings: Any, relative: float) -> Any:
+    """(1 + relative)^roundings - 1, for a number of roundings or an array of them."""
+    return np.expm1(roundings * np.log1p(relative))
 
 
 def lowest_bit(x: Array) -> Array:

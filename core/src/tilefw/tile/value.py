@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,26 @@ def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
     x = gather("x", 0, first.x.dtype)
     assert x is not None
     return Value(x, gather("err", 0.0, np.float64), gather("free", False, np.bool_), None, gather("wrapped", False, np.bool_))
+
+
+def concatenated(pieces: Sequence[Value], axis: int) -> Value:
+    """Values one after the other along an axis of their arrays."""
+    programs = max(piece.x.shape[0] for piece in pieces)
+
+    def joined(name: str, absent: Any) -> Array | None:
+        found = [getattr(piece, name) for piece in pieces]
+        if all(part is None for part in found):
+            return None
+        there = [piece.x if absent is None else absent for piece in pieces]
+        full = [
+            np.broadcast_to(other if part is None else part, (programs, *piece.x.shape[1:]))
+            for part, other, piece in zip(found, there, pieces, strict=True)
+        ]
+        return np.concatenate(full, axis)
+
+    x = joined("x", None)
+    assert x is not None
+    return Value(x, joined("err", 0.0), joined("free", False), joined("product", None), joined("wrapped", False))
 
 
 def either(a: Array | None, b: Array | None) -> Array | None:

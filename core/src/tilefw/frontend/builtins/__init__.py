@@ -4,7 +4,9 @@ A meaning takes the builder and then the builtin's own parameters, bound to valu
 language file that documents it. `test_builtins.py` holds that the two agree.
 """
 
-from tilefw.frontend.builtins import atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, shape
+from tilefw.frontend.builtins import atomics, creation, hints, library, math, matrix, memory, rearrange, reduction, scan, shape
 from tilefw.frontend.builtins.registry import MEANINGS
 
-__all__ = ["MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "rearrange", "reduction", "shape"]
+__all__ = [
+    "MEANINGS", "atomics", "creation", "hints", "library", "math", "matrix", "memory", "rearrange", "reduction", "scan", "shape",
+]

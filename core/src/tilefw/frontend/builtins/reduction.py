@@ -13,33 +13,22 @@ from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import math
 from tilefw.frontend.builtins.registry import MEANINGS, meaning
 from tilefw.frontend.casts import cast
-from tilefw.frontend.combine import Combine, UserCombine, combine_block, not_a_combine_function
+from tilefw.frontend.combine import REDUCE, Combine, combinable, combinables, combine_block, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
-from tilefw.frontend.values import Value, named
+from tilefw.frontend.values import Value
 
 
 @meaning("reduce")
 def reduce(b: Builder, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
-    if not isinstance(combine_fn, UserCombine):
-        raise not_a_combine_function(combine_fn)
     inputs = input if isinstance(input, tuple) else (input,)
-    if not inputs:
-        raise CompileError("tl.reduce takes a tile or a tuple of tiles, not an empty tuple", "TFW0201")
-    results = reduced(b, "reduce", inputs, axis, combine_fn, keep_dims)
+    results = reduced(b, "reduce", inputs, axis, user_combine("reduce", inputs, combine_fn, REDUCE), keep_dims)
     return results if isinstance(input, tuple) else results[0]
 
 
 def reduced(b: Builder, function: str, inputs: Sequence[Any], axis: Any, combine: Combine, keep_dims: Any) -> tuple[Value, ...]:
     """The tiles, which have one shape, reduced together along `axis`, or along all axes when it is None."""
-    tiles = [reducible(function, value) for value in inputs]
+    tiles = combinables(function, inputs)
     shape = tiles[0].shape
-    for tile in tiles[1:]:
-        if tile.shape != shape:
-            raise CompileError(
-                f"tl.{function} takes tiles of one shape, not {list(shape)} and {list(tile.shape)}",
-                "TFW0202",
-                help="bring them to one shape with tl.broadcast",
-            )
     keeps = checked_flag(keep_dims, "keep_dims")
     along = None if axis is None else checked_axis(axis, len(shape))
     if along is None and len(shape) > 1:
@@ -60,19 +49,6 @@ def _kept(b: Builder, value: Value, shape: tuple[int, ...], axis: int | None) ->
     return b.expand_dims(value, axis)
 
 
-def reducible(function: str, value: Any) -> Value:
-    """A tile of numbers; raises for anything else."""
-    if not isinstance(value, Value) or not value.is_tile:
-        raise CompileError(
-            f"tl.{function} reduces tiles, not {named(value)}",
-            "TFW0201",
-            help="for two scalars use tl.minimum, tl.maximum or an operator" if isinstance(value, Value) else None,
-        )
-    if value.dtype.is_ptr():
-        raise CompileError(f"tl.{function} reduces numbers, not pointers", "TFW0201")
-    return value
-
-
 def _add(b: Builder, pair: Sequence[Value]) -> Value:
     return arithmetic.add(b, *pair)
 
@@ -87,7 +63,7 @@ def _or(b: Builder, pair: Sequence[Value]) -> Value:
 
 @meaning("sum")
 def total(b: Builder, input: Any, axis: Any, keep_dims: Any, dtype: Any) -> Value:
-    tile = reducible("sum", input)
+    tile = combinable("sum", input)
     element = sum_type(tile.dtype) if dtype is None else dtype
     return reduced(b, "sum", [cast(b, tile, element)], axis, _add, keep_dims)[0]
 
@@ -110,7 +86,7 @@ def reduce_or(b: Builder, input: Any, axis: Any, keep_dims: Any) -> Value:
 
 
 def _bitwise(b: Builder, function: str, input: Any, axis: Any, combine: Combine, keep_dims: Any) -> Value:
-    tile = reducible(function, input)
+    tile = combinable(function, input)
     if not tile.dtype.is_int():
         raise CompileError(f"tl.{function} takes integers, not {tile.dtype}", "TFW0209")
     return reduced(b, function, [tile], axis, combine, keep_dims)[0]
@@ -126,7 +102,7 @@ def _extremum(name: str, elementwise: str, beats: str) -> None:
     def compute(b: Builder, input: Any, axis: Any, return_indices: Any, return_indices_tie_break_left: Any, keep_dims: Any) -> Any:
         if checked_flag(return_indices, "return_indices"):
             return _with_index(b, name, beats, input, axis, return_indices_tie_break_left, keep_dims)
-        tile = reducible(name, input)
+        tile = combinable(name, input)
         if tile.dtype.primitive_bitwidth < 32:
             tile = cast(b, tile, tl.float32 if tile.dtype.is_floating() else tl.int32)
         return reduced(b, name, [tile], axis, best, keep_dims)[0]
@@ -144,7 +120,7 @@ def _with_index(
     b: Builder, function: str, beats: str, input: Any, axis: Any, tie_break_left: Any, keep_dims: Any
 ) -> tuple[Value, ...]:
     """The pair (element, its index along `axis`) that wins."""
-    tile = reducible(function, input)
+    tile = combinable(function, input)
     if axis is None:
         raise CompileError(
             f"tl.{function} needs an axis to count indices along", "TFW0212", help="flatten first: `tl.ravel(x)`, then axis 0"
@@ -169,7 +145,7 @@ def _with_index(
 
 @meaning("softmax")
 def softmax(b: Builder, x: Any, dim: Any, keep_dims: Any, ieee_rounding: Any) -> Value:
-    tile, axis = reducible("softmax", x), 0 if dim is None else dim
+    tile, axis = combinable("softmax", x), 0 if dim is None else dim
     if not tile.dtype.is_floating():
         raise CompileError(f"tl.softmax takes floats, not {tile.dtype}", "TFW0209", help="cast first: `x.to(tl.float32)`")
     if keep_dims is not None:

@@ -17,15 +17,17 @@ from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout, blocked, f2, log2
 from tilefw.simt.places import place_of
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import ATOMIC_OPS, AtomicOp, AtomicRmwOp
 from tilefw.tile.block_ops import BlockAccess
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 
 SECTOR_BYTES = 32
+_WORD_BYTES = 4
 _ISSUE = 2  # slots of an access besides its sectors: address and issue
 
-PointerOp = ops.LoadOp | ops.StoreOp | CopyOp
-AccessOp = ops.LoadOp | ops.StoreOp | CopyOp | BlockAccess
-ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, ops.LoadBlockOp, ops.StoreBlockOp, CopyBlockOp)
+PointerOp = ops.LoadOp | ops.StoreOp | CopyOp | AtomicOp
+AccessOp = ops.LoadOp | ops.StoreOp | CopyOp | AtomicOp | BlockAccess
+ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, *ATOMIC_OPS, ops.LoadBlockOp, ops.StoreBlockOp, CopyBlockOp)
 
 
 class Accesses:
@@ -75,6 +77,8 @@ class Accesses:
         chip = self.machine.chip
         if isinstance(op, BlockAccess):
             return _block_width(op, dim, self.facts, chip, dim == limited)
+        if isinstance(op, AtomicOp):
+            return _atomic_width(op, dim, self.facts)
         return self.facts.width(op, dim, chip.access_bytes, chip.alignment)
 
     def limited(self, op: AccessOp) -> int | None:
@@ -231,6 +235,13 @@ def _block_width(op: BlockAccess, dim: int, facts: Facts, chip: ChipDescription,
     if bound is not None and not limited:
         width = min(width, facts.divisor(bound), facts.divisor(op.offsets[dim]))
     return max(1, min(width, op.block[dim]))
+
+
+def _atomic_width(op: AtomicOp, dim: int, facts: Facts) -> int:
+    """Each element is an access of its own but for sums of 16-bit floats, of which chips add the two of an aligned word at once."""
+    if not isinstance(op, AtomicRmwOp) or op.kind != "add" or types.element_of(op.value.type) not in (types.f16, types.bf16):
+        return 1
+    return min(2, facts.width(op, dim, _WORD_BYTES, _WORD_BYTES))
 
 
 def check_shape(shape: tuple[int, ...], op: object) -> None:

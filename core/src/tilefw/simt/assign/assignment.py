@@ -3,12 +3,13 @@
 1. Classes (`classes`): values that elementwise ops, accesses, loops and branches connect should share a layout.
 2. Homes (`homes`): each class has one, from its weightiest anchor.
 3. Demands run backward through the program. Effects make the first: a store wants its operands in the home of what it stores, or
-   coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An asynchronous copy
-   takes its coalesced layout; a store to shared memory the home of its value, or what `staging` finds for a load.
+   coalesced where that, with the conversion, is cheaper (a matrix accumulator's narrow rows fill no sectors). An atomic does so
+   too, and gives its old values in that layout. An asynchronous copy takes its coalesced layout; a store to shared memory the home
+   of its value, or what `staging` finds for a load.
 4. When the walk comes to a value, all that is wanted of it is known. In each layout it is computed anew, or converted from its
-   home, whichever is cheaper (`costs`); a dot, a reduction and a volatile load are never repeated. What the op needs for
-   each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is narrowest, and
-   cheap slices (indices, masks, bounds, small loads) are repeated instead.
+   home, whichever is cheaper (`costs`); a dot, a reduction, a scan, an atomic and a volatile load are never repeated. What the op
+   needs for each layout that it is computed in is then wanted of its operands. So a conversion stands where the type is
+   narrowest, and cheap slices (indices, masks, bounds, small loads) are repeated instead.
 5. Carried values and results of branches stand in their home only, converted where they are wanted otherwise; integers and
    pointers that cost next to nothing to carry twice stand in every layout that is wanted of them.
 """
@@ -31,10 +32,12 @@ from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import AtomicOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.scan_op import ScanOp
 from tilefw.tile.shared_ops import StoreSharedOp
 
 Conversion = tuple[LinearLayout, LinearLayout]
@@ -85,6 +88,10 @@ class Assignment:
         elif isinstance(op, ops.StoreOp | ops.StoreBlockOp):
             if types.is_tile(op.value.type):
                 self._access(op, self._store_layout(op))
+        elif isinstance(op, AtomicOp):
+            if types.is_tile(op.value.type):
+                self._access(op, self._store_layout(op))
+                self._settle(list(op.results), [self.layouts[op]], self.wanted(op.results[0]))
         elif isinstance(op, CopyOp | CopyBlockOp):
             self._access(op, self.accesses.coalesced(op))
         elif isinstance(op, StoreSharedOp):
@@ -98,7 +105,7 @@ class Assignment:
         for operand, its in self.accesses.needs(op, layout):
             self._want(operand, its)
 
-    def _store_layout(self, op: ops.StoreOp | ops.StoreBlockOp) -> LinearLayout:
+    def _store_layout(self, op: ops.StoreOp | ops.StoreBlockOp | AtomicOp) -> LinearLayout:
         home, own = self.homes.of(op.value), self.accesses.coalesced(op)
         if own == home:
             return home
@@ -109,8 +116,8 @@ class Assignment:
         """Settle where an op's results are computed, and ask for what it needs."""
         tiles = [r for r in op.results if types.is_tile(r.type)]
         wanted = list(dict.fromkeys(layout for r in tiles for layout in self.wanted(r)))
-        if isinstance(op, ReduceOp):
-            self._reduction(op)
+        if isinstance(op, CombineOp):
+            self._combination(op)
         elif isinstance(op, DotOp):
             if wanted:
                 self._dot(op)
@@ -126,10 +133,10 @@ class Assignment:
                 for operand, its in self.costs.needs(op, layout):
                     self._want(operand, its)
 
-    def _reduction(self, op: ReduceOp) -> None:
+    def _combination(self, op: CombineOp) -> None:
         if all(r.first_use is None for r in op.results):
             return
-        self.layouts[op] = source = self.homes.of(op.operands[0])
+        self.layouts[op] = source = self.homes.of(op.results[0] if isinstance(op, ScanOp) else op.operands[0])
         for operand in op.operands:
             self._want(operand, source)
         for result in op.results:

@@ -10,14 +10,18 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import AtomicOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.copy_ops import CopyOp
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.scan_op import ScanOp
 from tilefw.tile.shape_ops import FlipOp, JoinOp, SplitOp
 
 _FREE = (ops.ConstantOp, ops.SplatOp)  # are made anew wherever they are wanted, and tie nothing
-_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, FlipOp)  # all operands and results alike
+# All operands and results alike.
+_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, AtomicOp, FlipOp, ScanOp)
 
 
 class Classes:
@@ -63,7 +67,7 @@ def _walk(block: Block) -> Iterator[Operation]:
     """All ops of a function but those of combine functions, whose values are scalars."""
     for op in block.ops:
         yield op
-        if not isinstance(op, ReduceOp):
+        if not isinstance(op, CombineOp):
             for region in op.regions:
                 for inner in region.blocks:
                     yield from _walk(inner)

@@ -1,7 +1,8 @@
 """What it costs to have a tile in a layout: computing it there, with all that it needs, or converting it from its home.
 
 Costs are issue slots of a thread. An op's own cost is its registers times its weight; an operand that is already wanted in the
-layout costs nothing more. What is never computed twice (dots, reductions, carried values, volatile loads) can only be converted.
+layout costs nothing more. What is never computed twice (dots, reductions, scans, atomics, carried values, volatile loads) can
+only be converted.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.layout.convert import Plan
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import AtomicOp
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.reduce_op import ReduceOp
 from tilefw.tile.shape_ops import FlipOp
 from tilefw.tile.shared_ops import LoadSharedOp
 
@@ -76,7 +78,7 @@ class Costs:
         return self._known[key]
 
     def _operand(self, value: SSAValue, owner: Operation | Block, layout: LinearLayout, depth: int) -> float:
-        if isinstance(owner, Block) or (owner.regions and not isinstance(owner, ReduceOp)):
+        if isinstance(owner, Block) or (owner.regions and not isinstance(owner, CombineOp)):
             home = self.homes.of(value)
             return 0.0 if layout == home else self.converted(value, home, layout)
         home = self.homes.natural(owner)
@@ -106,7 +108,7 @@ class Costs:
 
 def fixed(op: Operation) -> bool:
     """Whether the op's results stand in one layout only, and are converted from it."""
-    return isinstance(op, DotOp | ReduceOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
+    return isinstance(op, DotOp | CombineOp | AtomicOp) or (isinstance(op, ops.LoadOp | ops.LoadBlockOp) and op.volatile)
 
 
 def element_bits(value: SSAValue, pointer_bits: int) -> int:

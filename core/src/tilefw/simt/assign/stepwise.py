@@ -10,8 +10,8 @@ from xdsl.traits import is_side_effect_free
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.dot_op import DotOp
-from tilefw.tile.reduce_op import ReduceOp
 from tilefw.tile.shared_ops import LoadSharedOp
 
 
@@ -32,7 +32,7 @@ def dot_of(op: LoadSharedOp) -> DotOp | None:
     user: Operation = uses[0].operation
     between = op.next_op
     while between is not None and between is not user:
-        if not isinstance(between, LoadSharedOp | ReduceOp) and (between.regions or not is_side_effect_free(between)):
+        if not isinstance(between, LoadSharedOp | CombineOp) and (between.regions or not is_side_effect_free(between)):
             return None
         between = between.next_op
     return uses[0].operation if between is user else None

@@ -15,8 +15,8 @@ from xdsl.traits import is_side_effect_free
 
 from tilefw.simt.pipeline.emit import Emitter
 from tilefw.tile import ops
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.dot_op import DotOp
-from tilefw.tile.reduce_op import ReduceOp
 
 Load = ops.LoadOp | ops.LoadBlockOp
 
@@ -79,5 +79,5 @@ def slice_of(loop: ForOp, wanted: Iterable[SSAValue]) -> Slice | None:
 
 
 def _repeatable(op: Operation) -> bool:
-    """Whether an op is cheap to run a second time; sums and products of tiles are not."""
-    return not op.regions and not isinstance(op, DotOp | ReduceOp) and is_side_effect_free(op)
+    """Whether an op is cheap to run a second time; sums, scans and products of tiles are not."""
+    return not op.regions and not isinstance(op, DotOp | CombineOp) and is_side_effect_free(op)

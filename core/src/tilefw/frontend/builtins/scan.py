@@ -1,0 +1,47 @@
+"""cumsum, cumprod, associative_scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilefw.frontend import arithmetic
+from tilefw.frontend.builder import Builder
+from tilefw.frontend.builtins.reduction import sum_type
+from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.casts import cast
+from tilefw.frontend.combine import SCAN, Combine, combinable, combinables, combine_block, user_combine
+from tilefw.frontend.semantics import checked_axis, checked_flag
+from tilefw.frontend.values import Value
+
+
+@meaning("associative_scan")
+def associative_scan(b: Builder, input: Any, axis: Any, combine_fn: Any, reverse: Any) -> Any:
+    inputs = input if isinstance(input, tuple) else (input,)
+    combine = user_combine("associative_scan", inputs, combine_fn, SCAN)
+    results = _scanned(b, combinables("associative_scan", inputs, SCAN), axis, combine, reverse)
+    return tuple(results) if isinstance(input, tuple) else results[0]
+
+
+def _scanned(b: Builder, tiles: Sequence[Value], axis: Any, combine: Combine, reverse: Any) -> list[Value]:
+    """The tiles, which have one shape, scanned together along `axis`."""
+    along, backward = checked_axis(axis, len(tiles[0].shape)), checked_flag(reverse, "reverse")
+    block, results = combine_block(b, [tile.dtype for tile in tiles], combine)
+    return b.scan(tiles, along, backward, block, results)
+
+
+def _cumulative(name: str, operation: Callable[[Builder, Any, Any], Value]) -> None:
+    """`cumsum` and `cumprod`: in which type elements are combined is the rule of `tl.sum`."""
+
+    def combine(b: Builder, pair: Sequence[Value]) -> Value:
+        return operation(b, *pair)
+
+    @meaning(name)
+    def compute(b: Builder, input: Any, axis: Any, reverse: Any, dtype: Any) -> Value:
+        tile = combinable(name, input, SCAN)
+        element = sum_type(tile.dtype) if dtype is None else dtype
+        return _scanned(b, [cast(b, tile, element)], axis, combine, reverse)[0]
+
+
+_cumulative("cumsum", arithmetic.add)
+_cumulative("cumprod", arithmetic.BINARY["*"])

@@ -1,0 +1,60 @@
+"""The combine functions of reductions and scans in the reference interpreter: run on values of any shape, and looked through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.tile import types
+from tilefw.tile.combine_op import CombineReturnOp
+from tilefw.tile.constant_op import ConstantOp
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.evaluate import evaluate
+from tilefw.tile.value import Value, constant
+
+Function = Callable[[Sequence[Value], Sequence[Value]], list[Value]]
+
+
+def component_rows(block: Block) -> list[str | None]:
+    """For each result, the row that combines its own two arguments and nothing else: sums in a tuple are sums all the same."""
+    last, count = block.last_op, len(block.args) // 2
+    assert last is not None
+    return [_row_of(result.owner, (block.args[i], block.args[count + i])) for i, result in enumerate(last.operands)]
+
+
+def _row_of(op: Operation | Block, pair: tuple[SSAValue, SSAValue]) -> str | None:
+    """The row of an op that combines just these two."""
+    if not isinstance(op, ElementwiseOp):
+        return None
+    return op.row.name if op._operands == pair or (op.row.commutative and op._operands == pair[::-1]) else None
+
+
+def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:
+    """A combine function on values of any one shape."""
+    steps = [op for op in block.ops if isinstance(op, ElementwiseOp)]
+    dtypes = [(types.dtype_of(op.operands[op.row.typed_by].type), types.dtype_of(op.results[0].type)) for op in steps]
+    constants = {
+        op.results[0]: constant(op.value, types.dtype_of(op.results[0].type)) for op in block.ops if isinstance(op, ConstantOp)
+    }
+    last = block.last_op
+    assert isinstance(last, CombineReturnOp)
+
+    def run(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        known: dict[SSAValue, Value] = {**constants, **dict(zip(block.args, (*left, *right), strict=True))}
+        for op, (source, result) in zip(steps, dtypes, strict=True):
+            operands = [known[operand] for operand in op.operands]
+            known[op.results[0]] = evaluate(
+                op.row, operands, source, result, rounding=op.rounding, fusion=fusion, keep_rounding=keep_rounding
+            )
+        shape = np.broadcast_shapes(*(value.x.shape for value in (*left, *right)))
+        return [known[value].apply(lambda part: np.broadcast_to(part, shape)) for value in last.operands]
+
+    return run
+
+
+def cut(values: Sequence[Value], axis: int, *bounds: int | None) -> list[Value]:
+    """A slice of values along NumPy's `axis`."""
+    where = (slice(None),) * axis + (slice(*bounds),)
+    return [value.apply(lambda part: part[where]) for value in values]

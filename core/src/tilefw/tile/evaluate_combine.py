@@ -1,0 +1,119 @@
+"""Reductions and scans by one row of the table: sums and products bounded for every order, extremes and integers exact.
+
+A scan's results are reductions of prefixes, so each has the bound of its own length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilefw.api.dtypes import DType
+from tilefw.tile import numbers
+from tilefw.tile.along import Along
+from tilefw.tile.elementwise import Row
+from tilefw.tile.rounding_bounds import F64_UNIT, decided, fits, growth, lowest_bit, unit, without_infinities
+from tilefw.tile.value import Array, Value, settle, some
+
+# Rows whose meaning is a NumPy function that is associative and commutative on integers of a width that wraps.
+_INTEGERS = frozenset({"addi", "muli", "andi", "ori", "xori", "mins", "maxs", "minu", "maxu"})
+
+
+def combine_by_row(row: Row, value: Value, along: Along, dtype: DType, fusion: bool) -> Value | None:
+    """`value` combined by `row` in any order; None for a row whose bound has no closed form.
+
+    All parts of `value` have their full length along the axis.
+    """
+    with np.errstate(all="ignore"):
+        if not dtype.is_float:
+            return _integers(row, value, along, dtype) if dtype.bits >= 8 and row.name in _INTEGERS else None
+        if row.name == "addf":
+            return _sum(value, along, dtype, fusion)
+        if row.name == "mulf":
+            return _product(value, along, dtype)
+        extreme = _EXTREMES.get(row.name)
+        return None if extreme is None else _extreme(*extreme, value, along)
+
+
+def _any(mask: Array | None, along: Along) -> Array | None:
+    return None if mask is None else some(along(np.logical_or, mask))
+
+
+def _integers(row: Row, value: Value, along: Along, dtype: DType) -> Value:
+    x = numbers.as_unsigned(value.x, dtype.bits) if row.unsigned else value.x
+    assert isinstance(row.meaning, np.ufunc)  # what stands in _INTEGERS
+    found = along(row.meaning, x, x.dtype)
+    return Value(found.view(numbers.int_type(dtype.bits)), free=_any(value.free, along), wrapped=_any(value.wrapped, along))
+
+
+def _sum(value: Value, along: Along, dtype: DType, fusion: bool) -> Value:
+    x, count = value.x, along.counts(value.x)
+    total = along(np.add, x)
+    errors = value.err
+    if fusion and value.product is not None:  # the first add of a chain may take its product unrounded
+        deviation = np.abs(value.product - x)
+        deviation = np.where(np.isnan(deviation), 0.0, deviation)
+        errors = deviation if errors is None else errors + deviation
+    clean = without_infinities(x)
+    magnitude = along(np.add, np.abs(clean))
+    carried = 0.0 if errors is None else along(np.add, errors)
+    reach = magnitude + carried
+    rounding = (growth(count - 1, unit(dtype)) + growth(count, F64_UNIT)) * reach
+    exact = fits(magnitude, along(np.minimum, lowest_bit(clean)), dtype)
+    err = decided(total, carried + np.where(exact & (np.asarray(carried) == 0), 0.0, rounding), reach, carried, dtype)
+    total = np.where(total == 0, np.where(along(np.logical_and, np.signbit(x)), -0.0, 0.0), total)
+    return settle(Value(total, err), _any(value.free, along))
+
+
+def _product(value: Value, along: Along, dtype: DType) -> Value:
+    x, count = value.x, along.counts(value.x)
+    total = along(np.multiply, x)
+    clean = without_infinities(x)
+    magnitude = np.abs(clean)
+    errors = 0.0 if value.err is None else value.err
+    wide, narrow = magnitude + errors, magnitude - errors
+    reached = along(np.multiply, wide)
+    carried = reached - along(np.multiply, magnitude)
+    exact = (along(np.add, _odd_bits(clean)) <= dtype.mantissa_bits + 1) & (np.asarray(carried) == 0)
+    rounding = growth(count - 1, unit(dtype)) + growth(count, 2 * F64_UNIT)
+    err = carried + np.where(exact, 0.0, rounding * reached)
+    # The largest and the least magnitudes that a partial product can have: within the format no order overflows or loses bits.
+    reach = along(np.multiply, np.maximum(wide, 1.0))
+    least = along(np.multiply, np.where(narrow > 0, np.minimum(narrow, 1.0), 1.0))
+    zero = along(np.logical_or, (magnitude == 0) & np.isfinite(x)) & (np.asarray(carried) == 0)
+    kept = (least >= numbers.smallest_normal(dtype)) | (zero & np.isfinite(total))
+    return settle(Value(total, np.where(kept, decided(total, err, reach, carried, dtype), np.inf)), _any(value.free, along))
+
+
+def _odd_bits(x: Array) -> Array:
+    """Significant bits of each number beyond a power of two; a product's are no more than its factors' together."""
+    _, top = np.frexp(x)
+    bits = top - lowest_bit(x)
+    return np.where((x == 0) | (bits <= 1), 0, bits)
+
+
+# The NumPy function, and whether the sign bit of a zero wins by being set.
+_EXTREMES: dict[str, tuple[np.ufunc, bool]] = {
+    "minf": (np.fmin, True),
+    "minf_nan": (np.minimum, True),
+    "maxf": (np.fmax, False),
+    "maxf_nan": (np.maximum, False),
+}
+
+
+def _extreme(function: np.ufunc, negative_zero_wins: bool, value: Value, along: Along) -> Value:
+    x = value.x
+    found = along(function, x)
+    negative = (x == 0) & np.signbit(x)
+    signed = along(np.logical_or, negative) if negative_zero_wins else ~along(np.logical_or, (x == 0) & ~negative)
+    found = np.where(found == 0, np.where(signed, -0.0, 0.0), found)
+    if value.err is None:
+        return Value(found)
+    low, high = along(function, x - value.err), along(function, x + value.err)
+    err = np.fmax(_distance(high, found), _distance(low, found))
+    err = np.where(along(np.logical_and, np.isfinite(value.err)), err, np.inf)
+    return settle(Value(found, err), _any(value.free, along))
+
+
+def _distance(x: Array, y: Array) -> Array:
+    distance = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
+    return np.where(np.isnan(distance), np.inf, distance)
