@@ -18,6 +18,7 @@ from tilefw.passes import shape_rules
 from tilefw.passes.dce import is_dead
 from tilefw.passes.rewriting import erase, exchange, insert, replace
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import ATOMIC_OPS, AtomicOp
 from tilefw.tile.elementwise import ElementwiseOp, build
 from tilefw.tile.fold import constant_of, fold
 from tilefw.tile.memory_ops import LoadOp, StoreOp
@@ -153,6 +154,19 @@ def _decided_store(op: StoreOp) -> bool:
     return True
 
 
+def _decided_atomic(op: AtomicOp) -> bool:
+    """A mask that is true everywhere goes; where it is false everywhere nothing is accessed, and what is read is undefined."""
+    if op.mask is None or (known := constant_of(op.mask)) is None:
+        return False
+    if known:
+        exchange(op, op.rebuilt(op.pointer, op.offsets, None))
+        return True
+    if op.result_is_used:
+        return False
+    erase(op)
+    return True
+
+
 def _decided_if(op: scf.IfOp) -> bool:
     known = constant_of(op.cond)
     if known is None:
@@ -214,6 +228,7 @@ _RULES: dict[type[Operation], Callable[[Any], bool]] = {
     **shape_rules.RULES,
     LoadOp: _decided_load,
     StoreOp: _decided_store,
+    **dict.fromkeys(ATOMIC_OPS, _decided_atomic),
     scf.IfOp: _decided_if,
     scf.ForOp: _decided_for,
 }

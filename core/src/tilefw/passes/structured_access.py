@@ -2,7 +2,7 @@
 
 An access at base + Σ (offset_d + index_d) · stride_d, masked by a conjunction of offset_d + index_d < bound_d (and >= 0),
 becomes `tile.load_block` or `tile.store_block`. What does not fit becomes a scalar base with an offset tile where the
-base is provable, and stays on pointers else.
+base is provable, and stays on pointers else. Atomics take a base and offsets, never a block.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tilefw.passes.dce import erase_dead
 from tilefw.passes.offset_sums import sum_of
 from tilefw.passes.rewriting import exchange, insert
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import AtomicOp
 from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.fold import constant_of
@@ -35,7 +36,7 @@ class StructuredAccessPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         analysis = AffineAnalysis()
-        for access in [o for o in op.walk() if isinstance(o, LoadOp | StoreOp)]:
+        for access in [o for o in op.walk() if isinstance(o, LoadOp | StoreOp | AtomicOp)]:
             if types.is_tile(access.value_type):
                 _rewrite(access, analysis)
         while erase_dead(op):
@@ -69,18 +70,17 @@ class Dim:
     lower: bool = False
 
 
-def _rewrite(access: LoadOp | StoreOp, analysis: AffineAnalysis) -> None:
+def _rewrite(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> None:
     address = _address_of(access, analysis)
     if address is None:
         return
-    dims = _block_of(access, address, analysis)
-    if dims is not None:
+    if not isinstance(access, AtomicOp) and (dims := _block_of(access, address, analysis)) is not None:
         _to_block(access, address, dims, analysis)
     elif access.offsets is None:
         _to_offsets(access, address)
 
 
-def _address_of(access: LoadOp | StoreOp, analysis: AffineAnalysis) -> Address | None:
+def _address_of(access: LoadOp | StoreOp | AtomicOp, analysis: AffineAnalysis) -> Address | None:
     if access.offsets is not None:
         return Address(access.pointer, (access.offsets,), analysis.tile(access.offsets))
     return decompose(access.pointer, analysis)
@@ -227,13 +227,15 @@ def _to_block(access: LoadOp | StoreOp, address: Address, dims: list[Dim], analy
     exchange(access, made)
 
 
-def _to_offsets(access: LoadOp | StoreOp, address: Address) -> None:
+def _to_offsets(access: LoadOp | StoreOp | AtomicOp, address: Address) -> None:
     """The scalar base with one offset tile, summed in the widest of the offsets' types."""
     total = sum_of(address.offsets, access)
     if total is None:
         return
     if isinstance(access, LoadOp):
         made: Operation = LoadOp(address.base, total, access.mask, access.other, **access.hints)
+    elif isinstance(access, AtomicOp):
+        made = access.rebuilt(address.base, total, access.mask)
     else:
         made = StoreOp(address.base, access.value, total, access.mask, **access.hints)
     exchange(access, made)

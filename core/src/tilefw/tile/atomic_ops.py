@@ -124,6 +124,10 @@ class AtomicOp(PointerAccess):
             return f"{self.what} is there for {names}, not for {types.element_of(value_type)}"
         return self.result_problem(value_type)
 
+    def rebuilt(self, pointer: Value, offsets: Value | None, mask: Value | None) -> Self:
+        """The same atomic of the same values through another form of the address or another mask."""
+        raise NotImplementedError
+
     @property
     def elements(self) -> tuple[Attribute, ...]:
         """The element types that the op is there for."""
@@ -219,6 +223,9 @@ class AtomicRmwOp(AtomicOp):
         """The kind in an error message."""
         return f"atomic {self.kind}"
 
+    def rebuilt(self, pointer: Value, offsets: Value | None, mask: Value | None) -> Self:
+        return type(self)(self.kind, pointer, self.value, offsets, mask, order=self.order, scope=self.scope)
+
     def value_problem(self, value_type: Attribute) -> str | None:
         if self.kind not in KINDS:
             return f"the kind {self.kind!r} is none of {', '.join(KINDS)}"
@@ -262,6 +269,9 @@ class AtomicCasOp(AtomicOp):
     def compare(self) -> SSAValue:
         """What an element must hold to be exchanged."""
         return self._operand("compare")
+
+    def rebuilt(self, pointer: Value, offsets: Value | None, mask: Value | None) -> Self:
+        return type(self)(pointer, self.compare, self.value, offsets, mask, order=self.order, scope=self.scope)
 
     @property
     def elements(self) -> tuple[Attribute, ...]:
