@@ -70,6 +70,28 @@ class AsyncCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class AtomicAccess:
+    """One atomic access of a lane to global memory: what is there becomes `kind` of it and the operand.
+
+    `kind` is one of tile IR's (`add`, `maxs`, `xchg`, …) or `cas`, whose operands are what is expected and what takes its place;
+    or `load`, without an operand: a read that sees what other workgroups' atomics wrote. `type` is `i16`, `i32` or `i64`, of `add`
+    also `f16`, `bf16`, `f32`, `f64` and, of two in a register, `f16x2`, `bf16x2`. `result` gets what was there; None where nobody
+    asks, and where `predicate` is false it stays. Order and scope are PTX's and LLVM's (see `tilefw.tile.atomic_ops`).
+    """
+
+    kind: str
+    type: str
+    operands: tuple[Element, ...]
+    result: Slice | None
+    address: Slice
+    immediate: int
+    predicate: Slice | None
+    buffer: int
+    order: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentAccess:
     """One fragment load of as many matrices as there are `registers`, from the row at this lane's address."""
 
@@ -95,6 +117,9 @@ class LaneChip(ABC):
     lanes take such registers as operands as well. With `consecutive` the registers of one memory access or matrix operand are
     parts of one register, aligned by `alignment`. `steps` are, by file, the numbers of registers that are worth staying below:
     where there are any, what a loop computes alike in every iteration stands before it (`machine.hoist`).
+
+    `atomics` are the accesses that one call of `atomic` makes, as `kind.type`. With `cas.i32` (and `cas.i64`) alone a chip has
+    all kinds of that width and narrower: the kit makes a loop of them, which goes on as long as `any_lane` has one to repeat.
     """
 
     name: str
@@ -109,6 +134,7 @@ class LaneChip(ABC):
     uniform_rules: Mapping[str, Rule] = MappingProxyType({})
     consecutive: bool = False
     steps: Mapping[str, Sequence[int]] = MappingProxyType({})
+    atomics: frozenset[str] = frozenset()
 
     @property
     def description(self) -> ChipDescription:
@@ -214,6 +240,19 @@ class LaneChip(ABC):
     def wait(self, code: Code, pending: int) -> None:
         """Until all but the last `pending` groups have landed."""
         raise self._absent("asynchronous copies", "wait")
+
+    def atomic(self, code: Code, access: AtomicAccess) -> None:
+        """Make one access of those in `atomics`, and what its order takes."""
+        raise self._absent("atomics", "atomic")
+
+    def fence(self, code: Code, order: str, scope: str) -> None:
+        """`release`: atomics behind it publish what this lane and those that it met at a barrier have written. `acquire`: accesses
+        behind it see what the atomics before it were told of."""
+        raise self._absent("atomics", "fence")
+
+    def any_lane(self, code: Code, predicate: Element) -> Slice:
+        """Whether a predicate holds in any lane of the wave, where `branch_if` wants it."""
+        raise self._absent("atomics", "any_lane")
 
     def fragment_load(self, code: Code, access: FragmentAccess) -> None:
         """Read matrices into `access.registers`."""

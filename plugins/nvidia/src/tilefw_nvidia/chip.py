@@ -1,4 +1,4 @@
-"""PTX's side of the SIMT kit: registers, literals, packing, special registers, memory, shuffles, asynchronous copies, branches."""
+"""PTX's side of the SIMT kit: registers, literals, packing, special registers, memory, atomics, shuffles, copies, branches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, Instr
 from tilefw.api.simt import (
     Access,
     AsyncCopy,
+    AtomicAccess,
     ChipDescription,
     Code,
     Const,
@@ -19,6 +20,7 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
+from tilefw_nvidia import atomics
 from tilefw_nvidia.atoms import ATOMS, FRAGMENT_LOADS, load_fragment, multiply
 from tilefw_nvidia.combine import combiner
 from tilefw_nvidia.lower import rules
@@ -66,6 +68,7 @@ class PtxChip(LaneChip):
     access_bytes = DESCRIPTION.access_bytes
     description = DESCRIPTION  # type: ignore[assignment]
     table = TABLE
+    atomics = atomics.ATOMICS
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
     def __init__(self, fusion: bool) -> None:
@@ -186,6 +189,15 @@ class PtxChip(LaneChip):
             [copy.address, copy.immediate, copy.source, copy.source_immediate, copy.bytes, *size],
             predicate=copy.predicate, buffer=copy.buffer,
         )
+
+    def atomic(self, code: Code, access: AtomicAccess) -> None:
+        atomics.access(code, access)
+
+    def fence(self, code: Code, order: str, scope: str) -> None:
+        atomics.fence(code, scope)
+
+    def any_lane(self, code: Code, predicate: Element) -> Slice:
+        return atomics.any_lane(code, predicate)
 
     def commit(self, code: Code) -> None:
         code.effect("cp.async.commit_group")

@@ -45,7 +45,7 @@ _CONDITIONS = tuple(
     for combined in ("and", "or", "xor")
     for compare, kind in ((compare, compare.rpartition(".")[2]) for compare in COMPARES)
 )
-_ADDRESSES = Addresses("add.s64", ("ld.global", "st.global", "ld.volatile", "st.volatile"), _LIMIT)
+_ADDRESSES = Addresses("add.s64", ("ld.global", "st.global", "ld.volatile", "st.volatile", "ld.relaxed", "atom", "red"), _LIMIT)
 
 
 @cache

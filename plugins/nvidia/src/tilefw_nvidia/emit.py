@@ -136,6 +136,8 @@ def _address(register: str, offset: str) -> str:
 _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "ld": lambda opcode, defs, uses: [_group(defs), _address(uses[0], uses[1])],
     "st": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _group(uses[2:])],
+    "atom": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
+    "red": lambda opcode, defs, uses: [_address(uses[0], uses[1]), *uses[2:]],
     "cp": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _address(uses[2], uses[3]), *uses[4:]],
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],

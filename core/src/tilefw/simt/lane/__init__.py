@@ -12,6 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from tilefw.simt.lane.atomics import CAS, AtomicOp
 from tilefw.simt.lane.base import GenericOp, vector
 from tilefw.simt.lane.memory import (
     MEMORY_OPS,
@@ -34,9 +35,10 @@ from tilefw.tile.base import PURE, TileOp, dense_i64
 from tilefw.tile.elementwise import op_classes
 
 __all__ = [
-    "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "BarrierOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp",
-    "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LoadOp", "MemoryOp", "NumProgramsOp", "PickOp", "ProgramIdOp", "ShuffleOp",
-    "SplatOp", "StoreOp", "ThreadIdOp", "UniformOp", "WaitOp", "access_properties", "shared_properties", "vector",
+    "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",
+    "ConstantsOp", "CopyAsyncOp", "FragmentLoadOp", "GenericOp", "JoinOp", "Lane", "LoadOp", "MemoryOp", "NumProgramsOp", "PickOp",
+    "ProgramIdOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "UniformOp", "WaitOp", "access_properties", "shared_properties",
+    "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")
@@ -135,6 +137,6 @@ class JoinOp(GenericOp):
 
 OPS = (
     ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, PickOp, JoinOp,
-    *MEMORY_OPS, *WAVE_OPS, *ELEMENTWISE.values(),
+    *MEMORY_OPS, AtomicOp, *WAVE_OPS, *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

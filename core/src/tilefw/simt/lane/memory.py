@@ -20,7 +20,7 @@ from tilefw.tile.base import PURE, dense_i64, integer_attr
 SHARED = "shared"
 _READS = OpTraits(lambda: (MemoryReadEffect(),))
 _WRITES = OpTraits(lambda: (MemoryWriteEffect(),))
-_ORDERS = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+ORDERS = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))  # of what keeps its place among accesses
 
 
 class AllocOp(GenericOp):
@@ -261,7 +261,7 @@ class CopyAsyncOp(AccessOp):
         "phase", "ring", "deal",
     })
     result_count = 0
-    traits = _ORDERS
+    traits = ORDERS
 
     @property
     def bytes(self) -> int:
@@ -296,7 +296,7 @@ class CommitOp(GenericOp):
     name = "lane.commit"
     operand_count = 0
     result_count = 0
-    traits = _ORDERS
+    traits = ORDERS
 
 
 class WaitOp(GenericOp):
@@ -306,7 +306,7 @@ class WaitOp(GenericOp):
     operand_count = 0
     result_count = 0
     property_names = frozenset({"pending"})
-    traits = _ORDERS
+    traits = ORDERS
 
     @property
     def pending(self) -> int:
@@ -322,7 +322,7 @@ class BarrierOp(GenericOp):
     name = "lane.barrier"
     operand_count = 0
     result_count = 0
-    traits = _ORDERS
+    traits = ORDERS
 
 
 MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, BarrierOp)

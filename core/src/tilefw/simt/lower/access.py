@@ -95,7 +95,7 @@ class Addressing:
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         """The conjunction of two masks, of which either may be absent or of one element."""
-        if a is None or b is None:
+        if a is None or b is None or a is b:
             return b if a is None else a
         n = max((types.shape_of(v.type) or (1,))[0] for v in (a, b))
         return self.builder.op("andi", self.builder.splat(a, n), self.builder.splat(b, n))

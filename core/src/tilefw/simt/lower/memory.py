@@ -16,6 +16,7 @@ from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import ops, types
+from tilefw.tile.atomic_ops import AtomicOp
 from tilefw.tile.base import integer_attr
 from tilefw.tile.block_ops import BlockAccess
 
@@ -29,7 +30,7 @@ def load(context: LoweringContext, op: ops.LoadOp) -> None:
         other = None if op.other is None else context.get(op.other, layout)
         if layout is None:
             mask = None if op.mask is None else context.scalars[op.mask]
-            placed = Placed(_scalar_address(context, op), mask, 1, range(1), [0])
+            placed = Placed(scalar_address(context, op), mask, 1, range(1), [0])
         else:
             placed = _computed(context, op, layout, None, _is_fill(other))
         context.put(op.results[0], layout, _load(context, op, layout, placed, other, op.pointer))
@@ -54,7 +55,7 @@ def store(context: LoweringContext, op: ops.StoreOp) -> None:
         builder, machine = context.builder, context.machine
         layout = LinearLayout((), (), (0,) * log2(machine.lanes), (0,) * log2(machine.warps))
         mask = None if op.mask is None else builder.splat(context.scalars[op.mask], 1)
-        mask, address = context.address.both(mask, context.address.only_copy(layout)), _scalar_address(context, op)
+        mask, address = context.address.both(mask, context.address.only_copy(layout)), scalar_address(context, op)
         if context.offsets is not None:
             placed = context.offsets.scalar(address, mask)
         else:
@@ -116,7 +117,8 @@ def _is_fill(other: SSAValue | None) -> bool:
     return repr(other.owner.value) not in ("0", "0.0")
 
 
-def _scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp) -> SSAValue:
+def scalar_address(context: LoweringContext, op: ops.LoadOp | ops.StoreOp | AtomicOp) -> SSAValue:
+    """Where a scalar access goes."""
     pointer = context.scalars[op.pointer]
     if op.offsets is None:
         return pointer

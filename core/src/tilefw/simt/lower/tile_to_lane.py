@@ -15,7 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.lower import compute, memory, notes, shape, shared, values
+from tilefw.simt.lower import atomics, compute, memory, notes, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.loops import Loops
 from tilefw.simt.places import place_of
@@ -24,7 +24,7 @@ from tilefw.tile.base import integer_attr
 from tilefw.tile.elementwise import ElementwiseOp
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
-    **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
+    **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
 }
 
 

@@ -27,6 +27,7 @@ from tilefw.simt.chip import LaneChip
 from tilefw.simt.expand.base import check_rules
 from tilefw.simt.lane.registers import Piece, Vector, bits_of, type_name
 from tilefw.simt.lower.notes import notes_of
+from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
 from tilefw.simt.select.combine import combine
 from tilefw.simt.select.control import ControlSelection
@@ -84,6 +85,7 @@ class Selector:
         self.code = Code(machine, chip)
         self.values = Values(self.code, chip)
         self.memory = MemorySelection(self.values)
+        self.atomics = AtomicSelection(self.memory)
         self.matrix = MatrixSelection(self.memory)
         self.control = ControlSelection(self.values)
         self._reads: list[Operation] = []  # of shared memory, not made yet
@@ -164,6 +166,7 @@ _POSTPONED = frozenset({
 _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.LoadOp: lambda s, op: s.memory.load(op),
     lane.StoreOp: lambda s, op: s.memory.store(op),
+    lane.AtomicOp: lambda s, op: s.atomics.atomic(op),
     lane.CopyAsyncOp: lambda s, op: s.memory.copy_async(op),
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),

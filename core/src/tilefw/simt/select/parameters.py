@@ -36,10 +36,10 @@ def parameters(function: FuncOp, pointer_bits: int) -> list[dict[str, object]]:
 
 
 def _written(function: FuncOp) -> set[int] | None:
-    """The arguments that stores go through; None when some store's argument is unknown."""
+    """The arguments that stores and atomics go through; None when one's argument is unknown."""
     found: set[int] = set()
     for op in function.walk():
-        if isinstance(op, lane.StoreOp):
+        if isinstance(op, lane.StoreOp | lane.AtomicOp):
             if op.buffer < 0:
                 return None
             found.add(op.buffer)

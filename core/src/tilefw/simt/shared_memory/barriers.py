@@ -1,4 +1,4 @@
-"""Inserts the barriers that shared memory needs, and those that keep the waves' accesses to one element in order; no other.
+"""Inserts the barriers that shared memory and atomics need, and those that keep the accesses to one element in order; no other.
 
 The rule. Two accesses to overlapping bytes, possibly by different threads, at least one of them a write, have a barrier between
 them on every path. An access is a load, a fragment load or a store where it stands. An asynchronous copy is a write twice: where it
@@ -13,6 +13,9 @@ Global memory is the author's: `debug_barrier` orders what threads exchange ther
 choice. Where it lets several waves load the same elements (scalars, tiles of fewer elements than threads), or deals those of a load
 and of a store to the waves in different ways (masks tell how many a lane takes at once), a store to what the load may have read has
 a barrier between. So has a tile's access that follows a store through the same argument and deals elements out in another way.
+
+An atomic's order is the whole program's, and one lane makes the access: before one that releases, all lanes have made the accesses
+that come before it; behind one that acquires, none makes any until all know that it is done.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -54,7 +57,7 @@ class InsertBarriers(ModulePass):
 def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
     """Insert what one function lacks; how many."""
     analysis = _Barriers(function, disjoint)
-    if not analysis.buffers and not analysis.crossed:
+    if not (analysis.buffers or analysis.crossed or analysis.ordered):
         return 0
     analysis.block(function.body.block, _State())
     analysis.prune(function)
@@ -73,6 +76,7 @@ _Dealt = tuple[int, int | None]  # an argument and the deal of an access through
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
+    lane.AtomicOp,
 })
 
 
@@ -81,7 +85,8 @@ class _State:
     """What may have happened on the way here.
 
     `reads` and `writes` of shared memory since the last barrier, what was `loaded` from global memory and `stored` to it since
-    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first.
+    then; `started` copies that no commit covers yet; the `groups` that may not have landed, oldest first. Whether global memory was
+    `accessed` at all since the last barrier, and whether an atomic `acquired` what others released.
     """
 
     reads: set[_Touched] = field(default_factory=set)
@@ -90,16 +95,19 @@ class _State:
     stored: set[_Dealt] = field(default_factory=set)
     started: set[_Touched] = field(default_factory=set)
     groups: tuple[frozenset[_Touched], ...] = ()
+    accessed: bool = False
+    acquired: bool = False
 
     def copy(self) -> _State:
         touched = (set(self.reads), set(self.writes), set(self.loaded), set(self.stored), set(self.started))
-        return _State(*touched, self.groups)
+        return _State(*touched, self.groups, self.accessed, self.acquired)
 
     def barrier(self) -> None:
         self.reads.clear()
         self.writes.clear()
         self.loaded.clear()
         self.stored.clear()
+        self.accessed = self.acquired = False
 
     def join(self, other: _State) -> _State:
         """What one way or the other may have done. The last groups are each other's counterparts: waits count from the end."""
@@ -108,7 +116,7 @@ class _State:
         groups = tuple(a | b for a, b in zip(short, long, strict=True))
         return _State(
             self.reads | other.reads, self.writes | other.writes, self.loaded | other.loaded, self.stored | other.stored,
-            self.started | other.started, groups,
+            self.started | other.started, groups, self.accessed or other.accessed, self.acquired or other.acquired,
         )
 
 
@@ -118,6 +126,7 @@ class _Barriers:
     def __init__(self, function: FuncOp, disjoint: bool) -> None:
         self.disjoint = disjoint
         self.crossed = False  # an element of global memory may be accessed by several waves
+        self.ordered = False  # some atomic acquires or releases
         self.buffers: dict[int, lane.AllocOp] = {}
         self.events: dict[Block, list[Operation]] = {}
         self.before: dict[Operation, None] = {}
@@ -141,6 +150,10 @@ class _Barriers:
             elif type(op) in _EVENTS:
                 if isinstance(op, lane.AllocOp):
                     self.buffers[op.id] = op
+                elif isinstance(op, lane.AtomicOp):
+                    events.append(op)
+                    self.crossed |= op.deal > 0
+                    self.ordered |= op.acquires or op.releases
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
                     self._note(op, loops)
@@ -189,6 +202,9 @@ class _Barriers:
         return state
 
     def access(self, op: AccessOp, state: _State) -> None:
+        if isinstance(op, lane.AtomicOp):
+            self.atomic(op, state)
+            return
         if isinstance(op, lane.MemoryOp) and not op.shared:
             self.outside_access(op, state)
             return
@@ -198,8 +214,9 @@ class _Barriers:
         if any(self.meet(touched, other) for other in earlier):
             self.need(op, state)
         if isinstance(op, lane.CopyAsyncOp):
-            if self.crosses_store(op.argument, op.deal, state):
+            if state.acquired or self.crosses_store(op.argument, op.deal, state):
                 self.need(op, state)
+            state.accessed = True
             state.started.add(touched)
         else:
             (state.reads if reads else state.writes).add(touched)
@@ -207,16 +224,30 @@ class _Barriers:
     def outside_access(self, op: lane.MemoryOp, state: _State) -> None:
         """A load of global memory or a store to it."""
         argument, deal = op.buffer, None if op.repeated else op.deal
-        crossed = bool(types.shape_of(op.accessed)) and self.crosses_store(argument, deal, state)
+        crossed = state.acquired or (bool(types.shape_of(op.accessed)) and self.crosses_store(argument, deal, state))
         if isinstance(op, lane.StoreOp):
-            crossed |= any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
+            crossed |= self.crosses_load(argument, deal, state)
         if crossed:
             self.need(op, state)
         (state.loaded if isinstance(op, lane.LoadOp) else state.stored).add((argument, deal))
+        state.accessed = True
+
+    def atomic(self, op: lane.AtomicOp, state: _State) -> None:
+        """A load and a store in one, which also keeps what stands around it in order."""
+        argument, deal = op.buffer, op.deal
+        crossed = self.crosses_store(argument, deal, state) or self.crosses_load(argument, deal, state)
+        if crossed or state.acquired or (op.releases and state.accessed):
+            self.need(op, state)
+        state.stored.add((argument, deal))
+        state.accessed, state.acquired = True, op.acquires
 
     def crosses_store(self, argument: int, deal: int | None, state: _State) -> bool:
         """Whether an access of a tile may meet, in another wave, what was stored through the same argument."""
         return any(argument == other and deal != known for other, known in state.stored)
+
+    def crosses_load(self, argument: int, deal: int | None, state: _State) -> bool:
+        """Whether a write may meet, in another wave, what was loaded."""
+        return any(deal != known and self.may_be_one(argument, other) for other, known in state.loaded)
 
     def may_be_one(self, argument: int, other: int) -> bool:
         """Whether the buffers of two arguments may overlap, -1 for one that is not known."""
@@ -314,7 +345,7 @@ class _Barriers:
     def mapped(self, state: _State, change: Callable[[_Touched], _Touched]) -> _State:
         groups = tuple(frozenset(map(change, group)) for group in state.groups)
         reads, writes, started = (set(map(change, touched)) for touched in (state.reads, state.writes, state.started))
-        return _State(reads, writes, set(state.loaded), set(state.stored), started, groups)
+        return _State(reads, writes, set(state.loaded), set(state.stored), started, groups, state.accessed, state.acquired)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,98 @@
+"""The lane op of atomic accesses: each lane changes elements of global memory, every access as one step for all others."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, SSAValue
+
+from tilefw.simt.lane.memory import ORDERS, AccessOp
+from tilefw.tile import types
+from tilefw.tile.atomic_ops import KINDS, SCOPES
+from tilefw.tile.atomic_ops import ORDERS as MEMORY_ORDERS
+
+CAS = "cas"
+FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which chips add to at once
+
+
+class AtomicOp(AccessOp):
+    """Access k changes elements k·width … (k+1)·width - 1 at address[slots[k]] + immediates[k], and gives what was there.
+
+    Operands: address, compare? (of the kind `cas`, codes), value, mask?. The mask has one i1 an access, or is one for all; a
+    masked-off access does not happen, and its result is unspecified. `kind` is one of tile IR's kinds or `cas`. The width is 1, or
+    2 for sums of 16-bit floats, whose pair is one aligned word. There is a result only where somebody asks for it.
+
+    Order and scope are for the whole workgroup: with a barrier, which a later pass puts in, between this op and what other lanes do
+    before a release or after an acquire. `buffer` and `deal` are those of loads and stores.
+    """
+
+    name = "lane.atomic"
+    result_count = None
+    property_names = frozenset({"parts", "kind", "order", "scope", "width", "slots", "immediates", "buffer", "deal"})
+    traits = ORDERS
+
+    @property
+    def kind(self) -> str:
+        return self.word("kind")
+
+    @property
+    def order(self) -> str:
+        return self.word("order")
+
+    @property
+    def scope(self) -> str:
+        return self.word("scope")
+
+    @property
+    def width(self) -> int:
+        return self.integer("width")
+
+    @property
+    def acquires(self) -> bool:
+        return self.order in ("acquire", "acq_rel")
+
+    @property
+    def releases(self) -> bool:
+        return self.order in ("release", "acq_rel")
+
+    @property
+    def value(self) -> SSAValue:
+        """What is combined with the old value, or takes its place."""
+        value = self.part("value")
+        assert value is not None
+        return value
+
+    @property
+    def accessed(self) -> Attribute:
+        """The type of the accessed elements."""
+        return self.value.type
+
+    def problem(self) -> str | None:
+        if self.part("value") is None:
+            return "there is no value"
+        return (
+            self._word_problem() or self._value_problem() or self._width_problem()
+            or self.address_problem("address", "slots", "immediates") or self.mask_problem("mask", (1, len(self.slots)))
+        )
+
+    def _word_problem(self) -> str | None:
+        named = (("kind", self.kind, (*KINDS, CAS)), ("order", self.order, MEMORY_ORDERS), ("scope", self.scope, SCOPES))
+        for what, word, known in named:
+            if word not in known:
+                return f"the {what} {word!r} is none of {', '.join(known)}"
+        return None
+
+    def _value_problem(self) -> str | None:
+        compare = self.part("compare")
+        if (compare is not None) != (self.kind == CAS):
+            return "a comparison belongs to the kind cas alone"
+        for name, type in (("comparison", None if compare is None else compare.type), *(("result", r.type) for r in self.results)):
+            if type not in (None, self.accessed):
+                return f"the {name} is {type}, the value {self.accessed}"
+        return "there are several results" if len(self.results) > 1 else None
+
+    def _width_problem(self) -> str | None:
+        n, width = types.shape_of(self.accessed), self.width
+        if len(n) != 1 or len(self.slots) * width != n[0]:
+            return f"{len(self.slots)} accesses of {width} elements are not {self.accessed}"
+        if width == 1 or (width == 2 and self.kind == "add" and types.element_of(self.accessed) in FLOATS_THAT_PAIR):
+            return None
+        return f"{width} elements of {types.element_of(self.accessed)} are no atomic access of the kind {self.kind}"

@@ -1,0 +1,185 @@
+"""Selection of atomic accesses: those that the chip makes by one instruction, and a loop of compare-and-swaps for all others.
+
+The loop holds what it takes memory to hold, asks for it to be exchanged for what it should become, and goes on where somebody was
+faster, until no lane of the wave is left: control flow stays uniform. A few accesses of a lane go round together. An element of 16
+bits is changed within its aligned word, where the chip compares no narrower one.
+
+Where one instruction makes all of an op's accesses it has the op's order; several are relaxed, between two fences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tilefw.machine.inst import Slice
+from tilefw.simt import lane
+from tilefw.simt.chip import AtomicAccess
+from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
+from tilefw.simt.select.cells import Cell, cell_of
+from tilefw.simt.select.code import Const, Element
+from tilefw.simt.select.memory import MemorySelection, address_of, places_of
+
+_TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
+_TRUE, _RELAXED = Const("i1", 1), "relaxed"
+# Floats are ordered by their codes: as integers with a sign where the operand has none, the other way round where it has one. By
+# kind, what that is for operands without and with a sign.
+_BY_SIGN = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One access as the op has it; `operands` have the type `type`, which is an integer's but for sums."""
+
+    kind: str
+    type: str
+    bits: int
+    operands: tuple[Element, ...]
+    address: Slice
+    immediate: int
+    predicate: Slice | None
+
+
+class AtomicSelection:
+    """Emits atomics; `memory` gives guards and addresses."""
+
+    def __init__(self, memory: MemorySelection) -> None:
+        self.memory = memory
+        self.values = memory.values
+        self.code = memory.code
+        self.chip = memory.chip
+
+    def atomic(self, op: lane.AtomicOp) -> None:
+        """All accesses of an op, and its result."""
+        count = len(op.slots)
+        wanted = {k: access for k in range(count) if (access := self._wanted(op, k)) is not None}
+        made = [self._native(op, access) for access in wanted.values()]
+        served = [calls for calls in made if calls is not None]
+        if count == 1 and len(served) == 1 and len(served[0]) == 1:
+            self.chip.atomic(self.code, served[0][0])
+            found = [served[0][0].result]
+        else:
+            if op.releases and wanted:
+                self.chip.fence(self.code, "release", op.scope)
+            found = self._relaxed(op, list(wanted.values()), made)
+            if op.acquires and wanted:
+                self.chip.fence(self.code, "acquire", op.scope)
+        if op.results:
+            self._define(op, dict(zip(wanted, found, strict=True)))
+
+    def _relaxed(
+        self, op: lane.AtomicOp, wanted: Sequence[Wanted], made: Sequence[list[AtomicAccess] | None]
+    ) -> list[Element | None]:
+        """Accesses without an order among themselves: what each found."""
+        found: list[Element | None] = []
+        for calls in made:
+            for call in calls or ():
+                self.chip.atomic(self.code, replace(call, order=_RELAXED))
+            found.append(calls[0].result if calls else None)
+        looped = [i for i, calls in enumerate(made) if calls is None]
+        for first in range(0, len(looped), _TOGETHER):
+            some = looped[first : first + _TOGETHER]
+            for i, old in zip(some, self._loop(op, [wanted[i] for i in some]), strict=True):
+                found[i] = old
+        return found
+
+    def _define(self, op: lane.AtomicOp, found: dict[int, Element | None]) -> None:
+        """The result: in packed registers where an access takes two elements."""
+        name = type_name(op.accessed)
+        nothing = Const(f"i{op.width * bits_of(name)}", 0)
+        registers = [found.get(k) or nothing for k in range(len(op.slots))]
+        self.values.vectors[op.results[0]] = whole(name, len(op.slots) * op.width, registers, op.width > 1)
+
+    # -- accesses
+
+    def _wanted(self, op: lane.AtomicOp, k: int) -> Wanted | None:
+        """Access `k`; None where it never happens."""
+        predicate = self.memory.guard(op.part("mask"), k)
+        if isinstance(predicate, Const):
+            return None
+        name, width = type_name(op.accessed), op.width
+        bits = bits_of(name) * width
+        type = (name if width == 1 else f"{name}x{width}") if op.kind == "add" else f"i{bits}"
+        parts = [part for part in (op.part("compare"), op.value) if part is not None]
+        operands = [self.values.element(p, k) if width == 1 else self.values.register(p, width * k) for p in parts]
+        literal = type if width == 1 else "packed"
+        typed = tuple(Const(literal, o.bits) if isinstance(o, Const) else o for o in operands)
+        address, immediate = self.memory.address(address_of(op), places_of(op)[k])
+        return Wanted(op.kind, type, bits, typed, address, immediate, predicate)
+
+    def _native(self, op: lane.AtomicOp, wanted: Wanted) -> list[AtomicAccess] | None:
+        """The chip's own accesses for one, of which each lane makes one; None where there are none."""
+        signs = self._by_sign(wanted) if wanted.kind in _BY_SIGN else [(wanted.kind, wanted.predicate)]
+        if not all(f"{kind}.{wanted.type}" in self.chip.atomics for kind, _ in signs):
+            return None
+        result = None
+        if op.results:
+            result = self.code.new_register(form_of(f"i{wanted.bits}"))
+            if any(predicate is not None for _, predicate in signs):
+                self.chip.move(self.code, result, Const(f"i{wanted.bits}", 0))
+        where, facts = (wanted.address, wanted.immediate), (op.buffer, op.order, op.scope)
+        return [
+            AtomicAccess(kind, wanted.type, wanted.operands, result, *where, predicate, *facts) for kind, predicate in signs
+        ]
+
+    def _by_sign(self, wanted: Wanted) -> list[tuple[str, Slice | None]]:
+        """A maximum or minimum of floats as one of their codes: the kinds, and for which lanes."""
+        plain, signed = _BY_SIGN[wanted.kind]
+        operand = wanted.operands[0]
+        if isinstance(operand, Const):
+            return [(signed if operand.bits >> wanted.bits - 1 else plain, wanted.predicate)]
+        zero = Const(wanted.type, 0)
+        return [
+            (kind, self._also(wanted.predicate, self.code(f"{row}.{wanted.type}", operand, zero)))
+            for kind, row in ((plain, "ges"), (signed, "lts"))
+        ]
+
+    def _also(self, predicate: Slice | None, other: Slice) -> Slice:
+        return other if predicate is None else self.code("andi.i1", predicate, other)
+
+    # -- loops
+
+    def _loop(self, op: lane.AtomicOp, wanted: Sequence[Wanted]) -> list[Element]:
+        """Compare-and-swaps until all lanes have made their accesses; what each found."""
+        code, chip = self.code, self.chip
+        cells = [cell_of(self.code, self.chip, access) for access in wanted]
+        states = [self._start(op, cell, access) for cell, access in zip(cells, wanted, strict=True)]
+        head = code.label("retry")
+        code.start(head)
+        code.scopes.append({})
+        news = [cell.changed(old) for cell, (old, _) in zip(cells, states, strict=True)]
+        left: list[Element] = []
+        for cell, (old, pending), new in zip(cells, states, news, strict=True):
+            found = code.new_register(form_of(cell.word))
+            chip.move(code, found, old)  # where nothing is left to do it stays so, as where the exchange was made
+            chip.atomic(code, self._call(op, cell, lane.CAS, (old, new), found, pending))
+            left.append(code(f"nei.{cell.word}", found, old))
+            chip.move(code, old, found)
+        for (_, pending), more in zip(states, left, strict=True):
+            chip.move(code, pending, more)
+        again = left[0]
+        for more in left[1:]:
+            again = code("ori.i1", again, more)
+        chip.branch_if(code, chip.any_lane(code, again), head, False)
+        code.scopes.pop()
+        code.start(code.label("done"))
+        return [cell.found(old) for cell, (old, _) in zip(cells, states, strict=True)]
+
+    def _start(self, op: lane.AtomicOp, cell: Cell, wanted: Wanted) -> tuple[Slice, Slice]:
+        """What memory is first taken to hold, and for which lanes the access is still to be made."""
+        code, chip = self.code, self.chip
+        old, pending = code.new_register(form_of(cell.word)), code.new_register("i1")
+        loads = f"load.{cell.word}" in chip.atomics
+        if wanted.predicate is not None or not loads:
+            chip.move(code, old, Const(cell.word, 0))  # without a load the first exchange tells
+        if loads:
+            chip.atomic(code, self._call(op, cell, "load", (), old, wanted.predicate))
+        chip.move(code, pending, _TRUE if wanted.predicate is None else wanted.predicate)
+        return old, pending
+
+    def _call(
+        self, op: lane.AtomicOp, cell: Cell, kind: str, operands: tuple[Element, ...], result: Slice, predicate: Slice | None
+    ) -> AtomicAccess:
+        return AtomicAccess(
+            kind, cell.word, operands, result, cell.address, cell.immediate, predicate, op.buffer, _RELAXED, op.scope
+        )

@@ -1,0 +1,140 @@
+"""What a compare-and-swap exchanges, and what of it an atomic access is about: all of it, a pair in it, or one half."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tilefw.api.errors import UnsupportedError
+from tilefw.machine.inst import Slice
+from tilefw.simt.chip import LaneChip
+from tilefw.simt.select.code import Code, Const, Element
+
+if TYPE_CHECKING:
+    from tilefw.simt.select.atomics import Wanted
+
+_HALF, _WORD = 16, "i32"
+_HALF_MASK, _WORD_BYTES = (1 << _HALF) - 1, 4
+_ROWS = {
+    "and": "andi", "or": "ori", "xor": "xori", **{row: row for row in ("maxs", "maxu", "mins", "minu")},
+}
+# By the operand's sign, which of the codes of two floats is kept (see `AtomicSelection`).
+_ORDERED = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
+
+
+class Cell(Protocol):
+    """`word` is the integer type that is exchanged, at `address` and `immediate`."""
+
+    @property
+    def word(self) -> str: ...
+
+    @property
+    def address(self) -> Slice: ...
+
+    @property
+    def immediate(self) -> int: ...
+
+    def changed(self, old: Element) -> Element:
+        """What the word becomes."""
+        ...
+
+    def found(self, old: Element) -> Element:
+        """What the access gives of the old word."""
+        ...
+
+
+def cell_of(code: Code, chip: LaneChip, wanted: Wanted) -> Cell:
+    """The cell of an access that the chip has no instruction for. Raises UnsupportedError (TFW0625) where it has none for that."""
+    word = f"i{wanted.bits}"
+    if f"cas.{word}" in chip.atomics:
+        return _Whole(code, wanted, word)
+    if wanted.bits == _HALF and f"cas.{_WORD}" in chip.atomics:
+        return _half(code, chip, wanted)
+    bits = max(wanted.bits, 2 * _HALF)
+    raise UnsupportedError(
+        f"{chip.name} has no atomic {wanted.kind} of {wanted.type}, and no compare-and-swap of {bits} bits to make one of",
+        code="TFW0625", place=code.place,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    code: Code
+    wanted: Wanted
+    word: str
+
+    @property
+    def address(self) -> Slice:
+        return self.wanted.address
+
+    @property
+    def immediate(self) -> int:
+        return self.wanted.immediate
+
+    def changed(self, old: Element) -> Element:
+        return combined(self.code, self.wanted, old)
+
+    def found(self, old: Element) -> Element:
+        return old
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """The half of a word that begins at bit `shift`."""
+
+    code: Code
+    wanted: Wanted
+    address: Slice
+    shift: Element
+    others: Element  # the bits of the word's other half
+    word: str = _WORD
+    immediate: int = 0
+
+    def changed(self, old: Element) -> Element:
+        code = self.code
+        half = code("extu.i16.i32", combined(code, self.wanted, self.found(old)))
+        return code("ori.i32", code("andi.i32", old, self.others), code("shl.i32", half, self.shift))
+
+    def found(self, old: Element) -> Element:
+        return self.code("trunci.i32.i16", self.code("shru.i32", old, self.shift))
+
+
+def _half(code: Code, chip: LaneChip, wanted: Wanted) -> _Half:
+    pointer = f"i{chip.pointer_bits}"
+    mask = (1 << chip.pointer_bits) - 1
+    at = code(f"addi.{pointer}", wanted.address, Const(pointer, wanted.immediate & mask)) if wanted.immediate else wanted.address
+    word = code(f"andi.{pointer}", at, Const(pointer, mask - _WORD_BYTES + 1))
+    low = code(f"trunci.{pointer}.i32", at) if chip.pointer_bits != 32 else at
+    shift = code("shl.i32", code("andi.i32", low, code.i32(_WORD_BYTES - 2)), code.i32(3))
+    others = code("xori.i32", code("shl.i32", code.i32(_HALF_MASK), shift), code.i32(-1))
+    return _Half(code, wanted, word, shift, others)
+
+
+def combined(code: Code, wanted: Wanted, old: Element) -> Element:
+    """What an element becomes, or each of a pair."""
+    kind, type, operand = wanted.kind, wanted.type, wanted.operands[-1]
+    if kind == "add":
+        return _sum(code, type, old, operand)
+    if kind == "xchg":
+        return operand
+    if kind == "cas":
+        return code(f"select.{type}", code(f"eqi.{type}", old, wanted.operands[0]), operand, old)
+    if kind not in _ORDERED:
+        return code(f"{_ROWS[kind]}.{type}", old, operand)
+    plain, signed = (code(f"{row}.{type}", old, operand) for row in _ORDERED[kind])
+    if isinstance(operand, Const):
+        return signed if operand.bits >> wanted.bits - 1 else plain
+    return code(f"select.{type}", code(f"lts.{type}", operand, Const(type, 0)), signed, plain)
+
+
+def _sum(code: Code, type: str, old: Element, operand: Element) -> Element:
+    name, _, pair = type.partition("x")
+    key = f"addi.{type}" if name.startswith("i") else f"addf.{type}"
+    if not pair or key in code.chip.rules:
+        return code(key, old, operand)
+    halves = (code.chip.unpack(code, _HALF, value, 2) for value in (old, operand))
+    return code.chip.pack(code, _HALF, [code(f"addf.{name}", x, _typed(y, name)) for x, y in zip(*halves, strict=True)])
+
+
+def _typed(element: Element, name: str) -> Element:
+    return Const(name, element.bits) if isinstance(element, Const) else element
