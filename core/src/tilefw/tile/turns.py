@@ -37,7 +37,9 @@ def order_matters(function: func.FuncOp) -> bool:
     """Whether programs must run one after the other for the atomics of a kernel to have the meaning of some order.
 
     Not where nobody reads an old value and all do the same thing: additions, say, or maxima, come to the same in any order.
+    One whose scope ends at its own program says nothing to the others: each must meet what those before it left.
     """
     atomics = [op for op in function.walk() if isinstance(op, AtomicOp)]
     kinds = {op.kind if isinstance(op, AtomicRmwOp) else "cas" for op in atomics}
-    return bool(kinds & {"cas", "xchg"}) or len(kinds) > 1 or any(op.result_is_used for op in atomics)
+    told_apart = any(op.result_is_used or op.scope == "workgroup" for op in atomics)
+    return told_apart or bool(kinds & {"cas", "xchg"}) or len(kinds) > 1
