@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilefw_conformance.case import Case
 
 # By name, the module; its kernels are called `NAME:…`.
-PACKS: Mapping[str, str] = {}
+PACKS: Mapping[str, str] = {"onnx": "tilefw_conformance.packs.onnx"}
 
 
 class Pack(Protocol):

@@ -1,0 +1,165 @@
+"""Products of matrices by `tl.dot`: MatMul, Gemm and the integer ones; programs are batches and blocks of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tilefw.api.dtypes import dtype
+from tilefw.api.errors import UnsupportedError
+from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
+from tilefw_conformance.packs.onnx.text import KernelText, largest, least, spelled
+
+_BLOCK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An operand as matrices: the view of its batches, its extents, and the strides of its rows and columns."""
+
+    tensor: Tensor
+    batch: View
+    rows: int
+    columns: int
+    row_stride: int
+    column_stride: int
+
+    def transposed(self) -> Matrix:
+        return Matrix(self.tensor, self.batch, self.columns, self.rows, self.column_stride, self.row_stride)
+
+
+def _matrix(tensor: Tensor, vector_is_row: bool) -> Matrix:
+    """NumPy's rule: a vector is a row on the left and a column on the right; leading axes are batches."""
+    if len(tensor.shape) == 1:
+        n = tensor.shape[0]
+        return Matrix(tensor, View(()), 1, n, 0, 1) if vector_is_row else Matrix(tensor, View(()), n, 1, 1, 0)
+    *batches, rows, columns = tensor.shape
+    whole = contiguous(tensor.shape)
+    return Matrix(tensor, whole.take(range(len(batches))), rows, columns, columns, 1)
+
+
+def matmul(node: Node) -> KernelText:
+    a, b, out = _matrix(node.input(0), True), _matrix(node.input(1), False), node.output(0)
+    text = _begin(node, a, b)
+    _loop(text, a, b, "tl.float32" if dtype(a.tensor.dtype).is_float else "tl.int32")
+    return _end(text, a, b, out, f"total.to({spelled(out.dtype)})")
+
+
+def gemm(node: Node) -> KernelText:
+    """alpha · A @ B + beta · C, where A and B may be transposed and C broadcasts."""
+    a, b, out = _matrix(node.input(0), True), _matrix(node.input(1), False), node.output(0)
+    a = a.transposed() if node.attributes["transA"] else a
+    b = b.transposed() if node.attributes["transB"] else b
+    text = _begin(node, a, b)
+    _loop(text, a, b, "tl.float32")
+    value = f"{node.attributes['alpha']!r} * total"
+    if (bias := node.optional(2)) is not None:
+        (_, down), (_, across) = contiguous(bias.shape).broadcast(out.shape).dims
+        text.add(f"bias = {text.loaded(bias, _place(down, across), 'inside')}")
+        value += f" + {node.attributes['beta']!r} * bias"
+    return _end(text, a, b, out, f"({value}).to({spelled(out.dtype)})")
+
+
+def integer(node: Node) -> KernelText:
+    """(A - its zero point) @ (B - its zero point), in 32 bits."""
+    a, b = _matrix(node.input(0), True), _matrix(node.input(1), False)
+    text = _integer_product(node, a, b, node.optional(2), node.optional(3))
+    return _end(text, a, b, node.output(0), "total")
+
+
+def quantized(node: Node) -> KernelText:
+    """The integer product times a_scale · b_scale / y_scale, rounded to even, plus y's zero point, saturated.
+
+    The factor is rounded in the scales' own type after each step.
+    """
+    a, b, out = _matrix(node.input(0), True), _matrix(node.input(3), False), node.output(0)
+    text = _integer_product(node, a, b, node.input(2), node.input(5))
+    kind = spelled(node.input(1).dtype)
+    x, y, z = (f"{text.loaded(_single(node, node.input(i)), '0')}.to(tl.float32)" for i in (1, 4, 6))
+    text.add(
+        f"factor = tl.div_rn(({x} * {y}).to({kind}).to(tl.float32), {z}).to({kind}).to(tl.float32)",
+        f"scaled = libdevice.rint(total.to(tl.float32) * factor + {text.loaded(_single(node, node.input(7)), '0')}.to(tl.float32))",
+    )
+    value = f"tl.minimum(tl.maximum(scaled.to(tl.int32), {least(out.dtype)}), {largest(out.dtype)})"
+    return _end(text, a, b, out, f"{value}.to({spelled(out.dtype)})")
+
+
+def _single(node: Node, tensor: Tensor) -> Tensor:
+    if tensor.size != 1:
+        note = f"{tensor.name} has {tensor.size} values; the kernel takes one for the whole matrix"
+        raise UnsupportedError(f"{node.operator} with a scale or zero point of each row or column", code="TFW0992", note=note)
+    return tensor
+
+
+def _integer_product(node: Node, a: Matrix, b: Matrix, zero_a: Tensor | None, zero_b: Tensor | None) -> KernelText:
+    """`total` of bytes less their zero points, without widening them: both are taken off by the sums of rows and columns."""
+    if a.tensor.dtype != b.tensor.dtype:
+        note = f"tl.dot takes operands of one type, not {a.tensor.dtype} and {b.tensor.dtype}"
+        raise UnsupportedError(f"{node.operator} of two types", code="TFW0992", note=note)
+    text = _begin(node, a, b)
+    text.add("row_sum = tl.zeros_like(row)", "column_sum = tl.zeros_like(column)")
+    _loop(text, a, b, "tl.int32", (
+        "row_sum += tl.sum(a.to(tl.int32), axis=1, keep_dims=True)", "column_sum += tl.sum(b.to(tl.int32), axis=0, keep_dims=True)",
+    ))
+    for name, zero in (("zero_a", zero_a), ("zero_b", zero_b)):
+        text.add(f"{name} = 0" if zero is None else f"{name} = {text.loaded(_single(node, zero), '0')}.to(tl.int32)")
+    text.add(
+        f"total = total - zero_a * column_sum - zero_b * row_sum + {a.columns} * zero_a * zero_b",
+    )
+    return text
+
+
+def _begin(node: Node, a: Matrix, b: Matrix) -> KernelText:
+    """`batch`, `row` (a column vector), `column` (a row vector) and `inside` of the result's block."""
+    height, width = (min(_BLOCK, next_power_of_2(n)) for n in (a.rows, b.columns))
+    batches = prod(_batches(a, b))
+    text = KernelText(node, grid=(max(1, batches), -(-a.rows // height), -(-b.columns // width)), elements=height * width)
+    text.add(
+        "batch = tl.program_id(0)",
+        f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",
+        f"column = (tl.program_id(2) * {width} + tl.arange(0, {width}))[None, :]",
+        f"inside = (row < {a.rows}) & (column < {b.columns})",
+    )
+    return text
+
+
+def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[str, ...] = ()) -> None:
+    """`total`: the product over steps along the common extent; float32 operands keep all their bits."""
+    step = min(_BLOCK, next_power_of_2(a.columns))
+    shape = _batches(a, b)
+    places = [matrix.batch.broadcast(shape).offset("batch") for matrix in (a, b)]
+    left = f"{places[0]} + {_place(a.row_stride, a.column_stride, 'row', 'inner[None, :]')}"
+    right = f"{places[1]} + {_place(b.row_stride, b.column_stride, 'inner[:, None]', 'column')}"
+    kind = "" if accumulator == "tl.int32" else ', input_precision="ieee"'
+    text.add(
+        f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})",
+        f"for start in range(0, {a.columns}, {step}):",
+        f"    inner = start + tl.arange(0, {step})",
+        f"    a = {text.loaded(a.tensor, left, f'(row < {a.rows}) & (inner[None, :] < {a.columns})', '0')}",
+        f"    b = {text.loaded(b.tensor, right, f'(inner[:, None] < {b.rows}) & (column < {b.columns})', '0')}",
+        f"    total = tl.dot(a, b, total{kind})",
+        *(f"    {line}" for line in more),
+    )
+
+
+def _end(text: KernelText, a: Matrix, b: Matrix, out: Tensor, value: str) -> KernelText:
+    place = f"batch * {a.rows * b.columns} + {_place(b.columns, 1)}"
+    text.store(out, place, value, "inside")
+    return text
+
+
+def _place(down: int, across: int, row: str = "row", column: str = "column") -> str:
+    return f"{row} * {down} + {column} * {across}"
+
+
+def _batches(a: Matrix, b: Matrix) -> tuple[int, ...]:
+    return np.broadcast_shapes(*(tuple(extent for extent, _ in matrix.batch.dims) for matrix in (a, b)))
+
+
+LOWERINGS: Mapping[str, Callable[[Node], KernelText]] = {
+    "MatMul": matmul, "Gemm": gemm, "MatMulInteger": integer, "QLinearMatMul": quantized,
+}

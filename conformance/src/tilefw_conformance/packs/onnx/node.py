@@ -1,0 +1,118 @@
+"""One node test of ONNX: its operator with all attributes, and its inputs and expected outputs as arrays with element types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, numpy_helper
+
+# ONNX's element types (onnx.proto, TensorProto.DataType) by the names that tilefw has for the same formats. E8M0 is no element
+# type of the language: its codes are handled as the bytes that they are.
+ELEMENT_TYPES: Mapping[str, str] = {
+    "FLOAT": "fp32", "FLOAT16": "fp16", "BFLOAT16": "bf16", "DOUBLE": "fp64",
+    "FLOAT8E4M3FN": "fp8e4nv", "FLOAT8E5M2": "fp8e5", "FLOAT8E4M3FNUZ": "fp8e4b8", "FLOAT8E5M2FNUZ": "fp8e5b16",
+    "FLOAT4E2M1": "fp4e2m1", "FLOAT8E8M0": "uint8",
+    "BOOL": "int1", "INT4": "int4", "UINT4": "uint4", "INT8": "int8", "UINT8": "uint8", "INT16": "int16", "UINT16": "uint16",
+    "INT32": "int32", "UINT32": "uint32", "INT64": "int64", "UINT64": "uint64",
+}
+UNSIGNED_EXPONENT = "FLOAT8E8M0"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One input or output: its name in the graph, ONNX's and tilefw's names of its element type, its values."""
+
+    name: str
+    onnx_type: str
+    array: np.ndarray
+
+    @property
+    def dtype(self) -> str:
+        """Triton's name of the element type."""
+        return ELEMENT_TYPES[self.onnx_type]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def size(self) -> int:
+        return self.array.size
+
+    def integers(self) -> tuple[int, ...]:
+        """Its values, for an input that only describes the operation: axes, a shape, starts of slices."""
+        return tuple(int(value) for value in self.array.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with its test's data. An optional input or output that the node leaves out is None."""
+
+    name: str
+    operator: str
+    attributes: Mapping[str, Any]
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor | None, ...]
+
+    def input(self, index: int) -> Tensor:
+        """A required input."""
+        tensor = self.inputs[index]
+        assert tensor is not None, f"{self.name} has no input {index}"
+        return tensor
+
+    def optional(self, index: int) -> Tensor | None:
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def output(self, index: int) -> Tensor:
+        """A required output."""
+        tensor = self.outputs[index]
+        assert tensor is not None, f"{self.name} has no output {index}"
+        return tensor
+
+    def optional_output(self, index: int) -> Tensor | None:
+        return self.outputs[index] if index < len(self.outputs) else None
+
+    def given(self) -> tuple[Tensor, ...]:
+        """The inputs that are there."""
+        return tuple(tensor for tensor in self.inputs if tensor is not None)
+
+
+def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[Any]) -> Node:
+    """The single node of `model`; `inputs` and `outputs` are the test's data, in the graph's order."""
+    graph = model.graph
+    proto = graph.node[0]
+    opset = next((o.version for o in model.opset_import if o.domain == proto.domain), 1)
+    tensors = {
+        info.name: Tensor(info.name, _type_name(info), _array(value))
+        for info, value in [*zip(graph.input, inputs, strict=True), *zip(graph.output, outputs, strict=True)]
+    }
+    return Node(
+        name, proto.op_type, _attributes(proto, opset),
+        tuple(tensors[n] if n else None for n in proto.input), tuple(tensors[n] if n else None for n in proto.output),
+    )
+
+
+def _type_name(info: onnx.ValueInfoProto) -> str:
+    return onnx.TensorProto.DataType.Name(info.type.tensor_type.elem_type)
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value)
+
+
+def _attributes(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:
+    """The node's attributes over the defaults of the operator's schema."""
+    schema = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
+    defaults = {
+        name: one.default_value for name, one in schema.attributes.items() if one.default_value.type != AttributeProto.UNDEFINED
+    }
+    return {name: _value(one) for name, one in {**defaults, **{a.name: a for a in proto.attribute}}.items()}
+
+
+def _value(attribute: AttributeProto) -> Any:
+    value = onnx.helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,22 @@
+"""The table of operators: how each is made a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tilefw_conformance.packs.onnx import casts, einsum, elementwise, layout, matmul, normalize, quantize, reductions
+from tilefw_conformance.packs.onnx.node import Node
+from tilefw_conformance.packs.onnx.text import KernelText
+
+Lowering = Callable[[Node], KernelText]
+
+OPERATORS: Mapping[str, Lowering] = {
+    **dict.fromkeys(elementwise.FORMULAS, elementwise.lower),
+    **casts.LOWERINGS,
+    **layout.LOWERINGS,
+    **reductions.LOWERINGS,
+    **normalize.LOWERINGS,
+    **matmul.LOWERINGS,
+    **einsum.LOWERINGS,
+    **quantize.LOWERINGS,
+}

@@ -1,0 +1,59 @@
+"""A node test as a kernel of the suite: generated source, a launch over fresh arrays, and ONNX's word on the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilefw.api.dtypes import dtype
+from tilefw.kernels import formats
+from tilefw.kernels.index import KernelInfo
+from tilefw.kernels.inputs import empty
+from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
+from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.operators import OPERATORS
+from tilefw_conformance.packs.onnx.text import KernelText
+
+
+def spec_of(node: Node) -> KernelSpec:
+    """The kernel of one node. It has no parameters: shapes and values are those of ONNX's test."""
+    text = OPERATORS[node.operator](node)
+    name = f"onnx:{node.name}"
+
+    def prepare(_: Parameters, __: np.random.Generator) -> Launch:
+        return _launch(text)
+
+    def expected(_: Parameters, __: Launch) -> Mapping[str, np.ndarray]:
+        return {name: _values(text.tensors[name]) for name in text.outputs()}
+
+    return KernelSpec(name, text.kernel(), prepare, expected, own=KernelInfo(name, f"ONNX {node.operator}", ()))
+
+
+def _launch(text: KernelText) -> Launch:
+    written = set(text.outputs())
+    arguments = {name: _empty(one) if name in written else _filled(one) for name, one in text.tensors.items()}
+    return Launch(arguments, {}, text.grid, text.outputs(), {"num_warps": text.warps})
+
+
+def _filled(tensor: Tensor) -> Buffer:
+    """A copy of the test's data: a kernel may not change what other runs of the case start from."""
+    return Buffer(_storage(tensor).copy(), tensor.dtype)
+
+
+def _empty(tensor: Tensor) -> Buffer:
+    return empty(tensor.shape, tensor.dtype)
+
+
+def _values(tensor: Tensor) -> np.ndarray:
+    """ONNX's expected output: exact integers, or floats as float64."""
+    return formats.decode(_storage(tensor), tensor.dtype)
+
+
+def _storage(tensor: Tensor) -> np.ndarray:
+    """The array in the dtype that tilefw stores the element type in; E8M0 as bytes."""
+    array = np.ascontiguousarray(tensor.array)
+    wanted = formats.array_dtype(tensor.dtype)
+    if array.dtype == wanted:
+        return array.reshape(tensor.shape)
+    return array.view(wanted if dtype(tensor.dtype).bits >= 8 else array.dtype).reshape(tensor.shape)
