@@ -1,129 +1,108 @@
-"""`tilefw conformance`: run the suite on a target, print what did not pass, write the report."""
+"""`tilefw conformance`: run the suite on targets, tell what did not pass, write the report as it comes."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from tilefw.api.errors import UnsupportedError
-from tilefw.cli.arguments import add_execution, add_json, execution, parser
+from tilefw.api.errors import UsageError
+from tilefw.cli.arguments import Parser, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
-from tilefw.runtime import config
-from tilefw.runtime.loader import Target, find, registry
-from tilefw_conformance.case import LEVELS, Case, bundled
-from tilefw_conformance.jobs import Line, lines, processors
-from tilefw_conformance.outcomes import OUTCOMES
-from tilefw_conformance.report import records
-from tilefw_conformance.report.totals import footer
-from tilefw_conformance.report.writing import Writer
-from tilefw_conformance.selection import select
-from tilefw_conformance.suite import expectations_of, faults
+from tilefw.runtime.loader import registry
+from tilefw_conformance import EDITION, quantities
+from tilefw_conformance.campaign import EMPTY, Campaign, shown
+from tilefw_conformance.case import LEVELS, STAGES, Case
+from tilefw_conformance.running import Plan, TargetRun
+from tilefw_conformance.selection import checked_edition
+from tilefw_conformance.workers.supervisor import Limits
 
-# Parts of the full suite that are not there yet, refused by name.
-_LATER_WORDS = {"verify": "checking a report", "diff": "comparing two reports"}
-_LATER_OPTIONS = ("--stage", "--resume", "--edition", "--update-expectations", "--audit-capabilities", "--html")
+EPILOG = "`tilefw conformance verify`, `diff` and `page` check, compare and show reports"
+_SEVERITY = (0, EMPTY, 1)  # of exit codes, when several targets ran
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0 when every case passed or is rightly unsupported, 1 when one did not, 5 when none was selected."""
-    _refuse(argv)
-    parse = parser("conformance", "run the conformance suite on a target")
-    parse.add_argument("--target", required=True, metavar="T", help="the target under test; `all` for every one that executes")
-    parse.add_argument("--level", default="core", choices=LEVELS, help="core, or core and extended, … (default: core)")
+    """Exit code 0 when every case passed or is rightly refused, 1 when one did not, 5 when none passed, 130 when interrupted."""
+    if argv and argv[0] in ("verify", "diff", "page"):
+        from tilefw_conformance.report.commands import COMMANDS
+
+        return COMMANDS[argv[0]](argv[1:])
+    args = _parser().parse_all(argv)
+    if args.resume and not args.report:
+        raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
+    ran = list(_each(_plan(args), _targets(args.target), args, argv))
+    if args.list:
+        return 0 if any(one.selected for one in ran) else EMPTY
+    if args.json:
+        print_json("conformance", {"runs": [shown(one) for one in ran]})
+    return max((one.exit_code for one in ran), key=_SEVERITY.index, default=EMPTY)
+
+
+def _each(plan: Plan, targets: Sequence[str], args: argparse.Namespace, argv: Sequence[str]) -> Iterator[Campaign]:
+    """The run on each target; with several, each has its report in a folder of its own."""
+    cases: tuple[Case, ...] = ()
+    for target in targets:
+        with TargetRun(plan, target) as run:
+            cases = cases or plan.cases()  # read while the first worker starts
+            folder = args.report and (args.report if len(targets) == 1 else os.path.join(args.report, run.target))
+            one = Campaign(run, cases, folder, quiet=args.json)
+            if args.list:
+                _list(one.selected, args.json)
+            elif one.selected:
+                one.run(argv, resume=args.resume)
+                if args.update_expectations is not None:
+                    print(one.update(args.update_expectations or None), file=sys.stderr)
+            else:
+                print(f"{run.target}: no case was selected", file=sys.stderr)
+            yield one
+
+
+def _parser() -> Parser:
+    parse = parser("conformance", "run the conformance suite on a target", EPILOG)
+    parse.add_argument("--target", required=True, action="append", metavar="T", help="repeatable; `all` is each that executes")
+    parse.add_argument("--level", default=LEVELS[0], choices=LEVELS, help="core, or core and extended, … (default: core)")
+    parse.add_argument("--stage", default="compare", choices=STAGES, help="stop after it (default: compare, the last)")
     parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
+    parse.add_argument("--edition", default=EDITION, metavar="E", help=f"the suite as it was in an edition (default: {EDITION})")
+    parse.add_argument("--pack", metavar="NAME", help="another body of cases instead of the suite's own")
     parse.add_argument("--list", action="store_true", help="print the ids that would run, and run nothing")
-    parse.add_argument("--jobs", type=_processes, metavar="N", help="processes at most (default: one a processor)")
-    parse.add_argument("--report", metavar="DIR", help="write report.jsonl there")
+    parse.add_argument("--jobs", type=quantities.count, metavar="N", help="worker processes at most (default: one a processor)")
+    parse.add_argument("--scheduler", metavar="ADDRESS", help="run on the workers of a Dask scheduler (tcp://…)")
+    parse.add_argument("--time-limit", type=quantities.seconds, metavar="SECONDS", help="of one case (default: 300)")
+    parse.add_argument("--memory-limit", type=quantities.size, metavar="SIZE", help="of one worker, as 512M or 4G (default: 4G)")
+    parse.add_argument("--report", metavar="DIR", help="write the report there, as results come")
+    parse.add_argument("--resume", action="store_true", help="go on with the interrupted report in DIR")
+    parse.add_argument("--artifacts", action="store_true", help="keep the machine code of cases that pass, too")
+    parse.add_argument("--audit-capabilities", action="store_true", help="run what is not claimed, too, and list claims too few")
+    parse.add_argument(
+        "--update-expectations", nargs="?", const="", metavar="FILE",
+        help="write what fails now into the plugin's expectations, or into FILE",
+    )
     add_execution(parse)
     add_json(parse)
-    args = parse.parse_all(argv)
-
-    targets = [find(args.target)] if args.target != "all" else [t for t in registry().all() if "simulate" in t.info.provides]
-    cases = bundled()
-    selected = select(cases, args.level, args.expression)
-    if args.list:
-        if args.json:
-            print_json("cases", {"cases": [case.id for case in selected]})
-        else:
-            print("\n".join(case.id for case in selected))
-        return 0 if selected else 5
-    if not selected:
-        print("no case was selected", file=sys.stderr)
-        return 5
-    runs = [_run(target, cases, selected, args, argv) for target in targets]
-    if args.json:
-        print_json("conformance", {"runs": [run for run, _ in runs]})
-    return 0 if all(good for _, good in runs) else 1
+    return parse
 
 
-def _run(
-    target: Target, cases: Sequence[Case], selected: Sequence[Case], args: argparse.Namespace, argv: Sequence[str]
-) -> tuple[dict[str, Any], bool]:
-    """The suite on one target: its report's header, results and footer, and whether all is well."""
-    known = expectations_of(target)
-    wrong = faults(known, cases, target)
-    for error in wrong:
-        print(error, file=sys.stderr)
-    executor = "ref" if target.name == "reference" else config.resolve(config.settings(**execution(args))).executor
-    said = {name: value for name, value in execution(args).items() if name in ("checks", "budget", "numerics")}
-    facts = records.target(target, executor, known)
-    header = records.header([facts], level=args.level, seed=args.seed, expression=args.expression, options=said, argv=argv)
-    folder = args.report if args.report and args.target != "all" else args.report and os.path.join(args.report, target.name)
-    writer = Writer(folder, header, map(records.case, selected)) if folder else None
-    start = time.perf_counter()
-    told: list[Line] = []
-    for line in lines(selected, target, known, execution(args), args.jobs or processors()):
-        told.append(_told(line))
-        if writer:
-            writer.add(line.record)
-    seconds = time.perf_counter() - start
-    results = [line.record for line in told]
-    last = writer.finish(seconds) if writer else footer(results, seconds, "")
-    if not args.json:
-        print(_summary(target.name, executor, results, seconds))
-        if writer:
-            print(f"report: {writer.path}")
-    return {"header": header, "results": results, "footer": last}, not wrong and all(line.good for line in told)
-
-
-def _processes(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
-    return int(text)
-
-
-def _refuse(argv: list[str]) -> None:
-    if argv and argv[0] in _LATER_WORDS:
-        message = f"`tilefw conformance {argv[0]}` ({_LATER_WORDS[argv[0]]}) is not there yet"
-        raise UnsupportedError(message, code="TFW0956", exit_code=2)
-    for word in argv:
-        option = word.partition("=")[0]
-        if option in _LATER_OPTIONS:
-            raise UnsupportedError(f"`tilefw conformance {option}` is not there yet", code="TFW0956", exit_code=2)
-
-
-def _told(line: Line) -> Line:
-    """Told as soon as it is known, on stderr: a run can take a minute."""
-    if not line.good:
-        print(line.message + "\n", file=sys.stderr)
-    return line
-
-
-def _summary(target: str, executor: str, results: Sequence[Mapping[str, Any]], seconds: float) -> str:
-    counts: Counter[str] = Counter(one["outcome"] for one in results)
-    shown = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
-    ratios = [
-        (one["error_over_bound"], one["case"]) for one in results
-        if one["outcome"] in ("pass", "xpass") and one["error_over_bound"] is not None
-    ]
-    worst = f"\nlargest error over bound of a pass: {max(ratios)[0]:.3f} ({max(ratios)[1]})" if ratios else ""
-    claimed = sum(1 for one in results if one["outcome"] != "unsupported")
-    return (
-        f"{target} ({executor}): {shown}; {counts['pass']} of {claimed} claimed pass, "
-        f"{claimed} of {len(results)} cases claimed; {seconds:.1f} s{worst}"
+def _plan(args: argparse.Namespace) -> Plan:
+    usual = Limits()
+    return Plan(
+        level=args.level, expression=args.expression, edition=checked_edition(args.edition), pack=args.pack, stage=args.stage,
+        execution=execution(args), artifacts=args.artifacts, audit=args.audit_capabilities, scheduler=args.scheduler,
+        jobs=args.jobs or quantities.processors(),
+        limits=Limits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),
     )
+
+
+def _targets(said: Sequence[str]) -> list[str]:
+    """The names that the user said, each once; `all` is every usable target that executes."""
+    if "all" in said:
+        return [info.name for info in registry().infos() if "simulate" in info.provides]
+    return list(dict.fromkeys(said))
+
+
+def _list(cases: Sequence[Case], as_json: bool) -> None:
+    if as_json:
+        print_json("cases", {"cases": [case.id for case in cases]})
+    else:
+        print("\n".join(case.id for case in cases))

@@ -5,27 +5,59 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
+    from tilefw_conformance.pytest_session import Session
 
 # Machine passes check what they did.
 os.environ.setdefault("TILEFW_VERIFY", "1")
 
+_SESSION = pytest.StashKey["Session"]()
+
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """`unsupported` is an outcome of its own: neither a pass nor a test that was left out."""
-    if report.skipped and isinstance(report.longrepr, tuple) and "unsupported: " in report.longrepr[2]:
-        return "unsupported", "u", "UNSUPPORTED"
+    """Rightful refusals are outcomes of their own: neither passes nor tests that were left out."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        for outcome, letter in (("unsupported", "u"), ("over-capacity", "c")):
+            if f"{outcome}: " in report.longrepr[2]:
+                return outcome, letter, outcome.upper()
     return None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "conformance_case" not in metafunc.fixturenames:
         return
-    from tilefw_conformance.case import bundled
-    from tilefw_conformance.selection import select
-
-    targets = metafunc.config.getoption("tilefw_target")
-    cases = select(bundled(), metafunc.config.getoption("tilefw_level"), None)
-    pairs = [(target, case) for target in targets for case in cases]
+    pairs = _session(metafunc.config).pairs
     metafunc.parametrize("conformance_case", pairs, ids=[f"{target}-{case.id}" for target, case in pairs])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What -k and its like left is what runs."""
+    items = (item for item in session.items if isinstance(item, pytest.Function))
+    pairs = [item.callspec.params["conformance_case"] for item in items if hasattr(item, "callspec")]
+    if not session.config.option.collectonly and _SESSION in session.config.stash:
+        session.config.stash[_SESSION].begin(pairs)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _SESSION in config.stash:
+        config.stash[_SESSION].close()
+
+
+@pytest.fixture
+def conformance_session(request: pytest.FixtureRequest) -> Session:
+    return _session(request.config)
+
+
+def _session(config: pytest.Config) -> Session:
+    """The run behind the tests; made once, as it starts processes."""
+    from tilefw.api.errors import KernelError
+    from tilefw_conformance.pytest_session import Session
+
+    if _SESSION not in config.stash:
+        try:
+            config.stash[_SESSION] = Session(config)
+        except KernelError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[_SESSION]

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from tilefw.api.errors import CodeError, KernelError
 from tilefw_conformance import EDITION
 from tilefw_conformance.document import check, parse
+
+Record = dict[str, Any]
 
 SCHEMA: Mapping[str, Any] = {
     "$id": "tilefw.expectations/1",
@@ -68,9 +71,7 @@ def of_plugin(said: Iterable[Mapping[str, Any]]) -> tuple[Expectation, ...]:
         location = facts.get("expectations")
         if location is None:
             continue
-        package, colon, name = str(location).partition(":")
-        if not colon:
-            raise CodeError(f"expectations {location!r} is not 'package:file.yaml'", code="TFW0953")
+        package, name = located(location)
         try:
             text = (files(package) / name).read_text("utf-8")
         except (OSError, ImportError, UnicodeDecodeError) as error:
@@ -79,7 +80,35 @@ def of_plugin(said: Iterable[Mapping[str, Any]]) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
-def unmatched(expectations: Iterable[Expectation], case_ids: Iterable[str], target: str) -> tuple[KernelError, ...]:
+def located(location: object) -> tuple[str, str]:
+    """Package and name of `"package:name"`, as the hook names files and folders."""
+    package, colon, name = str(location).partition(":")
+    if not colon or not package or not name:
+        raise CodeError(f"{location!r}, which the hook tilefw_conformance says, is not 'package:name'", code="TFW0953")
+    return package, name
+
+
+def source_of(facts: Mapping[str, Any]) -> str | None:
+    """The expectation file that the hook names, where it belongs to a source tree: not to a copy that pip installed."""
+    if facts.get("expectations") is None:
+        return None
+    package, name = located(facts["expectations"])
+    path = Path(str(files(package) / name))
+    return str(path) if path.parent.is_dir() and not {"site-packages", "dist-packages"} & set(path.parts) else None
+
+
+def expected(record: Record, expectations: Iterable[Expectation]) -> Record:
+    """The result's record as the plugin's expectations have it: a failure that is known is `xfail`, a pass that is none `xpass`."""
+    if record["outcome"] in ("unsupported", "over-capacity"):
+        return record
+    known = next((e for e in expectations if e.covers(record["case"], record["target"])), None)
+    if known is None:
+        return record
+    outcome = "xpass" if record["outcome"] == "pass" else "xfail"
+    return {**record, "outcome": outcome, "reason": f"{known.reason}, {known.issue}"}
+
+
+def faults(expectations: Iterable[Expectation], case_ids: Iterable[str], target: str) -> tuple[KernelError, ...]:
     """What is wrong with the expectations themselves: globs that name no case, and entries past their edition."""
     ids = tuple(case_ids)
     errors = []
@@ -87,9 +116,12 @@ def unmatched(expectations: Iterable[Expectation], case_ids: Iterable[str], targ
         if not fnmatchcase(target, expectation.targets):
             continue
         if expectation.expired:
-            errors.append(CodeError(f"the expectation {expectation.case!r} ended with edition {expectation.until}", code="TFW0953"))
+            message = f"the expectation {expectation.case!r} ended with edition {expectation.until}"
         elif not any(expectation.covers(case_id, target) for case_id in ids):
-            errors.append(CodeError(f"the expectation {expectation.case!r} names no case", code="TFW0953"))
+            message = f"the expectation {expectation.case!r} names no case"
+        else:
+            continue
+        errors.append(CodeError(message, code="TFW0953", help="`tilefw conformance --update-expectations` writes the file anew"))
     return tuple(errors)
 
 

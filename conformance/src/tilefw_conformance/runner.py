@@ -1,93 +1,105 @@
-"""One case on one target: run its stages, name the outcome from the closed set, say how to run it again."""
+"""One case on one target: run its stages, name the outcome from the closed set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from tilefw.api.errors import InternalError, KernelError
+from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.capabilities import missing
-from tilefw.kernels.spec import load
 from tilefw.kernels.verify import Verdict, verify
 from tilefw.runtime.loader import Target
-from tilefw_conformance.case import Case
-from tilefw_conformance.expectations import Expectation
+from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.outcomes import GOOD
+from tilefw_conformance.report import records
+from tilefw_conformance.report.records import Record
+from tilefw_conformance.reproduction import message, reproduce
+from tilefw_conformance.subject import contradiction, spec_of
 
 DEFAULT_BUDGET = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one case ended on one target, and why."""
+    """How one case ended on one target, and why, whatever its plugin expects.
+
+    `missing` are the capabilities that it needs and the target does not claim; of a case that passed, claims too few.
+    """
 
     case: Case
     target: str
     outcome: str
     verdict: Verdict | None
-    error: KernelError | InternalError | None = None
+    error: BaseException | None = None
     missing: frozenset[str] = frozenset()
-    reason: str = ""
+    execution: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @property
     def good(self) -> bool:
         return self.outcome in GOOD
 
-    @property
-    def reproduce(self) -> str:
-        """The command that runs this case alone, by the command line that every user has."""
-        parameters = " ".join(f"--param {name}={value}" for name, value in self.case.parameters.items())
-        return f"tilefw run {self.case.kernel} --target {self.target} --seed {self.case.seed} {parameters}"
+    def record(self, *, artifacts: bool = False) -> Record:
+        """Its line in a report."""
+        return records.result(
+            self.case, self.target, self.outcome, verdict=self.verdict, missing=self.missing, error=self.error,
+            seconds=self.seconds, reproduce=reproduce(self.case, self.target, self.execution), artifacts=artifacts,
+        )
 
     def message(self) -> str:
-        """Several lines for a person: the outcome, its cause, the command."""
-        lines = [f"{self.case.id} on {self.target}: {self.outcome}" + (f" ({self.reason})" if self.reason else "")]
-        if self.missing:
-            lines.append(f"needs {', '.join(sorted(self.missing))}, which the target does not claim")
-        if self.error is not None:
-            lines.append(str(self.error))
-        lines.append(f"run it again: {self.reproduce}")
-        return "\n".join(lines)
+        """Several lines for a person."""
+        return message(self.record())
 
 
-def run(case: Case, target: Target, expectations: Iterable[Expectation] = (), **execution: Any) -> Result:
-    """Run `case`; nothing that goes wrong in it is raised, but KeyboardInterrupt."""
-    execution = {"seed": case.seed, "budget": case.budget or DEFAULT_BUDGET, **_said(execution)}
+def run(case: Case, target: Target, *, stage: str = "compare", audit: bool = False, **execution: Any) -> Result:
+    """Run `case` up to `stage`, or to its own last one where that comes first; nothing that goes wrong in it is raised, but
+    KeyboardInterrupt. A case that needs what the target does not claim is not run, unless for an `audit` of the claims.
+    """
+    said = {name: value for name, value in execution.items() if value is not None}
+    last = min(stage, case.stop_after, key=STAGES.index)
+    began = time.perf_counter()
     try:
-        verdict = verify(load(case.kernel), case.parameters, target.name, stop_after=case.stop_after, **execution)
-    except (KernelError, InternalError) as error:
-        raw = Result(case, target.name, "error", None, error)
-    else:
-        raw = _judge(case, target, verdict)
-    return _expected(raw, expectations)
+        verdict = verify(
+            spec_of(case), case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target),
+            **{"seed": case.seed, "budget": case.budget or DEFAULT_BUDGET, **said},
+        )
+        outcome, error, unclaimed = _judge(case, target, verdict)
+    except (Exception, SystemExit) as raised:
+        verdict, outcome, unclaimed = None, "error", frozenset[str]()
+        error = raised if isinstance(raised, KernelError | InternalError) else InternalError(f"{type(raised).__name__}: {raised}")
+    return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - began)
 
 
-def _said(execution: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in execution.items() if value is not None}
+def _admission(target: Target) -> Callable[[frozenset[str]], None]:
+    """Refuses a kernel that needs what the target does not claim, before anything of the target's runs."""
+    def admit(required: frozenset[str]) -> None:
+        if unclaimed := missing(required, target.info.capabilities):
+            raise UnsupportedError(f"{target.name} does not claim {', '.join(sorted(unclaimed))}", code="TFW0971")
+
+    return admit
 
 
-def _judge(case: Case, target: Target, verdict: Verdict) -> Result:
+Judgement = tuple[str, BaseException | None, frozenset[str]]
+
+
+def _judge(case: Case, target: Target, verdict: Verdict) -> Judgement:
     """`unsupported` only where a needed capability is not claimed; what is claimed and refused is `overclaimed`."""
-    unclaimed = missing(verdict.required | case.requires, target.info.capabilities)
+    unclaimed = missing(verdict.required, target.info.capabilities)
+    if verdict.required and (wrong := contradiction(case, verdict.required)) is not None:
+        return "error", wrong, unclaimed
     failed = verdict.failed
     if failed is None:
-        # Unclaimed and yet right: a claim too few harms nobody, and the case did pass.
-        return Result(case, target.name, "pass", verdict)
+        return "pass", None, unclaimed
     if failed.outcome == "error":
-        return Result(case, target.name, "error", verdict, failed.error)  # a crash is no answer, claimed or not
+        return "error", failed.error, unclaimed  # a crash is no answer, claimed or not
     if unclaimed:
-        return Result(case, target.name, "unsupported", verdict, failed.error, unclaimed)
+        return "unsupported", failed.error, unclaimed
+    if failed.outcome == "over-capacity":
+        return "over-capacity", failed.error, unclaimed
     if failed.outcome == "unsupported":
-        return Result(case, target.name, "overclaimed", verdict, failed.error)
+        return "overclaimed", failed.error, unclaimed
     if any(finding.check == "budget" for finding in verdict.findings):
-        return Result(case, target.name, "timeout", verdict, failed.error)
-    return Result(case, target.name, "fail", verdict, failed.error)
-
-
-def _expected(raw: Result, expectations: Iterable[Expectation]) -> Result:
-    known = next((e for e in expectations if e.covers(raw.case.id, raw.target)), None)
-    if known is None or raw.outcome == "unsupported":
-        return raw
-    outcome = "xpass" if raw.outcome == "pass" else "xfail"
-    return Result(raw.case, raw.target, outcome, raw.verdict, raw.error, raw.missing, f"{known.reason}, {known.issue}")
+        return "timeout", failed.error, unclaimed
+    return "fail", failed.error, unclaimed

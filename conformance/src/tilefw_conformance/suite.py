@@ -1,23 +1,40 @@
-"""What a run of the suite knows of a target's plugin: the failures that it expects, and what is wrong with them."""
+"""What a run of the suite knows of a target's plugin: the failures that it expects, and the cases that it brings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from tilefw.api.errors import KernelError
+from tilefw.api.errors import CodeError
 from tilefw.runtime.loader import Target
-from tilefw_conformance.case import Case
-from tilefw_conformance.expectations import Expectation, of_plugin, unmatched
+from tilefw_conformance.case import Case, in_folder
+from tilefw_conformance.expectations import Expectation, located, of_plugin, source_of
 
 
 def expectations_of(target: Target) -> tuple[Expectation, ...]:
     """From the `tilefw_conformance` hook of the target's plugin; raises CodeError with the line of a fault."""
+    return of_plugin(_said(target))
+
+
+def cases_of(target: Target) -> tuple[Case, ...]:
+    """The cases in the folders (`"package:folder"`) that the hook names; raises CodeError with the line of a fault."""
+    found: list[Case] = []
+    for facts in _said(target):
+        for location in facts.get("cases", ()):
+            package, name = located(location)
+            try:
+                found += in_folder(package, name)
+            except (OSError, ImportError, UnicodeDecodeError) as error:
+                raise CodeError(f"the cases {location} cannot be read: {error}", code="TFW0953") from None
+    return tuple(found)
+
+
+def writable(target: Target) -> str | None:
+    """The file in which the plugin keeps its expectations, where that is a source of its author's: no installed copy."""
+    return next((path for facts in _said(target) if (path := source_of(facts)) is not None), None)
+
+
+def _said(target: Target) -> Iterator[Mapping[str, Any]]:
     plugin = target.plugin
-    if plugin is None or plugin.manager is None or "tilefw_conformance" not in plugin.hooks:
-        return ()
-    return of_plugin(plugin.manager.hook.tilefw_conformance())
-
-
-def faults(expectations: Iterable[Expectation], cases: Iterable[Case], target: Target) -> tuple[KernelError, ...]:
-    """Expectations that are past their edition or name no case of the whole suite."""
-    return unmatched(expectations, (case.id for case in cases), target.name)
+    if plugin is not None and plugin.manager is not None and "tilefw_conformance" in plugin.hooks:
+        yield from plugin.manager.hook.tilefw_conformance()

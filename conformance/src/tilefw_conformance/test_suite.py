@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tilefw.runtime.loader import find
 from tilefw_conformance.case import Case
-from tilefw_conformance.runner import run
-from tilefw_conformance.suite import expectations_of
+from tilefw_conformance.outcomes import GOOD
+from tilefw_conformance.pytest_session import Session
+from tilefw_conformance.reproduction import message
 
 
-def test_case(conformance_case: tuple[str, Case]) -> None:
-    name, case = conformance_case
-    target = find(name)
-    result = run(case, target, expectations_of(target))
-    if result.outcome == "unsupported":
-        pytest.skip(f"unsupported: {', '.join(sorted(result.missing))}")
-    if result.outcome == "xfail":
-        pytest.xfail(result.reason)
-    if not result.good:
-        pytest.fail(result.message(), pytrace=False)
+def test_case(conformance_case: tuple[str, Case], conformance_session: Session) -> None:
+    record = conformance_session.result(*conformance_case)
+    outcome = record["outcome"]
+    if outcome == "unsupported":
+        pytest.skip(f"unsupported: {', '.join(record['missing'])}")
+    if outcome == "over-capacity":
+        pytest.skip(f"over-capacity: {record['error']['message'].partition(chr(10))[0]}")
+    if outcome == "xfail":
+        pytest.xfail(record["reason"])
+    if outcome not in GOOD:
+        pytest.fail(message(record), pytrace=False)

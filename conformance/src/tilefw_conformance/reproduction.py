@@ -1,0 +1,32 @@
+"""A result told to a person: the outcome, its cause, and the command that runs the case again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from tilefw_conformance.case import Case
+
+
+def message(record: Mapping[str, Any]) -> str:
+    """A result's record in several lines."""
+    reason = f" ({record['reason']})" if record["reason"] else ""
+    lines = [f"{record['case']} on {record['target']}: {record['outcome']}{reason}"]
+    if record["missing"]:
+        lines.append(f"needs {', '.join(record['missing'])}, which the target does not claim")
+    if record["error"] is not None:
+        lines.append(record["error"]["message"])
+    lines.append(f"run it again: {record['reproduce']}")
+    return "\n".join(lines)
+
+
+def reproduce(case: Case, target: str, execution: Mapping[str, Any]) -> str:
+    """The command that runs this case alone; for a kernel of the library the one that every user has."""
+    options = [f"--{name} {shlex.quote(str(value))}" for name, value in execution.items() if name != "seed"]
+    if ":" in case.kernel:
+        chosen = f"--level {case.level} -k {shlex.quote(case.id)}"
+        return " ".join([f"tilefw conformance --target {target} {chosen}", *options])
+    parameters = [f"--param {name}={shlex.quote(str(value))}" for name, value in case.parameters.items()]
+    seed = execution.get("seed", case.seed)
+    return " ".join([f"tilefw run {case.kernel} --target {target} --seed {seed}", *options, *parameters])

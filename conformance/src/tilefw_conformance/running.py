@@ -1,0 +1,120 @@
+"""One target's run of the suite: which cases, by which workers, judged by what the target's plugin expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from tilefw.api.errors import KernelError
+from tilefw_conformance import EDITION
+from tilefw_conformance.case import Case, bundled
+from tilefw_conformance.expectations import expected, faults
+from tilefw_conformance.packs import PACKS, pack
+from tilefw_conformance.report import records
+from tilefw_conformance.report.records import Record
+from tilefw_conformance.selection import select
+from tilefw_conformance.workers.protocol import Open, Ready
+from tilefw_conformance.workers.supervisor import Limits, Supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a user asked for, of each target. `execution` holds executor, checks, budget, numerics and seed where they were said;
+    `pack` names the body of cases that runs instead of the suite's own; `scheduler` is the address of a Dask scheduler."""
+
+    level: str = "core"
+    expression: str | None = None
+    edition: str = EDITION
+    pack: str | None = None
+    stage: str = "compare"
+    execution: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: bool = False
+    audit: bool = False
+    jobs: int = 1
+    limits: Limits = field(default_factory=Limits)
+    scheduler: str | None = None
+
+    def cases(self) -> tuple[Case, ...]:
+        """The whole body of cases that the run takes some of."""
+        return bundled() if self.pack is None else pack(self.pack).cases()
+
+
+class TargetRun:
+    """The run on one target; `cases` is the plan's body of cases, which several targets share. Leave it to end its workers.
+
+    Raises what the first worker does: UsageError for an unknown target, PluginError for a plugin that is not usable.
+    """
+
+    def __init__(self, plan: Plan, target: str) -> None:
+        self.plan = plan
+        opening = Open(target, plan.stage, plan.execution, plan.artifacts, plan.audit)
+        self._supervisor = Supervisor(opening, plan.jobs, plan.limits)
+        self._supervisor.start()
+
+    def __enter__(self) -> TargetRun:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._supervisor.close()
+
+    @property
+    def ready(self) -> Ready:
+        return self._supervisor.ready()
+
+    @property
+    def target(self) -> str:
+        """The target's name, where the user may have said an alias."""
+        return self.ready.target["name"]
+
+    @property
+    def executor(self) -> str:
+        return self.ready.target["executor"]
+
+    def all(self, cases: Sequence[Case]) -> tuple[Case, ...]:
+        """`cases` and those that the target's plugin brings."""
+        return (*cases, *self.ready.cases) if self.plan.pack is None else tuple(cases)
+
+    def selected(self, cases: Sequence[Case]) -> tuple[Case, ...]:
+        return select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition)
+
+    def faults(self, cases: Sequence[Case]) -> tuple[KernelError, ...]:
+        """What is wrong with the plugin's expectations; those about a pack's cases are looked at when it runs."""
+        known = [one for one in self.ready.expectations if (one.case.partition("/")[0] in PACKS) == (self.plan.pack is not None)]
+        return faults(known, (case.id for case in self.all(cases)), self.target)
+
+    def header(self, argv: Sequence[str]) -> Record:
+        plan = self.plan
+        options = {name: value for name, value in plan.execution.items() if name in ("checks", "budget", "numerics")}
+        options |= {name: value for name, value in (("pack", plan.pack), ("audit", plan.audit)) if value}
+        return records.header(
+            [self.ready.target], level=plan.level, stage=self.ready.stage, seed=plan.execution.get("seed"),
+            expression=plan.expression, options=options, argv=argv, edition=plan.edition,
+        )
+
+    def results(self, cases: Sequence[Case]) -> Iterator[Record]:
+        """The result of each of `cases`, as they come."""
+        for record in self._raw(cases):
+            yield expected(record, self.ready.expectations)
+
+    def submit(self, cases: Sequence[Case]) -> None:
+        """Cases that `next` gives the results of, when there is no loop over `results`."""
+        self._supervisor.submit(cases)
+
+    def next(self) -> Record | None:
+        """One more result of those that were submitted."""
+        record = self._supervisor.next()
+        return None if record is None else expected(record, self.ready.expectations)
+
+    def _raw(self, cases: Sequence[Case]) -> Iterator[Record]:
+        if self.plan.scheduler is None:
+            self._supervisor.submit(cases)
+            yield from self._supervisor.results()
+        else:
+            from tilefw_conformance.workers import cluster
+
+            yield from cluster.results(self.plan.scheduler, self._supervisor.opening, cases, self.plan.limits)

@@ -1,0 +1,58 @@
+"""A target and the options of a run, in the process that runs its cases: what the target is, and each result as a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilefw.api.errors import InternalError, KernelError, PluginError
+from tilefw.runtime import config
+from tilefw.runtime.loader import Target, find
+from tilefw_conformance.case import STAGES, Case
+from tilefw_conformance.report import records
+from tilefw_conformance.report.records import Record
+from tilefw_conformance.runner import run
+from tilefw_conformance.suite import cases_of, expectations_of, writable
+from tilefw_conformance.workers.protocol import Open, Ready, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    opening: Open
+    target: Target
+    ready: Ready
+
+    def run(self, case: Case) -> Record:
+        """The case's result; nothing that goes wrong in it is raised."""
+        said = self.opening
+        result = run(case, self.target, stage=self.ready.stage, audit=said.audit, **said.execution)
+        return result.record(artifacts=said.artifacts)
+
+
+def opened(opening: Open) -> Session | Refused:
+    """The session, or why there is none: no such target, or a plugin that does not load."""
+    try:
+        target = find(opening.target)
+        target.backend  # noqa: B018 (made now, so that what fails in it is the target's fault and no case's)
+        return Session(opening, target, _ready(opening, target))
+    except KernelError as error:
+        return Refused(error)
+    except (Exception, SystemExit) as error:
+        why = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
+        return Refused(PluginError(f"target '{opening.target}' cannot be used: {why}", code="TFW0969"))
+
+
+def _ready(opening: Open, target: Target) -> Ready:
+    known = expectations_of(target)
+    executor = "ref" if target.name == "reference" else config.resolve(config.settings(target.name, **opening.execution)).executor
+    return Ready(
+        records.target(target, executor, known), _last_stage(opening.stage, target), known, writable(target), cases_of(target)
+    )
+
+
+def _last_stage(asked: str, target: Target) -> str:
+    """A target that nothing executes is judged by its compile stages."""
+    provides = target.info.provides
+    if {"simulate", "device"} & provides:
+        return asked
+    most = "assemble" if "assemble" in provides else "emit"
+    return STAGES[min(STAGES.index(asked), STAGES.index(most))]
