@@ -18,6 +18,7 @@ from tilefw.sim.checks import alignment, bank_conflicts, bounds, pending
 from tilefw.sim.floats import UNSIGNED, Array
 from tilefw.sim.memory import ELEMENTS, Region, gather, gather_poison, scatter
 
+_WORD = 4  # bytes of the narrowest atomics of most chips
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "seq_cst"})
 
 
@@ -95,10 +96,10 @@ class MemoryLanes(Algebra):
                 return []
         self._check_alignment(address, flat, alignment or size, size, mask)
         region = self.launch.memory.find(int(flat.flat[0]))
-        if region is not None and region.size >= size:
+        if region is not None and _extent(region, kind) >= size:
             # One comparison does both ends: an address below the base wraps to a huge offset.
             offset = flat - np.uint64(region.base)
-            if int(offset.max()) <= region.size - size:
+            if int(offset.max()) <= _extent(region, kind) - size:
                 self._check_writable(region, kind, address, mask)
                 return [Piece(region, offset.view(np.int64), lanes)]
         return self._several(address, size, kind, mask)
@@ -116,8 +117,9 @@ class MemoryLanes(Algebra):
             first = full[open_lanes][0]
             region = self.launch.memory.find(int(first))
             offset = full - np.uint64(region.base if region is not None else 0)
-            inside = open_lanes & (offset <= np.uint64(max(0, region.size - size))) if region is not None else open_lanes
-            if region is None or region.size < size or not inside.any() or not inside.flat[np.argmax(open_lanes)]:
+            extent = 0 if region is None else _extent(region, kind)
+            inside = open_lanes & (offset <= np.uint64(max(0, extent - size))) if region is not None else open_lanes
+            if region is None or extent < size or not inside.any() or not inside.flat[np.argmax(open_lanes)]:
                 bounds.report(self, "global", address, size, kind, mask, region)
             assert region is not None
             self._check_writable(region, kind, address, mask)
@@ -352,6 +354,12 @@ class MemoryLanes(Algebra):
 
     def wait_all(self) -> None:
         self.batch.copies.wait(self, -1)
+
+
+def _extent(region: Region, kind: str) -> int:
+    """How far accesses may reach. An atomic on 16 bits goes to the aligned word around them where a chip has no narrower one (as
+    LLVM's AtomicExpand has it), and no two allocations share a word: cudaMalloc and hipMalloc align to 256 bytes at least."""
+    return region.size + -region.size % _WORD if kind == "atomic" else region.size
 
 
 def _elements(raw: Array, bits: int, count: int) -> tuple[Array, ...]:

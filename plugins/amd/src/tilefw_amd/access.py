@@ -147,16 +147,21 @@ def _global_address(code: Code, access: Access) -> tuple[str, list[Operand], lis
     """
     if access.limit is not None or (access.base is not None and len(code.scopes) > 1):
         return _buffer_address(code, access)
+    if access.base is None:
+        return "global", *flat_address(code, access.address, access.immediate)
     more, offset = _GLOBAL.split(access.immediate)
-    address = access.address
-    if access.base is not None:
-        base = _scalar_pair(code, code("addi.i64", access.base, Const("i64", more & (1 << 64) - 1)) if more else access.base)
-        return "global", [_vector(code, address), base], _offset(offset)
+    base = _scalar_pair(code, code("addi.i64", access.base, Const("i64", more & (1 << 64) - 1)) if more else access.base)
+    return "global", [_vector(code, access.address), base], _offset(offset)
+
+
+def flat_address(code: Code, address: Slice, immediate: int) -> tuple[list[Operand], list[Operand]]:
+    """The operands of an address of 64 bits, of each lane or of all, and modifiers."""
+    more, offset = _GLOBAL.split(immediate)
     if more:
         address = code("addi.i64", address, Const("i64", more & (1 << 64) - 1))
     if code.uniform(address):
-        return "global", [vector_constant(code, 0, _WORD), address], _offset(offset)
-    return "global", [address, "off"], _offset(offset)
+        return [vector_constant(code, 0, _WORD), address], _offset(offset)
+    return [address, "off"], _offset(offset)
 
 
 def _buffer_address(code: Code, access: Access) -> tuple[str, list[Operand], list[Operand]]:

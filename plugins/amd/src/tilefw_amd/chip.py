@@ -1,4 +1,4 @@
-"""gfx942's side of the SIMT kit: registers, literals, packing, arguments and ids, barriers, branches.
+"""gfx942's side of the SIMT kit: registers, literals, packing, arguments and ids, memory, barriers, branches.
 
 What is equal in all lanes stands in scalar registers (class `s`), a bit for each lane in a pair of them (class `m`), what differs
 in vector registers (class `v`). A uniform i1 is 0 or -1 in 64 bits, so that it is a lane mask as well.
@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import (
     Access,
+    AtomicAccess,
     ChipDescription,
     Code,
     Const,
@@ -21,7 +22,7 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
-from tilefw_amd import abi, access, occupancy, operands, packing, program_order, shuffles
+from tilefw_amd import abi, access, atomics, occupancy, operands, packing, program_order, shuffles
 from tilefw_amd.atoms import ATOMS, multiply, of_rows
 from tilefw_amd.combine import combiner
 from tilefw_amd.isa.vocabulary import SCALARS, instructions
@@ -61,6 +62,7 @@ class AmdLanes(LaneChip):
     forms: ClassVar = _VECTORS | _UNIFORM
     uniform_classes = frozenset({"s"})
     consecutive = True
+    atomics = atomics.ATOMICS
     steps: ClassVar = {"v": occupancy.steps(GFX942_LIMITS), "s": occupancy.SCALAR_STEPS}
 
     def __init__(
@@ -149,6 +151,17 @@ class AmdLanes(LaneChip):
 
     def store(self, code: Code, access_: Access) -> None:
         access.store(code, access_)
+
+    def atomic(self, code: Code, access: AtomicAccess) -> None:
+        atomics.atomic(code, access)
+
+    def fence(self, code: Code, order: str, scope: str) -> None:
+        atomics.fence(code, order, scope)
+
+    def any_lane(self, code: Code, predicate: Element) -> Slice:
+        """A mask of lanes, of which a branch asks whether it is zero."""
+        assert isinstance(predicate, Slice)
+        return predicate
 
     def shared_base(self, code: Code) -> Element:
         return code.i32(0)

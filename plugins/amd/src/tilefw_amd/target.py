@@ -14,7 +14,7 @@ _INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
 _FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 CAPABILITIES = frozenset(
-    {"control.*", "cf.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
+    {"control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
     | {f"int.*.{name}" for name in _INTEGERS}
     | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
     | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}

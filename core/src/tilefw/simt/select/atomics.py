@@ -16,7 +16,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
-from tilefw.simt.select.cells import Cell, cell_of
+from tilefw.simt.select.cells import Cell, cell_of, half_of
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
@@ -40,6 +40,19 @@ class Wanted:
     predicate: Slice | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Native:
+    """The chip's accesses for one of an op, of which each lane makes one; `half` where that is to the word around it."""
+
+    calls: Sequence[AtomicAccess]
+    half: Cell | None
+
+    def found(self) -> Element | None:
+        """What was there, where somebody asks."""
+        old = self.calls[0].result
+        return old if old is None or self.half is None else self.half.found(old)
+
+
 class AtomicSelection:
     """Emits atomics; `memory` gives guards and addresses."""
 
@@ -54,10 +67,10 @@ class AtomicSelection:
         count = len(op.slots)
         wanted = {k: access for k in range(count) if (access := self._wanted(op, k)) is not None}
         made = [self._native(op, access) for access in wanted.values()]
-        served = [calls for calls in made if calls is not None]
-        if count == 1 and len(served) == 1 and len(served[0]) == 1:
-            self.chip.atomic(self.code, served[0][0])
-            found = [served[0][0].result]
+        first = made[0] if made else None
+        if count == 1 and first is not None and len(first.calls) == 1:
+            self.chip.atomic(self.code, first.calls[0])
+            found = [first.found()]
         else:
             if op.releases and wanted:
                 self.chip.fence(self.code, "release", op.scope)
@@ -68,15 +81,15 @@ class AtomicSelection:
             self._define(op, dict(zip(wanted, found, strict=True)))
 
     def _relaxed(
-        self, op: lane.AtomicOp, wanted: Sequence[Wanted], made: Sequence[list[AtomicAccess] | None]
+        self, op: lane.AtomicOp, wanted: Sequence[Wanted], made: Sequence[_Native | None]
     ) -> list[Element | None]:
         """Accesses without an order among themselves: what each found."""
         found: list[Element | None] = []
-        for calls in made:
-            for call in calls or ():
+        for native in made:
+            for call in native.calls if native else ():
                 self.chip.atomic(self.code, replace(call, order=_RELAXED))
-            found.append(calls[0].result if calls else None)
-        looped = [i for i, calls in enumerate(made) if calls is None]
+            found.append(native.found() if native else None)
+        looped = [i for i, native in enumerate(made) if native is None]
         for first in range(0, len(looped), _TOGETHER):
             some = looped[first : first + _TOGETHER]
             for i, old in zip(some, self._loop(op, [wanted[i] for i in some]), strict=True):
@@ -107,20 +120,29 @@ class AtomicSelection:
         address, immediate = self.memory.address(address_of(op), places_of(op)[k])
         return Wanted(op.kind, type, bits, typed, address, immediate, predicate)
 
-    def _native(self, op: lane.AtomicOp, wanted: Wanted) -> list[AtomicAccess] | None:
-        """The chip's own accesses for one, of which each lane makes one; None where there are none."""
+    def _native(self, op: lane.AtomicOp, wanted: Wanted) -> _Native | None:
+        """The chip's own accesses for one; None where it has none."""
+        pair = f"{wanted.type}x2"
+        if f"{wanted.kind}.{wanted.type}" not in self.chip.atomics and f"{wanted.kind}.{pair}" in self.chip.atomics:
+            half = half_of(self.code, self.chip, wanted)
+            where = {"address": half.address, "immediate": half.immediate}
+            sums = replace(wanted, type=pair, bits=2 * wanted.bits, operands=(half.sum_operand(),), **where)
+            return self._made(op, sums, [(wanted.kind, wanted.predicate)], half)
         signs = self._by_sign(wanted) if wanted.kind in _BY_SIGN else [(wanted.kind, wanted.predicate)]
-        if not all(f"{kind}.{wanted.type}" in self.chip.atomics for kind, _ in signs):
-            return None
+        served = all(f"{kind}.{wanted.type}" in self.chip.atomics for kind, _ in signs)
+        return self._made(op, wanted, signs, None) if served else None
+
+    def _made(
+        self, op: lane.AtomicOp, wanted: Wanted, signs: Sequence[tuple[str, Slice | None]], half: Cell | None
+    ) -> _Native:
         result = None
         if op.results:
             result = self.code.new_register(form_of(f"i{wanted.bits}"))
             if any(predicate is not None for _, predicate in signs):
                 self.chip.move(self.code, result, Const(f"i{wanted.bits}", 0))
         where, facts = (wanted.address, wanted.immediate), (op.buffer, op.order, op.scope)
-        return [
-            AtomicAccess(kind, wanted.type, wanted.operands, result, *where, predicate, *facts) for kind, predicate in signs
-        ]
+        calls = [AtomicAccess(kind, wanted.type, wanted.operands, result, *where, predicate, *facts) for kind, predicate in signs]
+        return _Native(calls, half)
 
     def _by_sign(self, wanted: Wanted) -> list[tuple[str, Slice | None]]:
         """A maximum or minimum of floats as one of their codes: the kinds, and for which lanes."""

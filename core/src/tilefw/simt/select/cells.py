@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tilefw.simt.select.atomics import Wanted
 
 _HALF, _WORD = 16, "i32"
-_HALF_MASK, _WORD_BYTES = (1 << _HALF) - 1, 4
+_NEGATIVE_ZEROS = 0x80008000  # of two floats of 16 bits
+_HALF_MASK, _WORD_MASK, _WORD_BYTES = (1 << _HALF) - 1, (1 << 32) - 1, 4
 _ROWS = {
     "and": "andi", "or": "ori", "xor": "xori", **{row: row for row in ("maxs", "maxu", "mins", "minu")},
 }
@@ -49,7 +50,7 @@ def cell_of(code: Code, chip: LaneChip, wanted: Wanted) -> Cell:
     if f"cas.{word}" in chip.atomics:
         return _Whole(code, wanted, word)
     if wanted.bits == _HALF and f"cas.{_WORD}" in chip.atomics:
-        return _half(code, chip, wanted)
+        return half_of(code, chip, wanted)
     bits = max(wanted.bits, 2 * _HALF)
     raise UnsupportedError(
         f"{chip.name} has no atomic {wanted.kind} of {wanted.type}, and no compare-and-swap of {bits} bits to make one of",
@@ -79,35 +80,49 @@ class _Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class _Half:
-    """The half of a word that begins at bit `shift`."""
+class Half:
+    """One half of a word: the upper one where `high` holds."""
 
     code: Code
     wanted: Wanted
     address: Slice
-    shift: Element
-    others: Element  # the bits of the word's other half
+    high: Element
     word: str = _WORD
     immediate: int = 0
 
     def changed(self, old: Element) -> Element:
         code = self.code
         half = code("extu.i16.i32", combined(code, self.wanted, self.found(old)))
-        return code("ori.i32", code("andi.i32", old, self.others), code("shl.i32", half, self.shift))
+        return code("ori.i32", code("andi.i32", old, self._others(_WORD_MASK)), self._placed(half))
+
+    def sum_operand(self) -> Element:
+        """What a sum of two floats in the word adds: the operand, and -0 to the other half, which leaves every number as it is."""
+        code, (operand,) = self.code, self.wanted.operands
+        half = code.i32(operand.bits) if isinstance(operand, Const) else code("extu.i16.i32", operand)
+        return code("ori.i32", self._placed(half), self._others(_NEGATIVE_ZEROS))
 
     def found(self, old: Element) -> Element:
-        return self.code("trunci.i32.i16", self.code("shru.i32", old, self.shift))
+        code = self.code
+        return code("trunci.i32.i16", code("select.i32", self.high, code("shru.i32", old, code.i32(_HALF)), old))
+
+    def _placed(self, half: Element) -> Element:
+        code = self.code
+        return code("select.i32", self.high, code("shl.i32", half, code.i32(_HALF)), half)
+
+    def _others(self, bits: int) -> Element:
+        """The bits of a word that belong to the other half."""
+        code = self.code
+        return code("select.i32", self.high, code.i32(bits & _HALF_MASK), code.i32(bits & ~_HALF_MASK))
 
 
-def _half(code: Code, chip: LaneChip, wanted: Wanted) -> _Half:
-    pointer = f"i{chip.pointer_bits}"
-    mask = (1 << chip.pointer_bits) - 1
+def half_of(code: Code, chip: LaneChip, wanted: Wanted) -> Half:
+    """The cell of an element of 16 bits in its aligned word."""
+    pointer, mask = f"i{chip.pointer_bits}", (1 << chip.pointer_bits) - 1
     at = code(f"addi.{pointer}", wanted.address, Const(pointer, wanted.immediate & mask)) if wanted.immediate else wanted.address
     word = code(f"andi.{pointer}", at, Const(pointer, mask - _WORD_BYTES + 1))
     low = code(f"trunci.{pointer}.i32", at) if chip.pointer_bits != 32 else at
-    shift = code("shl.i32", code("andi.i32", low, code.i32(_WORD_BYTES - 2)), code.i32(3))
-    others = code("xori.i32", code("shl.i32", code.i32(_HALF_MASK), shift), code.i32(-1))
-    return _Half(code, wanted, word, shift, others)
+    high = code("nei.i32", code("andi.i32", low, code.i32(_WORD_BYTES // 2)), code.i32(0))
+    return Half(code, wanted, word, high)
 
 
 def combined(code: Code, wanted: Wanted, old: Element) -> Element:
