@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 FLOATS = ("fp64", "fp32", "bf16", "fp16")
@@ -11,14 +12,32 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 NARROW_INTEGERS = ("int1", "int4", "uint4")
 ALL_DTYPES = FLOATS + NARROW_FLOATS + INTEGERS + NARROW_INTEGERS
 # `specials` are zeros, infinities, NaN, the ends of every range; `edges` leaves out the largest values: their sums may overflow
-# or not.
-INPUTS = ("normal", "uniform", "ints", "specials", "edges")
-FINITE = ("normal", "uniform", "ints")  # what sums and products are drawn from: each infinity makes a NaN there
+# or not. `poles` are zeros, infinities and NaN among small numbers.
+INPUTS = ("normal", "uniform", "ints", "specials", "edges", "poles")
+# What sums and products are drawn from: each infinity makes a NaN there. `rare` has a pole in every third row, which no other row
+# may notice.
+FINITE = ("normal", "uniform", "ints", "rare")
 MEMORY_ORDERS = ("rows", "columns", "padded")
 REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "and", "farthest")
 REARRANGEMENTS = (
     "trans", "permute", "reshape", "broadcast", "join", "split", "interleave", "cat", "flip_rows", "flip_columns",
 )
+ATOMICS = ("add", "max", "min", "and", "or", "xor", "xchg", "cas")
+WORDS = ("int32", "uint32", "int64", "uint64")  # the integers of every atomic
+ELEMENTWISE = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "erf", "sqrt", "rsqrt", "sqrt_rn", "pow", "sigmoid",
+    "floor", "ceil", "trunc", "rint", "add", "sub", "mul", "div", "div_rn", "rem", "quotient", "fma", "neg", "abs",
+    "min", "max", "min_nan", "max_nan", "clamp", "where", "eq", "ne", "lt", "le", "gt", "ge", "isnan",
+    "and", "or", "xor", "not", "shl", "shr", "umulhi", "clz", "popc",
+)
+MASKS = (
+    "all", "none", "single", "alternating", "upper_bound", "lower_bound", "triangle", "outside_hole", "loaded", "loaded_lengths",
+)
+VIEWS = (
+    "separate", "same_inputs", "in_place", "all_one", "interleaved", "read_after_write", "write_after_read", "both_behind",
+)
+VOLUME_ORDERS = tuple("_".join(order) for order in permutations(("depth", "rows", "columns")))
+LOOPS = ("for", "backward", "nested", "while", "chain", "launched")
 DOT_OPERANDS = ("fp64", "fp32", "bf16", "fp16", "int8", "uint8", "fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")
 
 
@@ -86,12 +105,18 @@ _PRECISION = Parameter(
     ("tf32", "tf32x3", "ieee"),
 )
 _RESULT = Parameter("result", "same", "element type of out; `same` as the operands", ("same", *FLOATS))
+_ORDER = Parameter("order", "acq_rel", "the order that the atomics ask for", ("acq_rel", "relaxed"))
+_HAND_OVER = Parameter("order", "acq_rel", "atomics order both ways, or acquire and release where it matters", ("acq_rel", "least"))
 _GROUP_M = Parameter("group_m", 8, "rows of blocks that neighbouring programs share", least=1)
 
 _TABLE = (
     KernelInfo("vector_add", "out = x + y", (
         _SIZE, Parameter("dtype", "fp32", "element type", FLOATS + INTEGERS),
         _block(1024), _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("elementwise", "out = f(x, y, z) for one elementwise operation", (
+        _SIZE, Parameter("operation", "exp", "which one", ELEMENTWISE), _dtype("fp32", FLOATS + INTEGERS),
+        _block(256), _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("gelu_bias_residual", "out = gelu(x + bias) + residual, rows × columns", (
         Parameter("rows", 37, "rows"), Parameter("columns", 300, "columns"),
@@ -145,6 +170,35 @@ _TABLE = (
         )),
         _block(32, "block_rows", "rows of one program"), _block(32, "block_columns", "columns of one program"),
         _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("masks", "out = x under a mask of any kind, or what stands in for masked-off elements", (
+        Parameter("rows", 21, "rows"), Parameter("columns", 37, "columns"), _dtype("fp32", ALL_DTYPES),
+        Parameter("mask", "all", "which elements are loaded", MASKS),
+        Parameter("other", "nothing", "what stands in: nothing, which is not stored either, zero, a scalar argument, or a tile", (
+            "nothing", "zero", "scalar", "tile",
+        )),
+        _block(16, "block_rows", "rows of one program"), _block(32, "block_columns", "columns of one program"),
+        _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("shared_buffers", "out = 2 · x + y, where arguments share one array", (
+        Parameter("n", 700, "elements"), _dtype("fp32"), Parameter("views", "in_place", "how x, y and out lie to each other", VIEWS),
+        _block(128), Parameter("trips", 3, "tiles of one program, where several share the work", least=1),
+        _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "poles"),
+    )),
+    KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (
+        Parameter("depth", 5, "layers", least=1), Parameter("rows", 19, "rows", least=1), Parameter("columns", 35, "columns", least=1),
+        _dtype("fp32"), Parameter("memory_order", "depth_rows_columns", "the axes of x, the outermost in memory first", VOLUME_ORDERS),
+        _block(8, "block_rows", "rows of one program"), _block(16, "block_columns", "columns of one program"),
+        Parameter("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("ragged_sums", "out[row] = the sum of as many elements as memory says, and how many trips that took", (
+        Parameter("rows", 12, "rows", least=1), Parameter("columns", 300, "elements of a row at most"),
+        _dtype("fp32", ("fp32", "bf16", "fp16")), Parameter("loop", "for", "which loop does it", LOOPS),
+        _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints"),
+    )),
+    KernelInfo("sparse_matvec", "out = a @ x for a sparse matrix in rows (CSR)", (
+        Parameter("rows", 20, "rows", least=1), Parameter("columns", 150, "columns", least=1), _dtype("fp32", ("fp32", "bf16", "fp16")),
+        _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*FINITE),
     )),
     KernelInfo("integer_mix", "quotients, remainders, high products, shifts and a hash with run-time loops", (
         _SIZE, Parameter("dtype", "int32", "element type", INTEGERS),
@@ -260,6 +314,40 @@ _TABLE = (
         Parameter("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),
         _block(16, "rows", "rows of the tile, at least 2"), _block(64, "columns", "columns of the tile, at least 2"),
         _NUM_WARPS, _inputs(*INPUTS),
+    )),
+    KernelInfo("histogram", "out[x[i]] += 1, by atomic additions", (
+        _SIZE, Parameter("bins", 64, "counters", least=1),
+        _dtype("int32", (*WORDS, "fp32", "fp64"), doc="element type of the counters"),
+        Parameter("spread", "even", "how values fall: over all bins and beyond, in few, in one", ("even", "skewed", "one")),
+        _ORDER, _block(512), _NUM_WARPS,
+    )),
+    KernelInfo("atomic_mix", "one atomic of one kind on each element of x, at cells that elements may share", (
+        Parameter("operation", "add", "which one", ATOMICS), _dtype("int32", (*WORDS, "int16", "uint16", *FLOATS)),
+        Parameter("n", 700, "elements", least=1),
+        Parameter("share", 1, "elements that meet at a cell; alone they keep old values", least=1),
+        Parameter("order", "acq_rel", "the order", ("relaxed", "acquire", "release", "acq_rel")),
+        Parameter("scope", "gpu", "whom the order is for", ("cta", "gpu", "sys")),
+        Parameter("mask", "tail", "which elements take part", ("none", "tail", "alternating", "single", "never", "data")),
+        Parameter("scalar", False, "one element a program, through a scalar pointer"),
+        _block(128), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("split_k_matmul", "out += a @ b, by programs that share the terms and add their parts in memory", (
+        *_extents(70, 80, 200), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
+        _dtype("fp32", ("fp32", "bf16", "fp16"), "result", "element type of out"),
+        Parameter("splits", 4, "programs that share a sum", least=1), _ORDER,
+        _layout("a_layout", "a"), _layout("b_layout", "b"), *_blocks(32, 32, 32), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+    )),
+    KernelInfo("locked_accumulate", "sums of rows in groups, each group's under a lock", (
+        Parameter("rows", 24, "rows, one a program", least=1), Parameter("columns", 100, "columns", least=1),
+        Parameter("groups", 3, "sums, each with a lock", least=1), _dtype("fp32", (*FLOATS, *INTEGERS)),
+        _HAND_OVER, _NUM_WARPS, _inputs("ints", "uniform"),
+    )),
+    KernelInfo("grid_argmax", "the largest element of a whole array and its first index, by one atomic maximum", (
+        Parameter("n", 5000, "elements", least=1), _dtype("fp32", ("fp32", "int32")), _block(512), _NUM_WARPS, _inputs(*FINITE),
+    )),
+    KernelInfo("chained_sum", "sums of blocks up to each, handed from program to program", (
+        Parameter("n", 3000, "elements", least=1), _dtype("int32", (*WORDS, "fp32", "fp64")), _HAND_OVER,
+        _block(256), _NUM_WARPS, _inputs("ints", "uniform", "normal"),
     )),
 )
 
