@@ -6,7 +6,7 @@ from typing import Any
 
 from tilefw_conformance.report.records import Record
 
-EXECUTORS = {"sim": "simulated", "hw": "on hardware", "ref": "reference interpreter", "auto": "simulated or on hardware"}
+EXECUTORS = {"sim": "simulated", "hw": "hardware", "ref": "reference", "auto": "simulated or hardware"}
 
 
 def why(one: Record) -> str:
