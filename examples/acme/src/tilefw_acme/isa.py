@@ -64,6 +64,18 @@ def _store_shared(bits: int) -> Meaning:
     return lambda x, base, offset, value: x.store("shared", x.add(base, offset), [x.truncate(value, bits)])
 
 
+def _compare_swap(x: Algebra, base: Any, offset: Any, expected: Any, new: Any) -> Any:
+    """What is at the address becomes `new` if it is `expected`; the result is what was there. All accesses of the workgroup keep
+    their side of it."""
+    where = x.add(base, x.sign_extend(offset, 64))
+    return x.atomic("global", where, "compare_exchange", [expected, new], order="acq_rel")
+
+
+def _any(x: Algebra, a: Any) -> Any:
+    low, high = x.ballot(a)
+    return x.compare(x.or_(low, high), x.const(0, 32), "ne", False)
+
+
 def _moves() -> dict[str, Row]:
     rows = {f"mov.{kind}": Row(kind, kind, "alu", 1, lambda x, a: a, MOVE) for kind in "vpd"}
     return rows | {"pair": Row("d", "vv", "alu", 2, lambda x, low, high: x.join([low, high]))}
@@ -87,6 +99,7 @@ _INTEGER: dict[str, Row] = {
     "and.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.and_(a, b)),
     "or.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.or_(a, b)),
     "xor.p": Row("p", "pp", "alu", 1, lambda x, a, b: x.xor(a, b)),
+    "any": Row("p", "p", "alu", 2, _any),  # whether it holds in any lane of the wave
 }
 
 _FLOAT: dict[str, Row] = {
@@ -111,6 +124,8 @@ def _memory() -> dict[str, Row]:
         rows[f"st{bits}"] = Row("", "div", "memory", 1, _store(bits), EFFECT)
         rows[f"lds{bits}"] = Row("v", "vi", "shared", 6, _load_shared(bits))
         rows[f"sts{bits}"] = Row("", "viv", "shared", 1, _store_shared(bits), EFFECT)
+    rows["cas32"] = Row("v", "divv", "memory", 40, _compare_swap, EFFECT)
+    rows["cas64"] = Row("d", "didd", "memory", 40, _compare_swap, EFFECT)
     return rows
 
 

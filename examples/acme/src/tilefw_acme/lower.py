@@ -11,6 +11,7 @@ from tilefw.api.machine import Operand, Slice
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import (
     Access,
+    AtomicAccess,
     ChipDescription,
     Code,
     Const,
@@ -74,6 +75,7 @@ class AcmeLanes(LaneChip):
 
     pointer_bits = 64
     access_bytes = 4
+    atomics = frozenset({"cas.i32", "cas.i64"})  # core makes the others of these
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
     rules: Mapping[str, Rule] = {
         **{key: template(opcode, "w32") for key, opcode in _WORDS.items()},
@@ -160,6 +162,18 @@ class AcmeLanes(LaneChip):
             parts = self.unpack(code, 32, register, 2) if access.bits == 64 else [register]
             for k, part in enumerate(parts):
                 yield part, min(access.bits, 32), access.immediate + i * size + 4 * k
+
+    def atomic(self, code: Code, access: AtomicAccess) -> None:
+        form = "w64" if access.type == "i64" else "w32"
+        operands = [access.address, access.immediate, *(self.operand(code, operand) for operand in access.operands)]
+        result = access.result or code.new_register(form)
+        code.effect(f"cas{access.type[1:]}", [result], operands, predicate=access.predicate, buffer=access.buffer)
+
+    def fence(self, code: Code, order: str, scope: str) -> None:
+        """Memory is one: every compare-and-swap keeps all accesses in order."""
+
+    def any_lane(self, code: Code, predicate: Element) -> Slice:
+        return code.inst("any", "i1", self.operand(code, predicate))
 
     def barrier(self, code: Code) -> None:
         code.effect("barrier", (), [0])
