@@ -1,11 +1,11 @@
-"""The combine functions of reductions and scans in the reference interpreter: run on values of any shape, and looked through."""
+"""The combine functions of reductions and scans in the reference interpreter, run on values of any shape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from tilefw.tile import types
 from tilefw.tile.combine_op import CombineReturnOp
@@ -15,20 +15,6 @@ from tilefw.tile.evaluate import evaluate
 from tilefw.tile.value import Value, constant
 
 Function = Callable[[Sequence[Value], Sequence[Value]], list[Value]]
-
-
-def component_rows(block: Block) -> list[str | None]:
-    """For each result, the row that combines its own two arguments and nothing else: sums in a tuple are sums all the same."""
-    last, count = block.last_op, len(block.args) // 2
-    assert last is not None
-    return [_row_of(result.owner, (block.args[i], block.args[count + i])) for i, result in enumerate(last.operands)]
-
-
-def _row_of(op: Operation | Block, pair: tuple[SSAValue, SSAValue]) -> str | None:
-    """The row of an op that combines just these two."""
-    if not isinstance(op, ElementwiseOp):
-        return None
-    return op.row.name if op._operands == pair or (op.row.commutative and op._operands == pair[::-1]) else None
 
 
 def function_of(block: Block, fusion: bool, keep_rounding: bool) -> Function:

@@ -87,15 +87,19 @@ class CombineOp(TileOp):
         return types.shape_of(self._operands[0].type)[self.axis]
 
     @property
+    def component_rows(self) -> list[str | None]:
+        """For each result, the elementwise row that combines its own two arguments and nothing else: sums in a tuple are sums."""
+        block, count = self.combine, len(self._operands)
+        last = block.last_op
+        assert last is not None
+        return [_row_of(result.owner, (block.args[i], block.args[count + i])) for i, result in enumerate(last._operands)]
+
+    @property
     def row(self) -> str | None:
         """The row of the elementwise table that a function of one element type applies and nothing else; None for any other."""
-        block = self.combine
-        first, last = block.first_op, block.last_op
-        if len(self._operands) != 1 or not isinstance(first, ElementwiseOp) or first.next_op is not last or last is None:
-            return None
-        arguments = tuple(block.args)
-        same = first._operands == arguments or (first.row.commutative and first._operands == arguments[::-1])
-        return first.row.name if same and last._operands == (first.results[0],) else None
+        first = self.combine.first_op
+        alone = len(self._operands) == 1 and first is not None and first.next_op is self.combine.last_op
+        return self.component_rows[0] if alone else None
 
     def problem(self) -> str | None:
         return self._operands_problem() or self._region_problem() or self._results_problem()
@@ -161,6 +165,13 @@ class CombineOp(TileOp):
         op.properties.update(words)
         op.attributes = attributes
         return op
+
+
+def _row_of(op: Operation | Block, pair: tuple[SSAValue, SSAValue]) -> str | None:
+    """The row of an op that combines just these two."""
+    if not isinstance(op, ElementwiseOp):
+        return None
+    return op.row.name if op._operands == pair or (op.row.commutative and op._operands == pair[::-1]) else None
 
 
 def _body_problem(op: Operation, block: Block) -> str | None:

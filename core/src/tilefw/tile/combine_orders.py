@@ -14,7 +14,7 @@ from xdsl.ir import Block
 from tilefw.api.dtypes import DType
 from tilefw.tile import types
 from tilefw.tile.along import Along
-from tilefw.tile.combine_function import Function, component_rows, function_of
+from tilefw.tile.combine_function import Function, function_of
 from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.elementwise import ROWS, ElementwiseOp
 from tilefw.tile.evaluate_combine import combine_by_row
@@ -32,7 +32,7 @@ def combined(op: CombineOp, values: Sequence[Value], along: Along, fusion: bool,
     dtypes = [types.dtype_of(operand.type) for operand in op.operands]
     parts = [
         None if row is None else combine_by_row(ROWS[row], value, along, dtype, fusion)
-        for row, value, dtype in zip(component_rows(op.combine), values, dtypes, strict=True)
+        for row, value, dtype in zip(op.component_rows, values, dtypes, strict=True)
     ]
     closed = [part for part in parts if part is not None]
     if len(closed) == len(parts):

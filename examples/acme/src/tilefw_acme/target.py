@@ -17,7 +17,7 @@ CAPABILITIES = frozenset(
     {"control.*", "cf.*", "memory.*", "cast.*.pointer", "shape.*", "dot.*.fp32", "dot.*.fp32.*", "dot.*.fp16", "dot.*.int32"}
     | {f"int.*.{name}" for name in _INTEGERS}
     | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
-    | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}
+    | {f"{group}.{name}" for group in ("reduce", "scan") for name in (*_INTEGERS, *_FLOATS)}
     | {f"cast.*.{name}" for name in (*_INTEGERS, *_FLOATS, *_SMALL)}
     | {f"select.{name}" for name in (*_INTEGERS, *_FLOATS, *_SMALL, "fp64")}
     | {f"atomic.*.{name}" for name in ("int16", "int32", "int64", *_FLOATS)}

@@ -16,7 +16,7 @@ CAPABILITIES = frozenset(
     {"control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
     | {f"int.*.{name}" for name in _INTEGERS}
     | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
-    | {f"reduce.{name}" for name in (*_INTEGERS, *_FLOATS)}
+    | {f"{group}.{name}" for group in ("reduce", "scan") for name in (*_INTEGERS, *_FLOATS)}
 )
 
 # Compute capability 8.0.

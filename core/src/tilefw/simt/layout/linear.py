@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilefw.simt.layout import f2
-from tilefw.simt.layout.shape_maps import Shape, bit_starts, embedding, grown, log2, permuted, shrunk, without
+from tilefw.simt.layout.shape_maps import Shape, bit_starts, embedding, grouped, grown, log2, permuted, shrunk, without
 
 __all__ = ["LinearLayout", "blocked", "log2"]
 
@@ -189,6 +189,11 @@ class LinearLayout:
         Threads that differ only along the axis hold copies.
         """
         return self._project(self.shape[:axis] + self.shape[axis + 1 :], without(self.shape, axis))
+
+    def coarser(self, axis: int, bits: int) -> tuple[LinearLayout, Registers]:
+        """The layout of groups of 2^`bits` elements along `axis`; and for each register of this layout the one of its group."""
+        shape = (*self.shape[:axis], self.shape[axis] >> bits, *self.shape[axis + 1 :])
+        return self._project(shape, grouped(self.shape, axis, bits))
 
     def before_expand_dims(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What the operand of `expand_dims(axis)` has when its result has this layout; of each register the operand's."""

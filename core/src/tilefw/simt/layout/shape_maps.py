@@ -24,10 +24,15 @@ def bit_starts(shape: Shape) -> list[int]:
 @lru_cache(maxsize=1024)
 def without(shape: Shape, axis: int) -> tuple[int, ...]:
     """To the shape without `axis`."""
+    return grouped(shape, axis, log2(shape[axis]))
+
+
+@lru_cache(maxsize=1024)
+def grouped(shape: Shape, axis: int, bits: int) -> tuple[int, ...]:
+    """To the shape whose index along `axis` counts groups of 2^`bits`."""
     low = bit_starts(shape)[axis]
-    dropped = log2(shape[axis])
     total = sum(log2(s) for s in shape)
-    return tuple(1 << i if i < low else 0 if i < low + dropped else 1 << (i - dropped) for i in range(total))
+    return tuple(1 << i if i < low else 0 if i < low + bits else 1 << (i - bits) for i in range(total))
 
 
 @lru_cache(maxsize=1024)

@@ -1,12 +1,13 @@
-"""Lowering of what combines elements: reductions and matrix products."""
+"""Lowering of what combines elements: reductions, scans and matrix products."""
 
 from __future__ import annotations
 
-from tilefw.simt.lower import dot, reduce
+from tilefw.simt.lower import dot, reduce, scan
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import types
 from tilefw.tile.dot_op import DotOp
 from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.scan_op import ScanOp
 
 
 def reduction(context: LoweringContext, op: ReduceOp) -> None:
@@ -19,6 +20,16 @@ def reduction(context: LoweringContext, op: ReduceOp) -> None:
         context.put(result, layout.slice(op.axis)[0] if types.is_tile(result.type) else None, value)
 
 
+def running(context: LoweringContext, op: ScanOp) -> None:
+    """In the home of the results, which the scanned tiles come in as well."""
+    layout = context.assignment.layouts.get(op)
+    if layout is None:  # nobody uses it
+        return
+    lowered = scan.lower(context, op, [context.tiles[operand, layout] for operand in op.operands], layout)
+    for result, value in zip(op.results, lowered, strict=True):
+        context.put(result, layout, value)
+
+
 def product(context: LoweringContext, op: DotOp) -> None:
     """In the layouts that its atom wants."""
     if not context.layouts(op.result):
@@ -28,4 +39,4 @@ def product(context: LoweringContext, op: DotOp) -> None:
     context.put(op.result, layouts.d, dot.lower(context, a, b, context.tiles[op.acc, layouts.d], layouts))
 
 
-HANDLERS = {ReduceOp: reduction, DotOp: product}
+HANDLERS = {ReduceOp: reduction, ScanOp: running, DotOp: product}

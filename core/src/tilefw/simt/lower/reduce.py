@@ -16,18 +16,10 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tilefw.simt import lane
-from tilefw.simt.lane.registers import bits_of, type_name
-from tilefw.simt.layout import LinearLayout, f2, log2, swizzle
-from tilefw.simt.lower import shared_access
-from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.ops import ConstantOp
-from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
+from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.simt.lower.combine import ROUND, Combiner
+from tilefw.tile.reduce_op import ReduceOp
 
-# One trip through shared memory combines up to 2^5 parts: all warps of the largest workgroup, or the lanes of a chip without
-# shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.
-_ROUND = 5
 _ACCUMULATORS = 4  # chains of combinations side by side: a chunk of selection, and enough to hide an instruction's latency
 
 
@@ -90,22 +82,6 @@ def _without(layout: LinearLayout, basis: int, axis: int) -> int:
     return flat
 
 
-def _by_needs(op: ReduceOp) -> tuple[int, ...]:
-    """The values of a reduction by how many of them each needs, the most first.
-
-    What is made first then uses up what it shares with the others on the way. The other way round, the shared parts of every step
-    stay alive until the last value is made (Welford's differences until the sums of squares).
-    """
-    needs: dict[SSAValue, set[SSAValue]] = {argument: {argument} for argument in op.combine.args}
-    for step in op.combine.ops:
-        if isinstance(step, ReduceReturnOp):
-            counts = [len(needs[value]) for value in step.operands]
-            return tuple(sorted(range(len(counts)), key=lambda i: -counts[i]))
-        for result in step.results:
-            needs[result] = set().union(*(needs[operand] for operand in step.operands))
-    raise AssertionError("a combine function ends in tile.reduce_return")
-
-
 def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: LinearLayout) -> list[SSAValue]:
     """The reduction of tiles that stand in `layout`: its results in the slice that `layout.slice(op.axis)` gives, or as scalars."""
     work = _Reduction(context, op, list(operands), layout)
@@ -115,46 +91,28 @@ def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: Line
     for direction in shuffled:
         work.between_lanes(direction)
     rest = [d for d in found if not d.local and d not in shuffled]
-    for first in range(0, len(rest), _ROUND):
-        work.through_shared(rest[first : first + _ROUND], len(rest[first + _ROUND :]))
+    for first in range(0, len(rest), ROUND):
+        work.through_shared(rest[first : first + ROUND], len(rest[first + ROUND :]))
     return work.results()
 
 
-class _Reduction:
+class _Reduction(Combiner):
     """`values` hold the elements of `registers`, ascending; `dropped` are the register directions combined already."""
 
     def __init__(self, context: Any, op: ReduceOp, values: list[SSAValue], layout: LinearLayout) -> None:
-        self.context = context
-        self.builder = context.builder
-        self.op = op
+        super().__init__(context, op)
         self.values = values
         self.layout = layout
+        self.axis = op.axis
         self.target, _ = layout.slice(op.axis)
         self.registers = list(range(layout.registers))
         self.dropped: list[Direction] = []
         self.alike: list[int] = [0]  # distances of lanes that hold the same in each register
 
-    def combine(self, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
-        """The combine function on vectors, element by element."""
-        block = self.op.combine
-        n = types.shape_of(left[0].type)[0]
-        made: dict[SSAValue, SSAValue] = dict(zip(block.args, (*left, *right), strict=True))
-        for op in block.ops:
-            if isinstance(op, ReduceReturnOp):
-                return [made[v] for v in op.operands]
-            if isinstance(op, ConstantOp):
-                made[op.result] = self.builder.constant(op.value, lane.vector(n, op.result.type))
-                continue
-            assert isinstance(op, ElementwiseOp)
-            result = op.result.type if op.row.is_cast else None
-            rounding = None if op.rounding == "rtne" else op.rounding
-            made[op.result] = self.builder.op(op.row.name, *(made[v] for v in op.operands), result=result, rounding=rounding)
-        raise AssertionError("a combine function ends in tile.reduce_return")
-
-    def pick(self, registers: Sequence[int]) -> list[SSAValue]:
+    def of(self, registers: Sequence[int]) -> list[SSAValue]:
         """The values of these registers, in this order."""
         at = {r: i for i, r in enumerate(self.registers)}
-        return [self.builder.pick(v, [at[r] for r in registers]) for v in self.values]
+        return self.pick(self.values, [at[r] for r in registers])
 
     def in_registers(self, found: Sequence[Direction]) -> None:
         """A few accumulators run over the lane's elements, then are combined with each other.
@@ -170,14 +128,14 @@ class _Reduction:
         first = sorted(r ^ offset for r in kept for offset in f2.table([d.register for d in side_by_side]))
         totals: list[SSAValue] | None = None
         for offset in f2.table([d.register for d in runs]):
-            part = self.pick([r ^ offset for r in first])
+            part = self.of([r ^ offset for r in first])
             totals = part if totals is None else self.combine(totals, part)
         assert totals is not None
         self.values, self.registers = totals, first
         while side_by_side:
             direction = side_by_side.pop()
             low = [r for r in self.registers if not r >> direction.pivot & 1]
-            self.values = self.combine(self.pick(low), self.pick([r ^ direction.register for r in low]))
+            self.values = self.combine(self.of(low), self.of([r ^ direction.register for r in low]))
             self.registers = low
         self.dropped = list(found)
 
@@ -187,9 +145,9 @@ class _Reduction:
         for done in self.dropped:  # registers that are gone hold what the one that is left holds
             if offset >> done.pivot & 1:
                 offset ^= done.register
-        parts = self.pick([r ^ offset for r in self.registers])
+        parts = self.of([r ^ offset for r in self.registers])
         distance = self._cheapest(direction.lane)
-        self.values = self.combine(self.values, [self._shuffled(part, distance) for part in parts])
+        self.values = self.combine(self.values, [self.shuffled(part, distance) for part in parts])
         if not offset:
             self.alike += [distance ^ other for other in self.alike]
 
@@ -198,19 +156,13 @@ class _Reduction:
         exchanges = self.context.machine.chip.exchanges
         return next((distance ^ other for other in self.alike if distance ^ other in exchanges), distance)
 
-    def _shuffled(self, value: SSAValue, distance: int) -> SSAValue:
-        if not types.is_bool(value.type):
-            return self.builder.shuffle(value, "xor", distance)
-        wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
-        return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
-
     def through_shared(self, found: Sequence[Direction], later: int) -> None:
         """Every part is written at (element, part), and each thread reads all parts of its elements.
 
         Places that differ along one of the `later` directions, which another trip combines, keep parts of their own.
         """
         shift, width = len(found), len(found) + later
-        whole = directions(self.layout, self.op.axis)
+        whole = directions(self.layout, self.axis)
         first_bit = whole.found.index(found[0])
         part = {bit: led >> first_bit & ((1 << width) - 1) for bit, led in whole.parts}
         parts = tuple(1 << i for i in range(shift))
@@ -224,22 +176,11 @@ class _Reduction:
         threads = ((lanes, first), (warps, first + len(lanes)))
         written = LinearLayout(shape, register, *(told(bases, start, -1) for bases, start in threads))
         read = LinearLayout(shape, parts + register, *(told(bases, start, -1 << shift) for bases, start in threads))
-        gathered = list(self.values)
-        for i in _by_needs(self.op):
-            gathered[i] = self._exchanged(self.values[i], written, read)
-        chunks = [[self.builder.pick(g, range(p, read.registers, 1 << shift)) for g in gathered] for p in range(1 << shift)]
+        gathered = self.exchanged(self.values, written, read)
+        chunks = [self.pick(gathered, range(p, read.registers, 1 << shift)) for p in range(1 << shift)]
         self.values = chunks[0]
         for chunk in chunks[1:]:
             self.values = self.combine(self.values, chunk)
-
-    def _exchanged(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> SSAValue:
-        element = types.element_of(value.type)
-        bits = max(8, bits_of(type_name(value.type)))
-        layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
-        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a reduction over axis {self.op.axis}")
-        address = buffer.results[0]
-        shared_access.write(self.context, address, layout, written, value, buffer=buffer.id)
-        return shared_access.read(self.context, address, layout, read, element, buffer=buffer.id)
 
     def results(self) -> list[SSAValue]:
         """The values in the registers of the layout's slice, which keeps the register bits that no direction ends in, in order."""

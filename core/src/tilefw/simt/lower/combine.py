@@ -1,0 +1,91 @@
+"""What lowerings of reductions and scans share: the combine function on vectors, and how its operands come from other threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tilefw.simt import lane
+from tilefw.simt.lane.registers import bits_of, type_name
+from tilefw.simt.layout import LinearLayout, swizzle
+from tilefw.simt.lower import shared_access
+from tilefw.tile import types
+from tilefw.tile.combine_op import CombineOp, CombineReturnOp
+from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.ops import ConstantOp
+
+# One trip through shared memory brings up to 2^5 parts together: all warps of the largest workgroup, or the lanes of a chip without
+# shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.
+ROUND = 5
+
+
+class Combiner:
+    """Lane IR for one op that combines. A group is a list of vectors, one for each of the op's tiles."""
+
+    def __init__(self, context: Any, op: CombineOp) -> None:
+        self.context = context
+        self.builder = context.builder
+        self.op = op
+
+    def combine(self, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
+        """The combine function on groups, element by element."""
+        block = self.op.combine
+        n = types.shape_of(left[0].type)[0]
+        made: dict[SSAValue, SSAValue] = dict(zip(block.args, (*left, *right), strict=True))
+        for op in block.ops:
+            if isinstance(op, CombineReturnOp):
+                return [made[v] for v in op.operands]
+            if isinstance(op, ConstantOp):
+                made[op.result] = self.builder.constant(op.value, lane.vector(n, op.result.type))
+                continue
+            assert isinstance(op, ElementwiseOp)
+            result = op.result.type if op.row.is_cast else None
+            rounding = None if op.rounding == "rtne" else op.rounding
+            made[op.result] = self.builder.op(op.row.name, *(made[v] for v in op.operands), result=result, rounding=rounding)
+        raise AssertionError("a combine function ends in its return")
+
+    def pick(self, group: Sequence[SSAValue], indices: Sequence[int]) -> list[SSAValue]:
+        """The elements at `indices` of each vector."""
+        return [self.builder.pick(value, indices) for value in group]
+
+    def shuffled(self, value: SSAValue, distance: int) -> SSAValue:
+        """What the lane at a distance, as XOR of their indices, holds."""
+        if not types.is_bool(value.type):
+            return self.builder.shuffle(value, "xor", distance)
+        wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
+        return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
+
+    def exchanged(self, group: Sequence[SSAValue], written: LinearLayout, read: LinearLayout) -> list[SSAValue]:
+        """Groups of the tile that stands in `written`, as `read` has it, by way of shared memory."""
+        found = list(group)
+        for i in self._by_needs():
+            found[i] = self._exchanged(group[i], written, read)
+        return found
+
+    def _exchanged(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> SSAValue:
+        element = types.element_of(value.type)
+        bits = max(8, bits_of(type_name(value.type)))
+        layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
+        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
+        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
+        address = buffer.results[0]
+        shared_access.write(self.context, address, layout, written, value, buffer=buffer.id)
+        return shared_access.read(self.context, address, layout, read, element, buffer=buffer.id)
+
+    def _by_needs(self) -> tuple[int, ...]:
+        """The values of the function by how many arguments each needs, the most first.
+
+        What is made first then uses up what it shares with the others on the way. The other way round, the shared parts of every
+        step stay alive until the last value is made (Welford's differences until the sums of squares).
+        """
+        block = self.op.combine
+        needs: dict[SSAValue, set[SSAValue]] = {argument: {argument} for argument in block.args}
+        for step in block.ops:
+            if isinstance(step, CombineReturnOp):
+                counts = [len(needs[value]) for value in step.operands]
+                return tuple(sorted(range(len(counts)), key=lambda i: -counts[i]))
+            for result in step.results:
+                needs[result] = set().union(*(needs[operand] for operand in step.operands))
+        raise AssertionError("a combine function ends in its return")
