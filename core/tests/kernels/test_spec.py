@@ -94,3 +94,10 @@ def test_special_values_are_drawn(name: str) -> None:
 
 def test_outputs_start_with_a_pattern_that_is_no_result() -> None:
     assert not (inputs.empty((64,), "fp32").array == 0).any()
+
+
+def test_the_table_of_elementwise_operations_is_the_parameter_s_list() -> None:
+    from tilefw.kernels.elementwise_table import OPERATIONS
+    from tilefw.kernels.index import ELEMENTWISE
+
+    assert tuple(sorted(OPERATIONS)) == tuple(sorted(ELEMENTWISE))

@@ -14,9 +14,8 @@ ALL_DTYPES = FLOATS + NARROW_FLOATS + INTEGERS + NARROW_INTEGERS
 # `specials` are zeros, infinities, NaN, the ends of every range; `edges` leaves out the largest values: their sums may overflow
 # or not. `poles` are zeros, infinities and NaN among small numbers.
 INPUTS = ("normal", "uniform", "ints", "specials", "edges", "poles")
-# What sums and products are drawn from: each infinity makes a NaN there. `rare` has a pole in every third row, which no other row
-# may notice.
-FINITE = ("normal", "uniform", "ints", "rare")
+FINITE = ("normal", "uniform", "ints")  # what sums and products are drawn from: each infinity makes a NaN there
+ROWS = (*FINITE, "rare")  # `rare` has a zero, an infinity or NaN in every third row, which no other row may notice
 MEMORY_ORDERS = ("rows", "columns", "padded")
 REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "and", "farthest")
 REARRANGEMENTS = (
@@ -181,15 +180,17 @@ _TABLE = (
         _NUM_WARPS, _inputs(*INPUTS),
     )),
     KernelInfo("shared_buffers", "out = 2 · x + y, where arguments share one array", (
-        Parameter("n", 700, "elements"), _dtype("fp32"), Parameter("views", "in_place", "how x, y and out lie to each other", VIEWS),
+        Parameter("n", 700, "elements"), _dtype("fp32"),
+        Parameter("views", "in_place", "how x, y and out lie to each other", VIEWS),
         _block(128), Parameter("trips", 3, "tiles of one program, where several share the work", least=1),
         _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "poles"),
     )),
     KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (
-        Parameter("depth", 5, "layers", least=1), Parameter("rows", 19, "rows", least=1), Parameter("columns", 35, "columns", least=1),
-        _dtype("fp32"), Parameter("memory_order", "depth_rows_columns", "the axes of x, the outermost in memory first", VOLUME_ORDERS),
+        Parameter("depth", 5, "layers", least=1), Parameter("rows", 19, "rows", least=1),
+        Parameter("columns", 35, "columns", least=1), _dtype("fp32"),
+        Parameter("memory_order", "depth_rows_columns", "the axes of x, the outermost in memory first", VOLUME_ORDERS),
         _block(8, "block_rows", "rows of one program"), _block(16, "block_columns", "columns of one program"),
-        Parameter("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+        Parameter("programs", 4, "programs that share the layers", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("ragged_sums", "out[row] = the sum of as many elements as memory says, and how many trips that took", (
         Parameter("rows", 12, "rows", least=1), Parameter("columns", 300, "elements of a row at most"),
@@ -197,8 +198,8 @@ _TABLE = (
         _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints"),
     )),
     KernelInfo("sparse_matvec", "out = a @ x for a sparse matrix in rows (CSR)", (
-        Parameter("rows", 20, "rows", least=1), Parameter("columns", 150, "columns", least=1), _dtype("fp32", ("fp32", "bf16", "fp16")),
-        _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+        Parameter("rows", 20, "rows", least=1), Parameter("columns", 150, "columns", least=1),
+        _dtype("fp32", ("fp32", "bf16", "fp16")), _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*FINITE),
     )),
     KernelInfo("integer_mix", "quotients, remainders, high products, shifts and a hash with run-time loops", (
         _SIZE, Parameter("dtype", "int32", "element type", INTEGERS),
@@ -214,15 +215,15 @@ _TABLE = (
     )),
     KernelInfo("layernorm", "out = (x - mean) · rstd · weight + bias along rows, and mean and rstd", (
         Parameter("rows", 20, "rows", least=1), Parameter("columns", 700, "columns", least=1), _dtype("fp16"), _EPS,
-        _block(1024, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+        _block(1024, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("layernorm_backward", "gradients of layernorm: dx, and dweight and dbias summed over each program's rows", (
         Parameter("rows", 21, "rows", least=1), Parameter("columns", 300, "columns", least=1), _dtype("fp16"),
-        Parameter("rows_per_program", 4, "rows of one program", least=1), _NUM_WARPS, _inputs(*FINITE),
+        Parameter("rows_per_program", 4, "rows of one program", least=1), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("rmsnorm", "out = x · rsqrt(mean(x²) + eps) · weight along rows, and the reciprocal root", (
         Parameter("rows", 24, "rows", least=1), Parameter("columns", 900, "columns", least=1), _dtype("bf16"), _EPS,
-        _block(4096, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+        _block(4096, doc="columns of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("matmul", "out = activation(a @ b + bias), any memory order of each", (
         *_extents(150, 144, 112), _dtype("fp16"),
@@ -275,7 +276,7 @@ _TABLE = (
     KernelInfo("column_sum", "out[column] = the sum over all rows", (
         Parameter("rows", 200, "rows", least=1), Parameter("columns", 150, "columns"), _dtype("fp16", FLOATS + INTEGERS),
         _block(32, "block_rows", "rows of one tile"), _block(64, "block_columns", "columns of one program"),
-        _NUM_WARPS, _inputs(*FINITE),
+        _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("welford", "mean and variance of rows in one pass, by a reduction of triples", (
         Parameter("rows", 18, "rows"), Parameter("columns", 500, "columns", least=1), _dtype("fp32"),
@@ -285,7 +286,7 @@ _TABLE = (
     KernelInfo("matvec", "out = a @ x", (
         Parameter("m", 100, "rows of a", least=1), Parameter("k", 300, "columns of a", least=1), _dtype("fp16"),
         _layout("a_layout", "a"), _block(16, "block_m", "rows of one program"), _block(128, "block_k", "columns of one tile"),
-        _NUM_WARPS, _inputs(*FINITE),
+        _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("argmax", "the largest or least value of each row and its first index", (
         Parameter("rows", 30, "rows"), Parameter("columns", 400, "columns", least=1), _dtype("fp32", FLOATS + INTEGERS),
@@ -298,7 +299,7 @@ _TABLE = (
         Parameter("axis", "2", "the axis that goes", ("0", "1", "2", "all")),
         Parameter("keep_dims", False, "the axis stays, of extent 1"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
-        _NUM_WARPS, _inputs(*FINITE, "edges"),
+        _NUM_WARPS, _inputs(*ROWS, "edges"),
     )),
     KernelInfo("dot_tile", "one product of tiles plus an accumulator, any types and shape", (
         _dtype("fp16", DOT_OPERANDS, "a_dtype", "element type of a"), _dtype("fp16", DOT_OPERANDS, "b_dtype", "element type of b"),
@@ -308,7 +309,7 @@ _TABLE = (
         ),
         Parameter("batch", 0, "products of a three-dimensional dot, a power of two; 0 for a plain one", (0, 1, 2, 4, 8)),
         _block(32, "m", "rows of a"), _block(32, "n", "columns of b"), _block(32, "k", "columns of a"),
-        _NUM_WARPS, _inputs(*FINITE),
+        _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("rearrange", "one operation that only moves elements of a tile", (
         Parameter("operation", "trans", "which one", REARRANGEMENTS), _dtype("fp32", FLOATS + NARROW_FLOATS + INTEGERS),

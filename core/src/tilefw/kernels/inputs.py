@@ -36,7 +36,11 @@ def _floats(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name: s
     if kind == "uniform":
         return rng.uniform(-2.0, 2.0, shape)
     values = rng.standard_normal(shape)
-    if kind in ("specials", "edges"):
+    if kind == "rare":
+        _place(rng, values, _poles(name))
+    elif kind == "poles":
+        _scatter(rng, values, np.concatenate([_poles(name), [0.5, -0.5, 1.0, -1.0, 2.0, -2.0]]))
+    elif kind in ("specials", "edges"):
         special = _special_floats(name)
         _scatter(rng, values, special if kind == "specials" else special[~(np.isfinite(special) & (np.abs(special) > 1e3))])
     return values
@@ -68,6 +72,21 @@ def _special_floats(name: str) -> np.ndarray:
     magnitudes = [0.0, step, least_normal - step, least_normal, *ordinary, top / 2, top]
     infinite = [np.inf] if element.specials == "ieee" else []
     return np.array([s * m for m in magnitudes + infinite for s in (1, -1)] + [np.nan] * (element.specials != "finite"))
+
+
+def _poles(name: str) -> np.ndarray:
+    """Zeros of both signs, infinities and NaN, as far as the format has them."""
+    element = dtype(name)
+    infinite = [np.inf, -np.inf] if element.specials == "ieee" else []
+    return np.array([0.0, -0.0, *infinite] + [np.nan] * (element.specials != "finite"))
+
+
+def _place(rng: np.random.Generator, values: np.ndarray, specials: np.ndarray) -> None:
+    """One of `specials` in every third row, or as every 61st element of a vector: most rows must not notice."""
+    rows = values.reshape(-1, values.shape[-1]) if values.ndim > 1 else values[: values.size // 61 * 61].reshape(-1, 61)
+    if rows.size:
+        chosen = np.arange(0, len(rows), 3)
+        rows[chosen, rng.integers(0, rows.shape[1], chosen.size)] = specials[np.arange(chosen.size) % specials.size]
 
 
 def _scatter(rng: np.random.Generator, values: np.ndarray, specials: np.ndarray) -> None:
