@@ -110,6 +110,7 @@ class Supervisor:
                 self._listen(seat)
         for seat in list(self._seats):
             self._watch(seat)
+        self._assign()  # workers go on while the caller does something with the results
 
     def _assign(self) -> None:
         busy = sum(seat.task is not None or seat.ready is None for seat in self._seats)
