@@ -18,6 +18,7 @@ FINITE = ("normal", "uniform", "ints")  # what sums and products are drawn from:
 ROWS = (*FINITE, "rare")  # `rare` has a zero, an infinity or NaN in every third row, which no other row may notice
 MEMORY_ORDERS = ("rows", "columns", "padded")
 REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "and", "farthest")
+SCANS = ("sum", "product", "max", "min", "xor", "or", "and", "latest", "recurrence")
 REARRANGEMENTS = (
     "trans", "permute", "reshape", "broadcast", "join", "split", "interleave", "cat", "flip_rows", "flip_columns",
 )
@@ -185,6 +186,14 @@ _TABLE = (
         _block(128), Parameter("trips", 3, "tiles of one program, where several share the work", least=1),
         _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "poles"),
     )),
+    KernelInfo("far_rows", "out = x, rows that lie far apart in memory: byte and element offsets go beyond 32 bits", (
+        Parameter("rows", 3, "rows", least=2), Parameter("columns", 100, "columns", least=1),
+        _dtype("int8", ("int8", "uint8", "int16", "int32")),
+        Parameter("reach", 2, "GiB from the first row to the last, of each array that is far", (1, 2, 3)),
+        Parameter("far", "x", "which arrays have their rows far apart", ("x", "out")),
+        Parameter("stride", "int64", "how a row's offset is computed: in 64 bits, or a row at a time on the pointer", ("int64", "pointer")),
+        _block(128), _NUM_WARPS,
+    )),
     KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (
         Parameter("depth", 5, "layers", least=1), Parameter("rows", 19, "rows", least=1),
         Parameter("columns", 35, "columns", least=1), _dtype("fp32"),
@@ -300,6 +309,19 @@ _TABLE = (
         Parameter("keep_dims", False, "the axis stays, of extent 1"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
         _NUM_WARPS, _inputs(*ROWS, "edges"),
+    )),
+    KernelInfo("scan_tile", "one scan of one tile, any kind, axis and direction", (
+        Parameter("operation", "sum", "what is scanned by", SCANS), _dtype("fp32", FLOATS + INTEGERS),
+        Parameter("axis", "2", "the axis along which elements are combined", ("0", "1", "2")),
+        Parameter("reverse", False, "from the end of the axis on"),
+        _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
+        _NUM_WARPS, _inputs(*FINITE, "edges"),
+    )),
+    KernelInfo("selective_scan", "a state space model's recurrence along time, in chunks with a carried state", (
+        Parameter("batch", 2, "sequences", least=1), Parameter("channels", 3, "channels, a program each", least=1),
+        Parameter("states", 16, "states of a channel, a power of two", tuple(2**k for k in range(9))),
+        Parameter("length", 150, "steps of time"), _dtype("fp32"), _block(64, doc="steps of a chunk"), _NUM_WARPS,
+        _inputs(*FINITE),
     )),
     KernelInfo("dot_tile", "one product of tiles plus an accumulator, any types and shape", (
         _dtype("fp16", DOT_OPERANDS, "a_dtype", "element type of a"), _dtype("fp16", DOT_OPERANDS, "b_dtype", "element type of b"),
