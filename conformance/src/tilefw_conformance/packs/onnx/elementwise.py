@@ -160,7 +160,7 @@ def lower(node: Node) -> KernelText:
     text = KernelText(node)
     cover(text, out.size)
     operands = [_operand(text, tensor, out.shape, formula.wide) for tensor in node.given()]
-    value = formula.text.format(*operands, bits=dtype(node.input(0).dtype).bits, **_attributes(node))
+    value = formula.text.format(*operands, bits=dtype(node.input(0).dtype).bits, **constants(node))
     text.add(f"result = {value}")
     text.store(out, "index", f"result.to({text.pointer(out)}.dtype.element_ty)", "inside")
     return text
@@ -170,6 +170,6 @@ def _operand(text: KernelText, tensor: Tensor, shape: tuple[int, ...], wide: boo
     return text.load(tensor, contiguous(tensor.shape).broadcast(shape).offset("index"), "inside", wide=wide)
 
 
-def _attributes(node: Node) -> dict[str, str]:
+def constants(node: Node) -> dict[str, str]:
     """Numbers as kernels write them; ONNX holds floats in 32 bits, so the constants are those exactly."""
     return {name: repr(value) for name, value in node.attributes.items() if isinstance(value, float | int)}

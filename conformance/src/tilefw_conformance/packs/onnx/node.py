@@ -91,7 +91,7 @@ def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[
         for info, value in [*zip(graph.input, inputs, strict=True), *zip(graph.output, outputs, strict=True)]
     }
     return Node(
-        name, proto.op_type, _attributes(proto, opset),
+        name, proto.op_type, attributes_of(proto, opset),
         tuple(tensors[n] if n else None for n in proto.input), tuple(tensors[n] if n else None for n in proto.output),
     )
 
@@ -104,7 +104,7 @@ def _array(value: Any) -> np.ndarray:
     return np.asarray(numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value)
 
 
-def _attributes(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:
+def attributes_of(proto: onnx.NodeProto, opset: int) -> dict[str, Any]:
     """The node's attributes over the defaults of the operator's schema."""
     schema = onnx.defs.get_schema(proto.op_type, opset, proto.domain)
     defaults = {

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_conformance.packs.onnx import casts, einsum, elementwise, layout, matmul, normalize, quantize, reductions
+from tilefw_conformance.packs.onnx import (
+    attention,
+    casts,
+    einsum,
+    elementwise,
+    flex_attention,
+    layout,
+    linear_attention,
+    matmul,
+    normalize,
+    quantize,
+    reductions,
+    sequences,
+)
 from tilefw_conformance.packs.onnx.node import Node
 from tilefw_conformance.packs.onnx.text import KernelText
 
@@ -18,5 +31,9 @@ OPERATORS: Mapping[str, Lowering] = {
     **normalize.LOWERINGS,
     **matmul.LOWERINGS,
     **einsum.LOWERINGS,
+    **attention.LOWERINGS,
+    **flex_attention.LOWERINGS,
+    **linear_attention.LOWERINGS,
+    **sequences.LOWERINGS,
     **quantize.LOWERINGS,
 }
