@@ -2,6 +2,8 @@
 
 const SHORT = { unsupported: "unsup.", "over-capacity": "capacity", overclaimed: "overcl.", gone: "gone" };
 const OPEN_BELOW = 24; // so few cases are shown at once, without a click
+const DRAWN_AT_ONCE = 60; // rows; those of later groups are drawn when they come near, so that a thousand cost no more
+const ROW_HEIGHT = 28; // pixels of a case's row, about
 
 function escaped(text) {
   return String(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -32,13 +34,19 @@ function headOf(model, targets) {
   return `<thead><tr><th scope="col"><span class="unseen">case</span></th>${cells.join("")}</tr></thead>`;
 }
 
-function bodyOf(model, group, state, targets, open) {
+// A group's row, and below it its cases when it is open; `later` leaves their room free, for a group that is out of sight.
+function bodyOf(model, group, state, targets, open, later = false) {
   const cells = group.sums.map((sum, at) => groupCell(sum, group, model.targets[targets[at]].name, targets[at]));
   const key = escaped(group.key);
   const toggle = `<button type="button" class="toggle" data-group="${key}" aria-expanded="${open}" tabindex="-1">`
     + `<span class="name">${breakable(group.key)}</span> <small>${group.cases.length}</small></button>`;
-  const rows = open ? casesOf(group, state, targets).map((one) => rowOf(one, state, targets)).join("") : "";
+  const room = `<tr class="later" aria-hidden="true"><td colspan="${targets.length + 1}" style="height:${ROW_HEIGHT * group.cases.length}px"></td></tr>`;
+  const rows = open ? (later ? room : caseRows(group, state, targets)) : "";
   return `<tr class="group"><th scope="row">${toggle}</th>${cells.join("")}</tr>${rows}`;
+}
+
+function caseRows(group, state, targets) {
+  return casesOf(group, state, targets).map((one) => rowOf(one, state, targets)).join("");
 }
 
 function groupCell(sum, group, target, index) {
@@ -79,10 +87,11 @@ function tightness(ratio) {
   return ratio > TIGHT ? " tight" : "";
 }
 
-function mark({ worse, better, change, changed }) {
+// A corner for what changed since the older report; a group has one only where it is worse or better.
+function mark({ worse, better, change }) {
   if (worse) return " worse";
   if (better) return " better";
-  return changed || (change && change !== "U") ? " changed" : "";
+  return change && change !== "U" ? " changed" : "";
 }
 
 // Arrow keys move among the buttons of the table; only one of them is a stop of the Tab key.

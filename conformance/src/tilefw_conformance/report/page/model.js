@@ -58,8 +58,14 @@ function resultOf(data, columns, index, target, good) {
 
 // Of a pass only the side of the expected value is packed on which it lies: the error is the ratio times the bound.
 function worstOf(data, [output, index, expected, bound, side], ratio) {
-  const value = Array.isArray(side) ? side[0] : side ? expected + side * ratio * bound : expected;
+  const value = Array.isArray(side) ? side[0] : side ? rounded(expected + side * ratio * bound, bound) : expected;
   return { output: data.texts[output], index, expected, value, bound: numberOf(bound) };
+}
+
+// To a hundredth of the bound: what is packed does not say more.
+function rounded(value, bound) {
+  const decimals = 2 - Math.floor(Math.log10(bound));
+  return decimals >= 0 && decimals <= 100 ? Number(value.toFixed(decimals)) : value;
 }
 
 function resourcesOf(data, [names, ...numbers]) {

@@ -41,13 +41,34 @@ function render() {
   const candidate = candidates(model, state);
   const cases = chosen(candidate, chips, state, targets);
   groups = groupsOf(cases, state, targets);
-  const bodies = groups.map((group, at) => `<tbody data-at="${at}">${bodyOf(model, group, state, targets, isOpen(group, cases.length))}</tbody>`);
-  table.innerHTML = headOf(model, targets) + bodies.join("");
+  table.innerHTML = headOf(model, targets) + bodies(cases.length).join("");
+  near.disconnect();
+  for (const row of table.querySelectorAll(".later")) near.observe(row);
   stopAt(table, table.querySelector("tbody button"));
   renderChips(candidate);
   $("status").textContent = statusOf(cases.length);
   markSelected();
   writeAddress();
+}
+
+function bodies(shown) {
+  let drawn = 0;
+  return groups.map((group, at) => {
+    const open = isOpen(group, shown);
+    const later = drawn > DRAWN_AT_ONCE;
+    if (open) drawn += group.cases.length;
+    return `<tbody data-at="${at}">${bodyOf(model, group, state, targets, open, later)}</tbody>`;
+  });
+}
+
+const near = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) if (isIntersecting) draw(target);
+}, { rootMargin: "1000px 0px" });
+
+function draw(room) {
+  near.unobserve(room);
+  room.outerHTML = caseRows(groups[Number(room.closest("tbody").dataset.at)], state, targets);
+  markSelected();
 }
 
 function isOpen(group, shown) {
@@ -59,13 +80,13 @@ function statusOf(shown) {
   const deleted = new Set((model.against?.deleted ?? []).filter(([, id]) => !model.byId.has(id)).map(([, id]) => id)).size;
   const gone = deleted ? ` ${deleted} cases of the older report are gone.` : "";
   if (!shown) return "No case fits.";
-  return `${shown === every ? `${every} cases` : `${shown} of ${every} cases`} in ${groups.length} rows.${gone}`;
+  return `${shown === every ? `${every} cases` : `${shown} of ${every} cases`} in ${groups.length} ${groups.length === 1 ? "group" : "groups"}.${gone}`;
 }
 
 function renderChips(candidate) {
   const count = (chip) => candidate.filter((one) => targets.some((target) => one.results[target] && chip.test(one.results[target]))).length;
   const levels = LEVELS.filter((level) => model.cases.some((one) => one.level === level));
-  const button = (kind, key, name, number, pressed, style) => `<button type="button" class="chip ${style}" data-${kind}="${escaped(key)}" aria-pressed="${pressed}">`
+  const button = (kind, key, name, number, pressed, style) => `<button type="button" class="chip ${style}${number === 0 ? " none" : ""}" data-${kind}="${escaped(key)}" aria-pressed="${pressed}">`
     + `${escaped(name)}${number === null ? "" : ` <small>${number.toLocaleString("en")}</small>`}</button>`;
   const parts = [
     ["Outcomes", chips.filter((chip) => chip.kind === "outcome").map((chip) => button("chip", chip.key, chip.name, count(chip), state.chips.has(chip.key), `o-${chip.key}`))],
@@ -258,6 +279,7 @@ async function start() {
   model = modelOf(await inflate($("data").textContent));
   chips = chipsOf(model);
   readAddress();
+  if (selected) for (const key of GROUPINGS[state.by](selected.one).slice(0, 1)) state.open.set(key, true);
   for (const name of ["query", "by", "sort"]) $(name).value = state[name];
   wireSummary();
   wireTools();

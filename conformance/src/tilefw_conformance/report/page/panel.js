@@ -55,12 +55,12 @@ function comparisonOf(result) {
     ["found", digits(result.worst.value)],
     ["expected", digits(result.worst.expected) + (result.worst.bound ? ` ± ${escaped(result.worst.bound)}` : " exactly")],
   ]) : "";
-  const told = result.ratio === 0 ? "none" : `${figure(result.ratio)} <small>of its bound</small>`;
+  const told = result.ratio === 0 ? "none" : `${figure(result.ratio)} <small>${beyond ? "times" : "of"} its bound</small>`;
   return `<section><h3>Largest error</h3><p class="figure">${told}</p>${scale}${worst}</section>`;
 }
 
 function figure(ratio) {
-  return Number.isFinite(ratio) ? String(Number(ratio.toPrecision(3))) : short(ratio);
+  return Number.isFinite(ratio) ? Number(ratio.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 }) : short(ratio);
 }
 
 function digits(value) {
@@ -92,7 +92,12 @@ function time(ms) {
 function commandOf(result) {
   if (!result.command) return "";
   return '<section><h3>Run it again <button type="button" class="plain copy" data-copy>copy</button></h3>'
-    + `<pre class="command" tabindex="0">${escaped(result.command)}</pre></section>`;
+    + `<pre class="command" tabindex="0">${words(result.command)}</pre></section>`;
+}
+
+// A line ends between words, not after the hyphens of an option.
+function words(command) {
+  return command.split(" ").map((word) => `<span>${escaped(word)}</span>`).join(" ");
 }
 
 function errorOf(result) {

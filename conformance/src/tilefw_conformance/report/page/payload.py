@@ -148,7 +148,13 @@ def _worst(one: Record, tables: _Tables) -> list[Any] | None:
     side = _side(one) if one["outcome"] == "pass" else None
     if side is None:
         return [*place, found["expected"], _rounded(found["bound"], 3), [found["value"]]]
-    return [*place, _rounded(found["expected"], 8), _rounded(found["bound"], 3), *([side] if side else [])]
+    return [*place, _rounded(found["expected"], _digits(found)), _rounded(found["bound"], 3), *([side] if side else [])]
+
+
+def _digits(found: Record) -> int:
+    """As many significant digits of the expected value as reach a hundredth of its bound."""
+    expected, bound = abs(float(found["expected"])), float(found["bound"])
+    return 17 if not expected or not bound else min(17, max(3, 3 + math.ceil(math.log10(expected / bound))))
 
 
 def _side(one: Record) -> int | None:

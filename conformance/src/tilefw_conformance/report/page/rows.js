@@ -24,7 +24,7 @@ function groupsOf(cases, state, targets) {
 
 // What a group's cell says of one target.
 function sumOf(cases, target) {
-  const sum = { cases: 0, pass: 0, bad: 0, worst: null, worse: 0, better: 0, changed: 0 };
+  const sum = { cases: 0, pass: 0, bad: 0, worst: null, worse: 0, better: 0 };
   for (const one of cases) {
     const result = one.results[target];
     if (!result || result.outcome === "gone") continue;
@@ -32,7 +32,6 @@ function sumOf(cases, target) {
     sum.bad += result.good ? 0 : 1;
     sum.worse += result.worse ? 1 : 0;
     sum.better += result.better ? 1 : 0;
-    sum.changed += result.change && result.change !== "U" ? 1 : 0;
     if (result.outcome !== "pass") continue;
     sum.pass += 1;
     if (result.ratio !== null && !(result.ratio <= sum.worst)) sum.worst = result.ratio;

@@ -31,14 +31,16 @@ def title(reports: Sequence[Report]) -> str:
 
 
 def facts(reports: Sequence[Report]) -> str:
-    """One line: edition, level, day, what was left out."""
+    """One line: edition, level, day, how it was executed, what was left out."""
     levels, editions, selections, stages = (
         sorted({str(report.header[name]) for report in reports if report.header[name] is not None})
         for name in ("level", "edition", "expression", "stage")
     )
     days = sorted({_day(report.header["started"]) for report in reports})
     cases = len({case for report in reports for case in report.cases})
+    executed = Counter(EXECUTORS[target["executor"]] for report in reports for target in report.header["targets"])
     parts = [f"edition {', '.join(editions)}", f"level {', '.join(levels)}", f"{cases:,} cases", " and ".join(days)]
+    parts += [f"{n} {name}" if len(executed) > 1 else name for name, n in executed.most_common()]
     parts += [f"only {text}" for text in selections]
     parts += [f"up to the stage {text}" for text in stages if text != "compare"]
     return " · ".join(f"<span>{escape(part)}</span>" for part in parts)
@@ -52,7 +54,7 @@ def summary(data: Mapping[str, Any]) -> str:
     return (
         '<table class="targets"><caption class="unseen">Results by target: passed of claimed cases, by level</caption>'
         f'<thead><tr><th scope="col">target</th><th scope="col" class="wide">executed</th>{heads}'
-        '<th scope="col" class="bar">all results</th><th scope="col">not well</th>'
+        '<th scope="col" class="bar">all results</th><th scope="col" class="bad">not well</th>'
         '<th scope="col" class="n wide" title="largest error over bound of a pass">tightest</th>'
         f'<th scope="col" class="wide">profiles</th></tr></thead><tbody>{rows}</tbody></table>'
     )
@@ -67,14 +69,16 @@ def _row(index: int, data: Mapping[str, Any], levels: Sequence[str]) -> str:
     target = data["targets"][index]
     counted = sum((Counter(level) for level in target["counts"].values()), Counter())
     scores = "".join(f'<td class="n">{_score(target["counts"].get(level))}</td>' for level in levels)
-    bad = "".join(f'<b class="o o-{name}">{counted[name]:,} {name}</b> ' for name in OUTCOMES if counted[name] and name not in GOOD)
-    about = " · ".join(text for text in (target["vendor"], target["chip"], target["plugin"]) if text)
+    wrong = [name for name in OUTCOMES if counted[name] and name not in GOOD]
+    bad = "".join(f'<b class="o o-{name}">{counted[name]:,} {name}</b> ' for name in wrong)
+    bad += f'<b class="total">{sum(counted[name] for name in wrong):,}</b>' if wrong else ""
+    about = " · ".join(text for text in (target["vendor"], target["plugin"]) if text)
     profiles = " ".join(f"<i>{escape(name.removeprefix('tile-'))}</i>" for name in target["profiles"])
     return (
         f'<tr data-target="{index}"><th scope="row"><span class="name">{escape(target["name"])}</span> '
         f'<small class="wide">{escape(about)}</small></th>'
         f'<td class="wide">{escape(EXECUTORS[target["executor"]])}</td>{scores}<td class="bar">{_bar(counted)}</td>'
-        f'<td>{bad or "<span class=quiet>nothing</span>"}</td><td class="n wide">{_tightest(data["results"][index])}</td>'
+        f'<td class="bad">{bad or "<span class=quiet>–</span>"}</td><td class="n wide">{_tightest(data["results"][index])}</td>'
         f'<td class="wide profiles">{profiles}</td></tr>'
     )
 
