@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
-from tilefw.api.errors import KernelError
+from tilefw.api.errors import KernelError, UsageError
 from tilefw_conformance import EDITION
 from tilefw_conformance.case import Case, bundled
 from tilefw_conformance.expectations import expected, faults
@@ -115,6 +116,14 @@ class TargetRun:
             self._supervisor.submit(cases)
             yield from self._supervisor.results()
         else:
-            from tilefw_conformance.workers import cluster
+            opening = replace(self._supervisor.opening, target=self.target)
+            yield from _cluster().results(self.plan.scheduler, opening, cases, self.plan.limits)
 
-            yield from cluster.results(self.plan.scheduler, self._supervisor.opening, cases, self.plan.limits)
+
+def _cluster() -> Any:
+    try:
+        return import_module("tilefw_conformance.workers.cluster")
+    except ImportError as error:
+        raise UsageError(
+            f"--scheduler needs Dask distributed: {error}", code="TFW0973", help="pip install 'tilefw-conformance[cluster]'"
+        ) from None

@@ -54,8 +54,8 @@ def test_one_process_two_and_two_that_are_killed_give_one_digest(whole: str) -> 
 
 
 def started(folder: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tilefw", "conformance", "--target", "reference", "-k", CASES, "--report", str(folder), *options]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tilefw", "conformance", "--target", "reference", "-k", CASES, *options]
+    return subprocess.Popen([*command, "--report", str(folder)], stderr=subprocess.PIPE, text=True)
 
 
 def lines(folder: Path) -> int:
@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     folder = tmp_path / "report"
     status, err = interrupted(folder, how)
     assert status == (130 if how is signal.SIGINT else -9)
-    assert how is not signal.SIGINT or "--resume goes on" in err and "Traceback" not in err
+    assert how is not signal.SIGINT or ("--resume goes on" in err and "Traceback" not in err)
     before = lines(folder)
     assert main(["conformance", "verify", str(folder)]) != 0
     with open(folder / "report.jsonl", "ab") as file:
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
 
 def test_workers_end_with_the_suite(tmp_path: Path, unruly: Path) -> None:
     """Also one that hangs in a case, when the suite itself is killed."""
-    command = [sys.executable, "-m", "tilefw", "conformance", "--target", "unruly-x1", "-k", "unruly/hang", "--report", str(tmp_path)]
+    command = [sys.executable, "-m", "tilefw", "conformance", "--target", "unruly-x1", "-k", "hang", "--report", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(unruly.parent)}
     process = subprocess.Popen(command, env=environment)
     while '"kind":"case"' not in ((tmp_path / "report.jsonl").read_text() if (tmp_path / "report.jsonl").exists() else ""):
