@@ -21,6 +21,7 @@ from tilefw.api.dtypes import DType
 from tilefw.simt import lane
 from tilefw.simt.description import Machine, MatrixAtom
 from tilefw.simt.layout import atoms
+from tilefw.testing import lane_atomics
 from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.elementwise import ElementwiseOp
@@ -200,6 +201,24 @@ class _Workgroup:
                 else:
                     self.memory.write(at, data)
 
+    def atomic(self, op: lane.AtomicOp) -> None:
+        dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
+        compare, size, change = op.part("compare"), dtype.storage_bits // 8, lane_atomics.step(op.kind, dtype)
+        assert address is not None
+        raw = _bytes(self.threads(self.values[op.value]), dtype, n)
+        expected = raw if compare is None else _bytes(self.threads(self.values[compare]), dtype, n)
+        found = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
+        for i in reversed(range(n)):  # the last elements and threads first: nobody may rely on another order
+            k, begin = i // op.width, i * size
+            at = self.place(address, op.slots[k], op.immediates[k]) + i % op.width * size
+            for row in np.flatnonzero(self.mask(op, k))[::-1]:
+                old = self.memory.read(at[row : row + 1], size)[0]
+                found[row, begin : begin + size] = old
+                new = change(old, raw[row, begin : begin + size].copy(), expected[row, begin : begin + size])
+                self.memory.write(at[row : row + 1], new.reshape(1, size))
+        if op.results:
+            self.values[op.results[0]] = numbers.from_bytes(found.reshape(-1), dtype).reshape(self.machine.threads, n)
+
     def alloc(self, op: lane.AllocOp) -> None:
         offset = op.offset
         if offset is None:  # not placed yet: every allocation has its own bytes, as many as it takes
@@ -371,7 +390,7 @@ def _taken(matrix: Array, atom: MatrixAtom) -> Array:
 
 
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
-    "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.alloc": _Workgroup.alloc,
+    "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.alloc": _Workgroup.alloc,
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
     "lane.barrier": _Workgroup.barrier, "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
     "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load,
