@@ -29,7 +29,7 @@ class Sums:
     def __init__(self, elements: int) -> None:
         self.count = np.zeros(elements, np.int64)
         self.magnitude = np.zeros(elements)
-        self.grain = np.full(elements, np.inf)
+        self.grain = np.zeros(elements)
         self.given = np.zeros(elements)
 
     def forget(self, index: Array) -> None:
