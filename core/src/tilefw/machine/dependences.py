@@ -36,7 +36,7 @@ Apart = Mapping[tuple[str, str, str], int]
 @dataclass(frozen=True, slots=True)
 class Aliasing:
     """What is known of a function's global memory: whether buffers of different arguments are `disjoint`, which are `written`, and
-    whether others may be."""
+    whether others may be: by what nobody knows the buffer of, or by somebody outside of whom an atomic tells."""
 
     disjoint: bool = False
     written: frozenset[int] = frozenset()
@@ -53,11 +53,13 @@ class Aliasing:
 def aliasing(insts: Iterable[Inst], table: InstructionTable, disjoint: bool) -> Aliasing:
     """Of a function."""
     written: set[int] = set()
+    told = False
     for inst in insts:
         traits = table.traits(inst.opcode)
         if traits.effects and traits.memory != SHARED and (traits.memory or inst.buffer is not None):
             written.add(_buffer(inst))
-    return Aliasing(disjoint, frozenset(written), _ANY in written)
+            told |= not traits.memory
+    return Aliasing(disjoint, frozenset(written), told or _ANY in written)
 
 
 def _buffer(inst: Inst) -> int:

@@ -57,7 +57,10 @@ class LaneToMachine(ModulePass):
 
 
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
-    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set."""
+    """The machine code of one lane function; raises PluginError (TFW0510) for a chip without the base set.
+
+    Its attribute `acquires` says that it may be told, by an atomic, of what others wrote to memory that it only reads.
+    """
     check_rules(chip.name, chip.rules)
     warps = function.attributes["lane.warps"].value.data  # type: ignore[attr-defined]
     attributes: dict[str, object] = {
@@ -65,6 +68,8 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
     }
     if noted := notes_of(function):
         attributes["notes"] = noted
+    if any(isinstance(op, lane.AtomicOp) and op.acquires for op in function.walk()):
+        attributes["acquires"] = True
     machine = Function(function.sym_name.data, target, attributes)
     Selector(machine, chip).function(function)
     eliminate_dead(machine, chip.table)
