@@ -82,10 +82,11 @@ def _product(value: Value, along: Along, dtype: DType) -> Value:
     zero = along(np.logical_or, (magnitude == 0) & np.isfinite(x)) & (np.asarray(carried) == 0)
     kept = (least >= numbers.smallest_normal(dtype)) | (zero & np.isfinite(total))
     # A product below the normal numbers is off by up to half of the least number; what it is multiplied by then is within reach.
-    # It may become zero, which an infinity makes NaN.
     lost = count * numbers.smallest_normal(dtype) * unit(dtype) * 2 * (1 + growth(count, unit(dtype))) * reach
-    lost = np.where(along(np.logical_and, np.isfinite(x)), lost, np.inf)
-    return settle(Value(total, decided(total, np.where(kept, err, err + lost), reach, carried, dtype)), _any(value.free, along))
+    err = decided(total, np.where(kept, err, err + lost), reach, carried, dtype)
+    # It may become zero, of which an infinity makes NaN.
+    settled = kept | along(np.logical_and, np.isfinite(x))
+    return settle(Value(total, np.where(settled, err, np.inf)), _any(value.free, along))
 
 
 def _odd_bits(x: Array) -> Array:
