@@ -84,9 +84,14 @@ def test_an_audit_runs_what_is_not_claimed() -> None:
     assert underclaimed([audited.record()]) == sorted(audited.missing) != []
 
 
-def test_a_run_stops_after_its_stage() -> None:
-    verdict = runner.run(case(), find("reference"), stage="emit").verdict
-    assert verdict is not None and [s.name for s in verdict.stages] == ["verify", "lower", "emit"]
+@pytest.mark.parametrize(("stage", "steps"), [
+    ("verify", {"requirements"}), ("lower", {"requirements", "front end", "passes", "lowering"}),
+    ("emit", {"requirements", "front end", "passes", "lowering", "cache", "emit"}),
+])
+def test_a_run_stops_after_its_stage(stage: str, steps: set[str]) -> None:
+    verdict = runner.run(case(), find("reference"), stage=stage).verdict
+    assert verdict is not None and verdict.ok and [s.name for s in verdict.stages][-1] == stage
+    assert set(verdict.times) == steps
 
 
 @pytest.mark.parametrize(("raw", "judged"), [

@@ -103,11 +103,13 @@ def verify(
     given = spec.resolve(parameters)
     launch = spec.prepare(given, np.random.default_rng(resolved.seed))
     run = _Run(spec, given, launch, chosen, resolved)
-    run.assemble = "assemble" in chosen.info.provides if assemble is None else assemble
+    late = STAGES.index(stop_after) >= STAGES.index("assemble")
+    run.assemble = late and ("assemble" in chosen.info.provides if assemble is None else assemble)
+    run.stop_after = stop_after
     run.keep_levels = keep_levels
     run.keywords = {**launch.keywords, **(keywords or {})}
     run.admit = admit
-    return run.verdict(stop_after)
+    return run.verdict()
 
 
 class _Run:
@@ -118,6 +120,7 @@ class _Run:
     ) -> None:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
         self.assemble = self.keep_levels = False
+        self.stop_after = STAGES[-1]
         self.admit: Callable[[frozenset[str]], None] | None = None
         self.keywords: Mapping[str, Any] = launch.keywords
         self.times: dict[str, float] = {}
@@ -126,15 +129,15 @@ class _Run:
         self.signature, constexprs, self.values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
         self.source = compiler.from_jit(spec.kernel, self.signature, constexprs)
 
-    def verdict(self, stop_after: str) -> Verdict:
+    def verdict(self) -> Verdict:
         stages: list[StageVerdict] = []
         for names, work in (
             (("verify", "lower", "emit", "assemble"), self._compile), (("simulate",), self._execute), (("compare",), self._compare),
         ):
             stages += self._stage(names, work)
-            if any(stage.outcome not in ("pass", "skipped") for stage in stages) or stop_after in names:
+            if any(stage.outcome not in ("pass", "skipped") for stage in stages) or self.stop_after in names:
                 break
-        shown = stages[: STAGES.index(stop_after) + 1]
+        shown = stages[: STAGES.index(self.stop_after) + 1]
         return Verdict(
             self.spec.name, self.target.name, self._executor_name(), self.parameters, self.resolved.seed, tuple(shown),
             times=self.times, **self.fields,
@@ -192,6 +195,10 @@ class _Run:
             self.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
             keep_levels=self.keep_levels,
         )
+        if self.stop_after == "lower":
+            compiler.lower(self.source, self.target, request, compiler.Watch(), self.times, {})
+        if self.stop_after in ("verify", "lower"):
+            return
         self.compiled = compiler.compile_source(
             self.source, self.target, request, assemble=self.assemble, watch=compiler.Watch(), times=self.times
         )

@@ -212,9 +212,22 @@ def _make(
     source: Source, target: Target, request: CompileOptions, assemble: bool, watch: Watch, times: dict[str, float]
 ) -> Artifact:
     backend = target.backend
+    levels: dict[str, str] = {}
+    module = lower(source, target, request, watch, times, levels)
+    with stage("emit", times):
+        artifact = _guard("emit", target, source.name, lambda: backend.emit(module, request), module)
+    if assemble:
+        with stage("assemble", times):
+            artifact = _guard("assemble", target, source.name, lambda: backend.assemble(artifact, request), module)
+    return replace(artifact, levels={**levels, **artifact.levels}) if levels else artifact
+
+
+def lower(
+    source: Source, target: Target, request: CompileOptions, watch: Watch, times: dict[str, float], levels: dict[str, str]
+) -> ModuleOp:
+    """The module that the target's backend emits; `levels` gets the text of each IR level where the request wants it."""
     with stage("front end", times):
         module = _guard("the front end", target, source.name, source.build)
-    levels: dict[str, str] = {}
     with stage("passes", times):
         from tilefw.passes.pipeline import default_passes
 
@@ -222,14 +235,9 @@ def _make(
         if request.keep_levels:
             levels["tile"] = str(module)
     with stage("lowering", times):
-        passes = _guard("pipeline", target, source.name, lambda: list(backend.pipeline(request)), module)
+        passes = _guard("pipeline", target, source.name, lambda: list(target.backend.pipeline(request)), module)
         run_passes(module, passes, target, source.name, watch, levels if request.keep_levels else None)
-    with stage("emit", times):
-        artifact = _guard("emit", target, source.name, lambda: backend.emit(module, request), module)
-    if assemble:
-        with stage("assemble", times):
-            artifact = _guard("assemble", target, source.name, lambda: backend.assemble(artifact, request), module)
-    return replace(artifact, levels={**levels, **artifact.levels}) if levels else artifact
+    return module
 
 
 def run_passes(
