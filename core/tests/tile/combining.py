@@ -1,4 +1,4 @@
-"""Reductions as a chip may do them: a combine function on NumPy arrays of the format itself, in an order drawn at random."""
+"""Reductions and scans as a chip may do them: a function on NumPy arrays of the format itself, in an order drawn at random."""
 
 from __future__ import annotations
 
@@ -25,12 +25,28 @@ def in_some_order(arrays: Sequence[np.ndarray], function: Function, rng: np.rand
     return pieces[0]
 
 
-def reduce_text(shape: Sequence[int], axis: int, elements: Sequence[str], body: str) -> str:
-    """A kernel that reduces whole arrays: argument i is loaded, reduced, and the result stored to argument n + i.
+def in_some_groups(arrays: Sequence[np.ndarray], function: Function, rng: np.random.Generator) -> list[np.ndarray]:
+    """The prefixes of rows of `arrays` along the last axis, in order; where a prefix is parted is drawn at random, prefix by prefix
+    and part by part."""
 
-    `body` is the combine function's text on `%a0 … %b0 …`, up to and with its `tile.reduce_return`.
+    def run(first: int, end: int) -> tuple[np.ndarray, ...]:
+        if end - first == 1:
+            return tuple(array[..., first] for array in arrays)
+        middle = int(rng.integers(first + 1, end))
+        return function(*run(first, middle), *run(middle, end))
+
+    with np.errstate(all="ignore"):
+        prefixes = [run(0, end) for end in range(1, arrays[0].shape[-1] + 1)]
+    return [np.stack(parts, axis=-1) for parts in zip(*prefixes, strict=True)]
+
+
+def kernel_text(shape: Sequence[int], axis: int, elements: Sequence[str], body: str, scan: bool = False, words: str = "") -> str:
+    """A kernel that combines whole arrays: argument i is loaded, reduced or scanned, and the result stored to argument n + i.
+
+    `body` is the combine function's text on `%a0 … %b0 …`, up to and with its return; `words` stand behind the axis.
     """
-    count, left = len(elements), [size for dim, size in enumerate(shape) if dim != axis]
+    count = len(elements)
+    left = list(shape) if scan else [size for dim, size in enumerate(shape) if dim != axis]
     types = [IR[element] for element in elements]
     lines = [f"func.func @f({', '.join(f'%p{i}: !tile.ptr<{t}>' for i, t in enumerate(types * 2))}) {{"]
     lines += ["  %z = tile.constant 0 : i32"]
@@ -39,8 +55,9 @@ def reduce_text(shape: Sequence[int], axis: int, elements: Sequence[str], body: 
     for i, type in enumerate(types):
         lines.append(f"  %x{i} = tile.load_block %p{i} {_place(shape)} : !tile.ptr<{type}>, {tensor(shape, type)}")
     arguments = ", ".join([f"%a{i}: {t}" for i, t in enumerate(types)] + [f"%b{i}: {t}" for i, t in enumerate(types)])
+    name = "scan" if scan else "reduce"
     names, kinds = ", ".join(f"%x{i}" for i in range(count)), ", ".join(tensor(shape, t) for t in types)
-    lines += [f"  {', '.join(f'%r{i}' for i in range(count))} = tile.reduce {names} axis {axis} : {kinds} {{"]
+    lines += [f"  {', '.join(f'%r{i}' for i in range(count))} = tile.{name} {names} axis {axis}{words} : {kinds} {{"]
     lines += [f"  ^bb0({arguments}):", body, "  }"]
     for i, type in enumerate(types):
         if left:
@@ -52,8 +69,17 @@ def reduce_text(shape: Sequence[int], axis: int, elements: Sequence[str], body: 
 
 def reduced(arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str) -> list[Value]:
     """What the reference says of a reduction of whole arrays."""
-    text = reduce_text(arrays[0].shape, axis, elements, body)
-    size = arrays[0].size // arrays[0].shape[axis]
+    text = kernel_text(arrays[0].shape, axis, elements, body)
+    return _run(text, arrays, elements, arrays[0].size // arrays[0].shape[axis])
+
+
+def scanned(arrays: Sequence[np.ndarray], axis: int, elements: Sequence[str], body: str, reverse: bool = False) -> list[Value]:
+    """What the reference says of a scan of whole arrays, flat."""
+    text = kernel_text(arrays[0].shape, axis, elements, body, True, " reverse" if reverse else "")
+    return _run(text, arrays, elements, arrays[0].size)
+
+
+def _run(text: str, arrays: Sequence[np.ndarray], elements: Sequence[str], size: int) -> list[Value]:
     outputs = [(size * array.itemsize,) for array in arrays]
     memory = launch(text, [np.ascontiguousarray(array) for array in arrays] + outputs)
     assert not memory[0].findings
