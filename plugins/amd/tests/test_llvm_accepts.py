@@ -34,6 +34,12 @@ MATMULS = (
 ATTENTIONS = ({"head_size": 128}, {"causal": True, "block_m": 128, "num_warps": 8}, {"queries": 100, "keys": 333})
 
 Combination = tuple[str, Mapping[str, object]]
+ATOMICS = {
+    "add": ("int32", "uint32", "int64", "uint64", "fp16", "bf16", "fp32", "fp64"),
+    **dict.fromkeys(("max", "min"), ("int32", "uint32", "int64", "uint64", "fp32", "fp64")),
+    **dict.fromkeys(("and", "or", "xor"), ("int32", "int64")), "xchg": ("int32", "int64", "fp32", "fp64"),
+    "cas": ("int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64"),
+}
 
 
 def combinations() -> Iterator[Combination]:
@@ -46,6 +52,8 @@ def combinations() -> Iterator[Combination]:
                 yield from ((info.name, {parameter.name: c}) for c in parameter.choices if c not in (parameter.default, *TOO_MUCH))
     yield from (("matmul", {"m": 256, "n": 256, "k": 256, **more}) for more in MATMULS)
     yield from (("attention", more) for more in ATTENTIONS)
+    for operation, names in ATOMICS.items():
+        yield from (("atomic_mix", {"operation": operation, "dtype": n, "mask": "none"}) for n in names)
 
 
 def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:

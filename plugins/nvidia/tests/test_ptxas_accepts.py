@@ -22,6 +22,12 @@ from tilefw.runtime.jit import JITFunction, signature_name
 
 TARGET = "nvidia-sm80"
 Combination = tuple[str, dict[str, object]]
+ATOMICS = {
+    "add": ("int32", "uint32", "int64", "uint64", "fp16", "bf16", "fp32", "fp64"),
+    **dict.fromkeys(("max", "min"), ("int32", "uint32", "int64", "uint64", "fp32", "fp64")),
+    **dict.fromkeys(("and", "or", "xor"), ("int32", "int64")), "xchg": ("int32", "int64", "fp32", "fp64"),
+    "cas": ("int16", "int32", "int64", "fp16", "bf16", "fp32", "fp64"),
+}
 
 
 def ptxas() -> str | None:
@@ -68,6 +74,7 @@ def combinations() -> Iterator[Combination]:
     yield from _rows()
     yield from _products()
     yield from _attentions()
+    yield from _atomics()
     yield from _single_operations()
 
 
@@ -138,6 +145,20 @@ def _attentions() -> Iterator[Combination]:
     yield "attention", {"dtype": "bf16", "heads": 4, "kv_heads": 2, "layout": "positions_first"}
     yield "attention", {"dtype": "fp32", "head_size": 32, "block_m": 32}
     yield "attention", {"block_m": 128, "block_n": 64, "num_warps": 8, "num_stages": 3}
+
+
+def _atomics() -> Iterator[Combination]:
+    """Every kind of each of its element types; orders and scopes, with the old values and without; what loops are made for."""
+    for operation, names in ATOMICS.items():
+        for name in names:
+            yield "atomic_mix", {"operation": operation, "dtype": name, "mask": "none" if operation == "cas" else "tail"}
+    for order in ("relaxed", "acquire", "release", "acq_rel"):
+        for scope in ("cta", "gpu", "sys"):
+            yield "atomic_mix", {"order": order, "scope": scope, "block": 128, "num_warps": 4}
+        yield "atomic_mix", {"order": order, "share": 4, "dtype": "bf16", "mask": "alternating"}
+    for name in ("int32", "fp16", "fp64"):
+        yield "atomic_mix", {"scalar": True, "dtype": name}
+    yield from ((name, {}) for name in ("histogram", "split_k_matmul", "locked_accumulate", "grid_argmax", "chained_sum"))
 
 
 def _single_operations() -> Iterator[Combination]:
