@@ -24,7 +24,7 @@ def translated(value: Any) -> Any:
     from triton.language.extra import libdevice
 
     if isinstance(value, JITFunction):
-        names = value.fn.__code__.co_names
+        names = (*value.fn.__code__.co_names, "tl")  # Triton looks for its language in functions that do without it too
         scope = {name: translated(value.fn.__globals__[name]) for name in names if name in value.fn.__globals__}
         copy = types.FunctionType(value.fn.__code__, {**value.fn.__globals__, **scope}, value.fn.__name__, value.fn.__defaults__)
         copy.__annotations__ = value.fn.__annotations__

@@ -15,8 +15,6 @@ import tilefw.language as tl
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
-LAST_INDEX = tl.constexpr(0x7FFFFFFF)
-
 
 @tilefw.jit
 def ordered(x):
@@ -30,14 +28,14 @@ def grid_argmax(x_ptr, key_ptr, tickets_ptr, value_ptr, index_ptr, n, IS_FLOAT: 
     inside = index < n
     x = tl.load(x_ptr + index, mask=inside)
     code = ordered(x.to(tl.int32, bitcast=True)) if IS_FLOAT else x
-    key = (code.to(tl.int64) << 32) | (LAST_INDEX - index).to(tl.int64)
+    key = (code.to(tl.int64) << 32) | (0x7FFFFFFF - index).to(tl.int64)
     key = tl.where(inside, key, -(2**63))
     tl.atomic_max(key_ptr, tl.max(key, axis=0), sem="relaxed")
     if tl.atomic_add(tickets_ptr, 1, sem="acq_rel") == tl.num_programs(0) - 1:
         best = tl.atomic_max(key_ptr, -(2**63), sem="relaxed")
         found = (best >> 32).to(tl.int32)
         tl.store(value_ptr, ordered(found).to(tl.float32, bitcast=True) if IS_FLOAT else found)
-        tl.store(index_ptr, LAST_INDEX - best.to(tl.int32))
+        tl.store(index_ptr, 0x7FFFFFFF - best.to(tl.int32))
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
