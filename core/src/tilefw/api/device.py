@@ -15,7 +15,9 @@ CHECKS = (
     "bounds", "alignment", "initialisation", "races", "pending", "hazards", "barriers", "leftovers", "bank_conflicts",
 )
 DEFAULT_CHECKS = frozenset({"bounds", "alignment", "initialisation", "pending", "hazards", "barriers", "leftovers"})
+"""What a launch checks unless it is told otherwise; the rest costs time, or reports what is slow and not wrong."""
 ALL_CHECKS = frozenset(CHECKS)
+"""Every check there is."""
 DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (lanes) of the launch
 
 
@@ -60,6 +62,7 @@ class Scalar:
 
 
 Argument = BufferView | Scalar
+"""One argument of a launch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ FLOATS = (
 )
 
 DTYPES: dict[str, DType] = {d.name: d for d in INTEGERS + FLOATS}
+"""Every element type, by Triton's name."""
 
 # Other spellings that signatures, launch files and options may use: NumPy's, LLVM's and Triton's signature forms.
 _ALIASES: dict[str, str] = {

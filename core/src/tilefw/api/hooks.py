@@ -11,6 +11,7 @@ from tilefw.api.target import TargetInfo
 
 hookspec = pluggy.HookspecMarker("tilefw")
 hookimpl = pluggy.HookimplMarker("tilefw")
+"""Marks a function of a hook module as the implementation of the hook of its name."""
 
 
 @hookspec

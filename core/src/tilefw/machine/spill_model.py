@@ -14,8 +14,8 @@ from tilefw.machine.inst import Inst, Reg, Slice
 
 # One smallest register's worth of bits: (file, register, WHOLE), (file, register, lane), or (MEMORY, byte offset, WHOLE).
 Location = tuple[str, int, int]
-MEMORY = ""
-WHOLE = -1
+MEMORY = ""  # in a Location, the place of a file: memory of the lane
+WHOLE = -1  # in a Location, the place of a lane: all of the register
 
 Transfer = Callable[[Slice, Slice | None, int], Sequence[Inst]]
 

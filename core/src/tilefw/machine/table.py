@@ -37,9 +37,13 @@ class InstructionTraits:
 
 
 PURE = InstructionTraits()
+"""Traits of an instruction that only computes its results."""
 EFFECT = InstructionTraits(effects=True)
+"""Traits of one that does more, such as a store or a barrier: it stays, in its order."""
 MOVE = InstructionTraits(move=True)
+"""Traits of one that copies its operand and nothing else."""
 JUMP = InstructionTraits(effects=True, terminator=True)
+"""Traits of one that ends a block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -483,3 +483,4 @@ class Algebra:
 
 
 PRIMITIVES = tuple(name for name, method in vars(Algebra).items() if hasattr(method, "widths"))
+"""The names of all primitives."""

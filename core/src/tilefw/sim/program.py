@@ -96,7 +96,9 @@ class Sink:
 
 
 Source = Register | Registers | Immediate | Symbol | Special
+"""What an instruction reads."""
 Destination = Register | Registers | Sink
+"""What an instruction writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class Barrier:
 
 
 Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier
+"""Where control goes after an instruction that says so."""
 
 
 # --- results that arrive later --------------------------------------------------------------------------------------

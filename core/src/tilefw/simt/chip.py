@@ -22,6 +22,7 @@ from tilefw.simt.select.combine import Combiner
 
 Rule = Callable[..., Any]
 Registers = Sequence[Element]
+"""Packed registers of an operand, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class _Materialize(ConstantMaterializationInterface):
 Tile = Dialect(
     "tile", [*OPS, *SHARED_OPS, *elementwise.OPS.values()], [types.PtrType, types.Fp8E4B15Type, SharedType], [_Materialize()]
 )
+"""The tile dialect."""
 
 
 @cache

@@ -28,6 +28,7 @@ class Const(NamedTuple):
 
 
 Element = Slice | Const
+"""One selected element: registers, or a literal that no register holds yet."""
 
 _MASK32 = 0xFFFFFFFF
 # What literals come to: sums and places that nobody computes, so that addresses of them stay uniform.

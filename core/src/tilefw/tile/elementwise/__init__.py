@@ -17,6 +17,7 @@ from tilefw.tile.elementwise.row import Row
 __all__ = ["OPS", "ROWS", "ElementwiseOp", "Row", "build", "op_classes"]
 
 ROWS: dict[str, Row] = {row.name: row for row in integer.ROWS + floating.ROWS + cast.ROWS}
+"""The elementwise table: every row by its name."""
 
 
 @cache
