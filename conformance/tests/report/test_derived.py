@@ -15,6 +15,7 @@ from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.report.badge import badges
 from tilefw_conformance.report.derived import derive
 from tilefw_conformance.report.difference import difference
+from tilefw_conformance.report.headroom import is_rounding, is_tight
 from tilefw_conformance.report.junit import junit
 from tilefw_conformance.report.markdown import markdown
 from tilefw_conformance.report.reading import Report, read
@@ -156,3 +157,17 @@ def test_page_merges_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "tilefw conformance: reference, acme-x1" in (tmp_path / "page.html").read_text("utf-8")
     code, _, err = told(["page", one, one, "--out", str(tmp_path / "page.html")], capsys)
     assert code == 2 and "error[TFW0981]" in err
+
+
+@pytest.mark.parametrize(("value", "expected", "bound", "rounding"), [
+    (4.015625, 4.01757825165987, 0.001953416, True),  # fp16 at 4: half a step is 2^-9 = 0.001953125
+    (-0.958984375, -0.9587397128343582, 0.000245, True),  # fp16 at 1: 2^-12 = 0.000244140625
+    (4.015625, 4.0178, 0.0025, False),  # further from what is expected than rounding brings it
+    (4.015, 4.0169, 0.0019532, False),  # on no grid of such a step
+    (0.5, 0.50000002, 1e-7, False),  # far below its bound
+])
+def test_rounding_of_the_output_is_not_tight(value: float, expected: float, bound: float, rounding: bool) -> None:
+    worst = {"output": "c", "index": [0], "value": value, "expected": expected, "bound": bound}
+    one = {"outcome": "pass", "error_over_bound": abs(value - expected) / bound, "worst": worst}
+    assert is_rounding(one) == rounding
+    assert is_tight(one) == (not rounding and one["error_over_bound"] > 0.7)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.report.reading import Report
-from tilefw_conformance.report.wording import EXECUTORS
+from tilefw_conformance.report.wording import EXECUTORS, profiles
 
 
 def badges(report: Report) -> dict[str, dict[str, Any]]:
@@ -31,7 +31,7 @@ def _badge(report: Report, target: dict[str, Any]) -> dict[str, Any]:
         words.append(f"to {report.header['stage']} only")
     if partial:
         words.append("a part")
-    words += [profile.removeprefix("tile-") for profile in target["profiles"]]
+    words += profiles(target["profiles"])
     words.append(EXECUTORS[target["executor"]])
     badge = {
         "schemaVersion": 1, "label": f"tilefw core {report.header['edition']} {target['name']}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilefw_conformance.outcomes import GOOD, OUTCOMES
+from tilefw_conformance.report.headroom import TIGHT, is_tight
 from tilefw_conformance.report.reading import Report
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.report.wording import EXECUTORS, ratio, why, worst
 
-TIGHT = 0.7  # of the bound; bounds of sums are statistical (2√K), so a pass above this deserves a look
 MOST_BAD = 50  # a job summary of GitHub is cut at 1 MB, and nobody reads a thousand failures
 MOST_TIGHT = 10
 
@@ -31,11 +31,12 @@ def markdown(report: Report) -> str:
     if len(bad) > MOST_BAD:
         parts.append(f"… and {len(bad) - MOST_BAD} more in `report.jsonl`.")
     tight = sorted(
-        (one for one in report.results.values() if one["outcome"] == "pass" and _ratio(one) > TIGHT),
-        key=lambda one: (-_ratio(one), one["target"], one["case"]),
+        (one for one in report.results.values() if is_tight(one)),
+        key=lambda one: (-one["error_over_bound"], one["target"], one["case"]),
     )
     if tight:
-        rows = [[f"`{one['case']}`", one["target"], ratio(_ratio(one)), f"`{worst(one)}`"] for one in tight[:MOST_TIGHT]]
+        shown = tight[:MOST_TIGHT]
+        rows = [[f"`{one['case']}`", one["target"], ratio(one["error_over_bound"]), f"`{worst(one)}`"] for one in shown]
         names = ["case", "target", "error / bound", "worst element"]
         parts += [f"## Passed above {TIGHT} of the bound: {len(tight)}", _table(names, rows)]
     return "\n\n".join(parts) + "\n"
@@ -75,8 +76,3 @@ def _fenced(language: str, text: str) -> str:
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [names, ["---"] * len(names), *([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _ratio(one: Record) -> float:
-    value = one["error_over_bound"]
-    return 0.0 if value is None else float(value)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from tilefw.api.capabilities import PROFILES
 from tilefw_conformance.report.records import Record
 
 EXECUTORS = {"sim": "simulated", "hw": "hardware", "ref": "reference", "auto": "simulated or hardware"}
+
+MOST_PROFILES = 4
 
 
 def why(one: Record) -> str:
@@ -23,6 +27,13 @@ def why(one: Record) -> str:
 def ratio(value: Any) -> str:
     """An error over its bound: three digits, or the word."""
     return str(value) if isinstance(value, str) else f"{value:.3g}"
+
+
+def profiles(claimed: Sequence[str]) -> list[str]:
+    """The profiles of a target's claims, few enough for a line."""
+    if len(claimed) <= MOST_PROFILES:
+        return [name.removeprefix("tile-") for name in claimed]
+    return ["all profiles" if len(claimed) == len(PROFILES) else f"{len(claimed)} of {len(PROFILES)} profiles"]
 
 
 def worst(one: Record) -> str:

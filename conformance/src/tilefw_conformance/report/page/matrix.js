@@ -36,55 +36,61 @@ function headOf(model, targets) {
 
 // A group's row, and below it its cases when it is open; `later` leaves their room free, for a group that is out of sight.
 function bodyOf(model, group, state, targets, open, later = false) {
-  const cells = group.sums.map((sum, at) => groupCell(sum, group, model.targets[targets[at]].name, targets[at]));
+  const cells = group.sums.map((sum, at) => groupCell(model, sum, group, model.targets[targets[at]].name, targets[at]));
   const key = escaped(group.key);
   const toggle = `<button type="button" class="toggle" data-group="${key}" aria-expanded="${open}" tabindex="-1">`
     + `<span class="name">${breakable(group.key)}</span> <small>${group.cases.length}</small></button>`;
   const room = `<tr class="later" aria-hidden="true"><td colspan="${targets.length + 1}" style="height:${ROW_HEIGHT * group.cases.length}px"></td></tr>`;
-  const rows = open ? (later ? room : caseRows(group, state, targets)) : "";
+  const rows = open ? (later ? room : caseRows(model, group, state, targets)) : "";
   return `<tr class="group"><th scope="row">${toggle}</th>${cells.join("")}</tr>${rows}`;
 }
 
-function caseRows(group, state, targets) {
-  return casesOf(group, state, targets).map((one) => rowOf(one, state, targets)).join("");
+function caseRows(model, group, state, targets) {
+  return casesOf(group, state, targets).map((one) => rowOf(model, one, state, targets)).join("");
 }
 
-function groupCell(sum, group, target, index) {
+// The number of a pass: its error over its bound, unless that is the rounding of the output's own format.
+function headroom({ ratio, worst, rounding }) {
+  const number = ratio === undefined ? worst : rounding ? null : ratio;
+  return number === null && rounding ? "½ulp" : short(number);
+}
+
+function headroomSaid(text) {
+  return { "": "", "½ulp": ", rounding of the output alone" }[text] ?? `, ${text} of the bound`;
+}
+
+function groupCell(model, sum, group, target, index) {
   if (!sum.cases) return "<td></td>";
   const kind = sum.bad ? "bad" : sum.pass === sum.cases ? "all" : "part";
   const count = sum.bad ? `${sum.bad} ✕` : kind === "all" ? `${sum.pass}` : `${sum.pass}/${sum.cases}`;
-  const said = `${sum.pass} of ${sum.cases} pass${sum.bad ? `, ${sum.bad} not well` : ""}`
-    + (sum.worst === null ? "" : `, largest error ${short(sum.worst)} of its bound`);
-  return `<td><button type="button" class="c sum ${kind}${tightness(sum.worst)}${mark(sum)}" style="--r:${gauge(sum.worst)}" tabindex="-1"`
+  const said = `${sum.pass} of ${sum.cases} pass${sum.bad ? `, ${sum.bad} not well` : ""}${headroomSaid(headroom(sum))}`;
+  return `<td><button type="button" class="c sum ${kind}${sum.worst > model.tight ? " tight" : ""}${mark(sum)}" style="--r:${gauge(sum.worst)}" tabindex="-1"`
     + ` data-group="${escaped(group.key)}" data-target="${index}" title="${said}" aria-label="${said}">`
-    + `<span class="count">${count}</span><span class="ratio">${short(sum.worst)}</span></button></td>`;
+    + `<span class="count">${count}</span><span class="ratio">${headroom(sum)}</span></button></td>`;
 }
 
-function rowOf(one, state, targets) {
+function rowOf(model, one, state, targets) {
   const [word, ...rest] = state.by === "group" ? one.variant.split("/") : [one.id];
   const name = `<b>${breakable(word)}</b>${rest.length ? ` ${breakable(rest.join("/"))}` : ""}`;
   const level = one.level === "core" ? "" : ` <small class="level">${one.level}</small>`;
-  const cells = targets.map((target) => caseCell(one, one.results[target], target)).join("");
+  const cells = targets.map((target) => caseCell(model, one, one.results[target], target)).join("");
   return `<tr class="case" data-row="${one.index}"><th scope="row">${name}${level}</th>${cells}</tr>`;
 }
 
-function caseCell(one, result, target) {
+function caseCell(model, one, result, target) {
   if (!result) return "<td></td>";
-  const { outcome, ratio } = result;
+  const { outcome } = result;
   const passed = outcome === "pass";
-  const text = passed ? short(ratio) || "pass" : SHORT[outcome] ?? outcome;
+  const number = passed ? headroom(result) : "";
+  const text = passed ? number || "pass" : SHORT[outcome] ?? outcome;
   const was = result.was && result.change !== "U" ? `, was ${result.was}` : result.change === "A" ? ", new" : "";
-  const said = `${outcome}${passed && ratio !== null ? `, ${short(ratio)} of the bound` : ""}${was}`;
-  return `<td><button type="button" class="c one o-${outcome}${passed ? tightness(ratio) : ""}${mark(result)}" tabindex="-1"`
-    + ` style="--r:${passed ? gauge(ratio) : 0}" data-case="${one.index}" data-target="${target}" aria-label="${said}">${text}</button></td>`;
+  const said = `${outcome}${headroomSaid(number)}${was}`;
+  return `<td><button type="button" class="c one o-${outcome}${isTight(model, result) ? " tight" : ""}${mark(result)}" tabindex="-1"`
+    + ` style="--r:${passed && !result.rounding ? gauge(result.ratio) : 0}" data-case="${one.index}" data-target="${target}" aria-label="${said}">${text}</button></td>`;
 }
 
 function gauge(ratio) {
   return ratio === null || Number.isNaN(ratio) ? 0 : Math.min(1, Number(ratio.toPrecision(2)));
-}
-
-function tightness(ratio) {
-  return ratio > TIGHT ? " tight" : "";
 }
 
 // A corner for what changed since the older report; a group has one only where it is worse or better.

@@ -47,7 +47,7 @@ function resultOf(data, columns, index, target, good) {
   const times = columns.times[index];
   const [worst, resources] = [columns.worst, columns.resources].map((spread) => spread.map((column) => column[index]));
   const result = {
-    outcome, good: good.has(outcome), ratio, worst: worst[0] === null ? null : worstOf(data, worst, ratio),
+    outcome, good: good.has(outcome), ratio, rounding: columns.rounding[index] === 1, worst: worst[0] === null ? null : worstOf(data, worst, ratio),
     stages: data.paths[columns.path[index]].map(([name, verdict, note], at) => ({ name, verdict, note, ms: timeOf(times.charCodeAt(at)) })),
     needs: data.sets[columns.needs[index]], missing: data.sets[columns.missing[index]], resources: resourcesOf(data, resources),
     reason: text("reason"), code: text("code"), error: text("error"), artifact: text("artifact"), attempts: columns.attempts[index],
@@ -62,9 +62,9 @@ function worstOf(data, [output, index, expected, bound, side], ratio) {
   return { output: data.texts[output], index, expected, value, bound: numberOf(bound) };
 }
 
-// To a hundredth of the bound: what is packed does not say more.
+// To a thousandth of the bound: what is packed does not say more.
 function rounded(value, bound) {
-  const decimals = 2 - Math.floor(Math.log10(bound));
+  const decimals = 3 - Math.floor(Math.log10(bound));
   return decimals >= 0 && decimals <= 100 ? Number(value.toFixed(decimals)) : value;
 }
 

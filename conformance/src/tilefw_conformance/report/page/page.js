@@ -67,7 +67,7 @@ const near = new IntersectionObserver((entries) => {
 
 function draw(room) {
   near.unobserve(room);
-  room.outerHTML = caseRows(groups[Number(room.closest("tbody").dataset.at)], state, targets);
+  room.outerHTML = caseRows(model, groups[Number(room.closest("tbody").dataset.at)], state, targets);
   markSelected();
 }
 
@@ -264,7 +264,7 @@ function renderRuns() {
     const versions = Object.entries(run.versions).map(([name, version]) => `${name} ${version ?? "not installed"}`).join(", ");
     const options = Object.entries(run.options).map(([name, value]) => `${name} ${[value].flat().join(" ")}`).join(", ");
     const facts = [
-      ["started", run.started], ["took", `${run.seconds.toLocaleString("en")} s`], ["command", `<code>tilefw conformance ${escaped(run.argv.join(" "))}</code>`],
+      ["started", run.started], ["took", `${run.seconds.toLocaleString("en")} s`], ["command", `<code>${escaped(run.command)}</code>`],
       ["seed", run.seed ?? "each case's own"], ["options", escaped(options) || "none"], ["versions", escaped(versions)], ["digest", `<code>${run.digest}</code>`],
     ];
     return `<h3>${escaped(names)}</h3>${rowsOf(facts)}`;

@@ -4,7 +4,7 @@ function panelOf(model, one, target) {
   const result = one.results[target];
   const parts = [panelHead(model, one, target)];
   if (!result) parts.push('<p class="quiet">This case did not run on this target.</p>');
-  else parts.push(verdictOf(result), comparisonOf(result), huntedOf(one), stagesOf(result), commandOf(result), errorOf(result));
+  else parts.push(verdictOf(result), comparisonOf(model, result), huntedOf(one), stagesOf(result), commandOf(result), errorOf(result));
   parts.push(caseFacts(one, result));
   if (result?.artifact) parts.push(`<section><h3>Machine code</h3><pre class="code" tabindex="0">${escaped(result.artifact)}</pre></section>`);
   return parts.join("");
@@ -46,17 +46,18 @@ function linked(text) {
 }
 
 // The error of the worst element on a scale whose end is the bound.
-function comparisonOf(result) {
+function comparisonOf(model, result) {
   if (result.ratio === null || result.ratio === undefined) return "";
   const beyond = !(result.ratio <= 1);
-  const scale = `<div class="scale${beyond ? " beyond" : ""}${tightness(result.ratio)}" style="--r:${beyond ? 1 : gauge(result.ratio)}"><i></i></div>`;
+  const scale = `<div class="scale${beyond ? " beyond" : ""}${isTight(model, result) ? " tight" : ""}" style="--r:${beyond ? 1 : gauge(result.ratio)}"><i></i></div>`;
   const worst = result.worst ? rowsOf([
     ["worst element", `<code>${escaped(result.worst.output)}[${result.worst.index.join(", ")}]</code>`],
     ["found", digits(result.worst.value)],
     ["expected", digits(result.worst.expected) + (result.worst.bound ? ` ± ${escaped(result.worst.bound)}` : " exactly")],
   ]) : "";
   const told = result.ratio === 0 ? "none" : `${figure(result.ratio)} <small>${beyond ? "times" : "of"} its bound</small>`;
-  return `<section><h3>Largest error</h3><p class="figure">${told}</p>${scale}${worst}</section>`;
+  const rounding = result.rounding ? '<p class="quiet">The bound is the rounding of the output\'s own format: no result comes nearer.</p>' : "";
+  return `<section><h3>Largest error</h3><p class="figure">${told}</p>${scale}${rounding}${worst}</section>`;
 }
 
 function figure(ratio) {
@@ -122,11 +123,11 @@ function rowsOf(pairs) {
 // What a group's cell opens: its cases on that target, the worst first.
 function groupPanelOf(model, group, target) {
   const cases = group.cases.filter((one) => one.results[target]);
-  const rank = ({ good, outcome, ratio }) => (!good ? 1e9 : outcome === "pass" ? ratio ?? 0 : 1e6);
+  const rank = ({ good, outcome, ratio, rounding }) => (!good ? 1e9 : outcome !== "pass" ? 1e6 : rounding ? 0 : ratio ?? 0);
   cases.sort((a, b) => rank(b.results[target]) - rank(a.results[target]) || a.index - b.index);
   const items = cases.map((one) => {
     const result = one.results[target];
-    const told = result.outcome === "pass" ? short(result.ratio) : SHORT[result.outcome] ?? result.outcome;
+    const told = result.outcome === "pass" ? headroom(result) : SHORT[result.outcome] ?? result.outcome;
     return `<li><button type="button" class="plain item" data-case="${one.index}" data-target="${target}"><b class="o o-${result.outcome}">${told || "pass"}</b>`
       + `<span>${breakable(one.id)}</span></button></li>`;
   });

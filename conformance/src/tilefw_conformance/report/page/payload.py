@@ -11,6 +11,7 @@ import base64
 import itertools
 import json
 import math
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from tilefw.api.errors import UsageError
 from tilefw_conformance.outcomes import GOOD, OUTCOMES
 from tilefw_conformance.report import totals
 from tilefw_conformance.report.difference import difference
+from tilefw_conformance.report.headroom import TIGHT, is_rounding
 from tilefw_conformance.report.reading import Report
 from tilefw_conformance.report.records import Record
 
@@ -66,7 +68,8 @@ def payload(reports: Sequence[Report], against: Sequence[Report] = ()) -> dict[s
         results = {one["case"]: one for one in reports[target["report"]].of(target["name"])}
         columns.append(_columns([results.get(case["case"]) for case in order], tables))
     data = {
-        "outcomes": OUTCOMES, "good": sorted(GOOD), "reports": [_run(report) for report in reports], "targets": targets,
+        "outcomes": OUTCOMES, "good": sorted(GOOD), "tight": TIGHT,
+        "reports": [_run(report) for report in reports], "targets": targets,
         "cases": [_case(case, tables) for case in order], "results": columns, **tables.plain(),
     }
     return {**data, "against": _against(reports, against, [case["case"] for case in order])} if against else data
@@ -99,8 +102,10 @@ def _target(report: Report, index: int, facts: Record) -> dict[str, Any]:
 
 
 def _run(report: Report) -> dict[str, Any]:
-    names = ("edition", "level", "stage", "seed", "expression", "options", "versions", "argv", "started")
-    return {**{name: report.header[name] for name in names}, "digest": report.footer["digest"], "seconds": report.footer["seconds"]}
+    names = ("edition", "level", "stage", "seed", "expression", "options", "versions", "started")
+    command = shlex.join(["tilefw", "conformance", *report.header["argv"]])
+    known = {name: report.header[name] for name in names}
+    return {**known, "command": command, "digest": report.footer["digest"], "seconds": report.footer["seconds"]}
 
 
 def _case(case: Record, tables: _Tables) -> list[Any]:
@@ -114,6 +119,7 @@ def _case(case: Record, tables: _Tables) -> list[Any]:
 _COLUMNS: Mapping[str, Callable[[Record, _Tables], Any]] = {
     "outcome": lambda one, tables: OUTCOMES.index(one["outcome"]),
     "ratio": lambda one, tables: _rounded(one["error_over_bound"], 3),
+    "rounding": lambda one, tables: int(is_rounding(one)),
     "worst": lambda one, tables: _worst(one, tables),
     "path": lambda one, tables: tables.paths([[stage["name"], stage["outcome"], stage["note"]] for stage in one["stages"]]),
     "times": lambda one, tables: "".join(_time(stage["seconds"]) for stage in one["stages"]),
@@ -152,9 +158,9 @@ def _worst(one: Record, tables: _Tables) -> list[Any] | None:
 
 
 def _digits(found: Record) -> int:
-    """As many significant digits of the expected value as reach a hundredth of its bound."""
+    """As many significant digits of the expected value as reach a thousandth of its bound."""
     expected, bound = abs(float(found["expected"])), float(found["bound"])
-    return 17 if not expected or not bound else min(17, max(3, 3 + math.ceil(math.log10(expected / bound))))
+    return 17 if not expected or not bound else min(17, max(3, 4 + math.ceil(math.log10(expected / bound))))
 
 
 def _side(one: Record) -> int | None:

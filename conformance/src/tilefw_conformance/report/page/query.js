@@ -1,7 +1,5 @@
 // Which cases are shown: the language of -k over ids, and the chips of outcomes, levels and changes.
 
-const TIGHT = 0.7;
-
 // `matmul and not fp16 or cast/*`: `or` of `and` of words or globs; words side by side are `and`.
 function queryOf(text) {
   const choices = [[]];
@@ -29,7 +27,7 @@ function fitting(word) {
 function chipsOf(model) {
   const shown = (test) => model.cases.some((one) => one.results.some((result) => result && test(result)));
   const outcomes = model.outcomes.map((name) => ({ kind: "outcome", key: name, name, test: (result) => result.outcome === name }));
-  const tight = { kind: "outcome", key: "tight", name: `above ${TIGHT}`, test: isTight };
+  const tight = { kind: "outcome", key: "tight", name: `above ${model.tight}`, test: (result) => isTight(model, result) };
   const changes = [
     ["worse", (result) => result.worse], ["better", (result) => result.better], ["C", (result) => result.change === "C", "changed"],
     ["A", (result) => result.change === "A", "added"], ["D", (result) => result.change === "D", "deleted"],
@@ -37,8 +35,9 @@ function chipsOf(model) {
   return [...outcomes, tight, ...changes].filter((chip) => shown(chip.test));
 }
 
-function isTight(result) {
-  return result.outcome === "pass" && result.ratio > TIGHT;
+// Near its bound for another reason than rounding the output.
+function isTight(model, { outcome, ratio, rounding }) {
+  return outcome === "pass" && !rounding && ratio > model.tight;
 }
 
 // The cases that the state lets through, apart from chips, which count what they would show.

@@ -22,9 +22,9 @@ function groupsOf(cases, state, targets) {
   return ordered(list, state);
 }
 
-// What a group's cell says of one target.
+// What a group's cell says of one target. Errors that are the rounding of the output would hide all others.
 function sumOf(cases, target) {
-  const sum = { cases: 0, pass: 0, bad: 0, worst: null, worse: 0, better: 0 };
+  const sum = { cases: 0, pass: 0, bad: 0, worst: null, rounding: false, worse: 0, better: 0 };
   for (const one of cases) {
     const result = one.results[target];
     if (!result || result.outcome === "gone") continue;
@@ -34,7 +34,8 @@ function sumOf(cases, target) {
     sum.better += result.better ? 1 : 0;
     if (result.outcome !== "pass") continue;
     sum.pass += 1;
-    if (result.ratio !== null && !(result.ratio <= sum.worst)) sum.worst = result.ratio;
+    sum.rounding ||= result.rounding;
+    if (result.ratio !== null && !result.rounding) sum.worst = Math.max(sum.worst ?? 0, result.ratio);
   }
   return sum;
 }
@@ -53,7 +54,7 @@ function casesOf(group, state, targets) {
   if (state.sort === "name") return group.cases;
   const results = (one) => targets.map((target) => one.results[target]).filter(Boolean);
   const bad = (one) => results(one).filter((result) => !result.good).length;
-  const tight = (one) => Math.max(-1, ...results(one).filter((result) => result.outcome === "pass").map((result) => result.ratio ?? -1));
+  const tight = (one) => Math.max(-1, ...results(one).filter((result) => result.outcome === "pass" && !result.rounding).map((result) => result.ratio ?? -1));
   const score = state.sort === "problems" ? bad : tight;
   return [...group.cases].sort((a, b) => score(b) - score(a) || a.index - b.index);
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilefw_conformance.outcomes import GOOD, OUTCOMES
 from tilefw_conformance.report.reading import Report
-from tilefw_conformance.report.wording import EXECUTORS, ratio
+from tilefw_conformance.report.wording import EXECUTORS, profiles, ratio
 
 MEANINGS = {
     "pass": "every element is within the bound that the reference interpreter computed for it",
@@ -55,7 +55,7 @@ def summary(data: Mapping[str, Any]) -> str:
         '<table class="targets"><caption class="unseen">Results by target: passed of claimed cases, by level</caption>'
         f'<thead><tr><th scope="col">target</th><th scope="col" class="wide">executed</th>{heads}'
         '<th scope="col" class="bar">all results</th><th scope="col" class="bad">not well</th>'
-        '<th scope="col" class="n wide" title="largest error over bound of a pass">tightest</th>'
+        '<th scope="col" class="n wide" title="largest error over bound of a pass, beyond rounding the output">tightest</th>'
         f'<th scope="col" class="wide">profiles</th></tr></thead><tbody>{rows}</tbody></table>'
     )
 
@@ -73,13 +73,13 @@ def _row(index: int, data: Mapping[str, Any], levels: Sequence[str]) -> str:
     bad = "".join(f'<b class="o o-{name}">{counted[name]:,} {name}</b> ' for name in wrong)
     bad += f'<b class="total">{sum(counted[name] for name in wrong):,}</b>' if wrong else ""
     about = " · ".join(text for text in (target["vendor"], target["plugin"]) if text)
-    profiles = " ".join(f"<i>{escape(name.removeprefix('tile-'))}</i>" for name in target["profiles"])
+    claimed = " ".join(f"<i>{escape(name)}</i>" for name in profiles(target["profiles"]))
     return (
         f'<tr data-target="{index}"><th scope="row"><span class="name">{escape(target["name"])}</span> '
         f'<small class="wide">{escape(about)}</small></th>'
         f'<td class="wide">{escape(EXECUTORS[target["executor"]])}</td>{scores}<td class="bar">{_bar(counted)}</td>'
         f'<td class="bad">{bad or "<span class=quiet>–</span>"}</td><td class="n wide">{_tightest(data["results"][index])}</td>'
-        f'<td class="wide profiles">{profiles}</td></tr>'
+        f'<td class="wide profiles" title="{escape(", ".join(target["profiles"]))}">{claimed}</td></tr>'
     )
 
 
@@ -101,8 +101,8 @@ def _bar(counted: Mapping[str, int]) -> str:
 
 def _tightest(columns: Mapping[str, Sequence[Any]]) -> str:
     passed = OUTCOMES.index("pass")
-    pairs = zip(columns["outcome"], columns["ratio"], strict=True)
-    ratios = [float(value) for outcome, value in pairs if outcome == passed and value is not None]
+    rows = zip(columns["outcome"], columns["ratio"], columns["rounding"], strict=True)
+    ratios = [float(value) for outcome, value, rounding in rows if outcome == passed and value is not None and not rounding]
     return ratio(max(ratios)) if ratios else "–"
 
 
