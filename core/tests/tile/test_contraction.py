@@ -46,3 +46,22 @@ def test_any_mixture_of_fused_and_separate_steps_is_within_the_bound(name: str, 
     found = _machine(a, b, rng.random((LENGTH, CHAINS)) < share, dtype)
     bound = np.zeros(CHAINS) if expected.err is None else expected.err
     assert (np.abs(found - expected.x) <= bound).all()
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp16", "bf16"])
+@pytest.mark.parametrize("row", ["addf", "subf"])
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_product_of_inexact_factors_may_be_fused_though_all_of_them_round_to_one_number(row: str, name: str, seed: int) -> None:
+    """A narrow interval of products rounds to one number, with no error left; unrounded it may still move the sum."""
+    dtype = DTYPES[name]
+    rng = np.random.default_rng(seed)
+    a, b, c = (numbers.round_to(rng.standard_normal(CHAINS), dtype) for _ in range(3))
+    err = np.abs(b) * 2.0 ** -(dtype.mantissa_bits + rng.integers(1, 6, CHAINS))
+    product = evaluate(ROWS["mulf"], [Value(a), Value(b, err)], dtype, dtype)
+    expected = evaluate(ROWS[row], [Value(c), product], dtype, dtype)
+    assert expected.err is not None
+    for share in (-0.9, -0.5, 0.0, 0.5, 0.9):
+        exact = a * (b + share * err)
+        found = numbers.round_to(m.add_odd(c, exact if row == "addf" else -exact), dtype)
+        assert (np.abs(found - expected.x) <= expected.err).all()

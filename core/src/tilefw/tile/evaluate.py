@@ -230,16 +230,17 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
 def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, spread: Array | None, dtype: DType) -> None:
     """Products that stay unrounded in a following add: the bound admits the fused and the separate result."""
     if row.name == "mulf":
-        value.product = exact if dtype.bits == 64 or not np.array_equal(exact, value.x, equal_nan=True) else None
+        kept = dtype.bits == 64 or not np.array_equal(exact, value.x, equal_nan=True)
+        value.product, value.product_err = (exact, spread) if kept else (None, None)
     elif row.name == "negf" and operands[0].product is not None:
-        value.product = -operands[0].product
+        value.product, value.product_err = -operands[0].product, operands[0].product_err
     elif row.name in ("addf", "subf"):
         for index, operand in enumerate(operands):
             if operand.product is not None:
-                _admit_fused(row, operands, index, value, spread, dtype)
+                _admit_fused(row, operands, index, value, dtype)
 
 
-def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, spread: Array | None, dtype: DType) -> None:
+def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, dtype: DType) -> None:
     """Widen the bound to what the sum is with the operand's product unrounded, anywhere in the operands' interval."""
     terms = [o.product if i == index else o.x for i, o in enumerate(operands)]
     x, y = terms[0], terms[1]
@@ -251,7 +252,8 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
         deviation = np.where(np.isnan(x) | np.isnan(y), err, err + reach)  # a NaN stays one, fused or not
     else:
         fused = m.add_odd(x, -y if row.name == "subf" else y)
-        ends = (fused,) if spread is None else (fused - spread, fused + spread)
+        errors = [error for error in (operands[index].product_err, operands[1 - index].err) if error is not None]
+        ends = (fused - sum(errors), fused + sum(errors)) if errors else (fused,)
         deviation = err
         for end in ends:
             rounded = numbers.round_to(end, dtype)

@@ -51,7 +51,7 @@ def _sum(value: Value, along: Along, dtype: DType, fusion: bool) -> Value:
     errors = value.err
     if fusion and value.product is not None:  # the first add of a chain may take its product unrounded
         deviation = np.abs(value.product - x)
-        deviation = np.where(np.isnan(deviation), 0.0, deviation)
+        deviation = np.where(np.isnan(deviation), 0.0, deviation) + (0.0 if value.product_err is None else value.product_err)
         errors = deviation if errors is None else errors + deviation
     clean = without_infinities(x)
     magnitude = along(np.add, np.abs(clean))

@@ -106,7 +106,7 @@ def _concatenated(values: list[Value], shape: tuple[int, ...]) -> Value:
     product = None
     if any(value.product is not None for value in values):
         product = np.concatenate([np.broadcast_to(p, (programs, *shape)) for p in products], axis=-1)
-    return Value(x, gather("err", 0.0), gather("free", False), product, gather("wrapped", False))
+    return Value(x, gather("err", 0.0), gather("free", False), product, gather("wrapped", False), gather("product_err", 0.0))
 
 
 def _split(launch: LaunchState, op: Any, frame: Values) -> list[Value]:

@@ -19,24 +19,26 @@ class Value:
     `x` holds float64 for floats, NumPy's integers of the width (bool for i1, int8 for i4) and int64 byte addresses for
     pointers. A chip's result is right when it is within `err` of `x` (None: equal to it); where `free` is set, the
     reference cannot tell (for floats: anything within `err`, when that is finite). `product` is an unrounded x·y that an
-    add may take in place of `x` when the compiler fuses the two. `wrapped` marks signed arithmetic that left its width.
+    add may take in place of `x` when the compiler fuses the two; it is known to within `product_err`, which is not `err`: all
+    products that the factors' bounds allow may round to one number. `wrapped` marks signed arithmetic that left its width.
     """
 
-    __slots__ = ("err", "free", "product", "wrapped", "x")
+    __slots__ = ("err", "free", "product", "product_err", "wrapped", "x")
 
     def __init__(
         self, x: Array, err: Array | None = None, free: Array | None = None, product: Array | None = None,
-        wrapped: Array | None = None,
+        wrapped: Array | None = None, product_err: Array | None = None,
     ) -> None:
         self.x = x
         self.err = err
         self.free = free
         self.product = product
+        self.product_err = product_err
         self.wrapped = wrapped
 
     def apply(self, function: Any) -> Value:
         """The value with one function of shape applied to each of its arrays."""
-        parts = (self.err, self.free, self.product, self.wrapped)
+        parts = (self.err, self.free, self.product, self.wrapped, self.product_err)
         return Value(function(self.x), *(None if part is None else function(part) for part in parts))
 
     def take(self, programs: Array) -> Value:
