@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("startup", "compiling", "simulating", "machine_code", "memory", "quality", "quality-amd")
+PARTS = ("startup", "compiling", "simulating", "machine_code", "memory", "quality", "quality-amd", "suite")
 
 
 def main() -> None:

@@ -14,8 +14,12 @@ from tilefw_conformance.workers.protocol import LINE_LIMIT, Message, Open, Proto
 
 OUTPUT_LIMIT = 4096  # bytes of what a worker printed that are kept, the last ones
 _CHUNK = 1 << 16
-# One thread a worker: threads of a matrix library split sums by their number, and results would differ with it.
-_ENVIRONMENT = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_ENVIRONMENT = {
+    # One thread a worker: threads of a matrix library split sums by their number, and results would differ with it.
+    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    # Every case is compiled anew: an artifact that is kept serves nobody, and keeping thousands takes longer than many a case.
+    "TILEFW_CACHE": "0",
+}
 
 
 class Worker:
