@@ -1,5 +1,7 @@
 """Gathers and scatters agree with plain Python, byte by byte, for any addresses, widths and masks."""
 
+import resource
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -194,3 +196,24 @@ def test_the_predicate_of_an_access_must_be_defined():
         load_where r1, p0, a0
         end""", np.zeros(4, np.uint32))
     assert "whether a lane accesses memory" in out.finding("initialisation").message
+
+
+def test_large_memory_takes_room_only_where_it_is_touched() -> None:
+    """Copies in skip pages that are zero: a gigabyte and a half of nothing is neither written nor poisoned."""
+    host = np.zeros((3 << 30) // 2, np.uint8)
+    host[-1], host[5 << 20] = 7, 9
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    region = Region(0, host.size)
+    region.initialise(0, memoryview(host))
+    assert region.poison is None
+    assert (region.data[-1], region.data[5 << 20], region.data[0]) == (7, 9, 0)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
+    region.initialise(5 << 20, bytes(1))
+    assert region.data[5 << 20] == 0
+
+
+def test_memory_that_is_written_in_part_keeps_its_poison() -> None:
+    region = Region(0, 32)
+    region.initialise(8, bytes(4))
+    assert region.poison is not None
+    assert region.poison[8:12].max() == 0 and region.poison[:8].min() == 0xFF == region.poison[12:32].min()

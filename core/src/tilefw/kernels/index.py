@@ -191,7 +191,7 @@ _TABLE = (
         _dtype("int8", ("int8", "uint8", "int16", "int32")),
         Parameter("reach", 2, "GiB from the first row to the last, of each array that is far", (1, 2, 3)),
         Parameter("far", "x", "which arrays have their rows far apart", ("x", "out")),
-        Parameter("stride", "int64", "how a row's offset is computed: in 64 bits, or a row at a time on the pointer", ("int64", "pointer")),
+        Parameter("stride", "int64", "how a row is reached: by a product in 64 bits, or row by row", ("int64", "pointer")),
         _block(128), _NUM_WARPS,
     )),
     KernelInfo("stencil", "the seven-point Laplacian of a volume with zeros around it", (

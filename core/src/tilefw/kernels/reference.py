@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats
 from tilefw.kernels.spec import Buffer
+from tilefw.pages import PAGE_BYTES, occupied
 from tilefw.runtime.arrays import HostArray, Storage, TypedArray, host_array, storages
 from tilefw.runtime.diagnostics import check_error
 from tilefw.tile.accuracy import Comparison, compare
@@ -67,8 +69,15 @@ class Reference:
         """All of the storage below argument `name`: what the kernel must not touch is still as it was."""
         storage, buffer = self._below(name)
         kind = self.hosts[name].dtype
-        whole = storage.view()[: storage.nbytes // (kind.storage_bits // 8) * (kind.storage_bits // 8)]
-        return compare(_comparable(whole.view(formats.array_dtype(kind.name)), kind.name), buffer.read_reference(kind))
+        size = kind.storage_bits // 8
+        found = storage.view()[: storage.nbytes // size * size].view(formats.array_dtype(kind.name))
+        due = buffer.read_reference(kind)
+        index = occupied(found, due.x, PAGE_BYTES // size)
+        if index is None:
+            return compare(_comparable(found, kind.name), due)
+        compared = compare(_comparable(found[index], kind.name), due.apply(lambda part: part[index]))
+        worst = None if compared.worst_index is None else (int(index[compared.worst_index]),)
+        return replace(compared, worst_index=worst)
 
     def _argument(self, name: str, value: Any) -> Any:
         if name not in self.hosts:

@@ -44,9 +44,9 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
 
 def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     starts, columns = (launch.buffer(name).array for name in ("starts_ptr", "columns_ptr"))
-    values, x = (operands.values(launch.buffer(name)).astype(np.float64) for name in ("values_ptr", "x_ptr"))
+    values, x = (operands.values(launch.buffer(name)).astype(np.float32) for name in ("values_ptr", "x_ptr"))
     products = values * x[columns]
-    sums = [products[start:end].sum() for start, end in pairwise(starts)]
+    sums = [operands.lanewise_sum(products[start:end], p["block"]) if end > start else 0.0 for start, end in pairwise(starts)]
     return {"out_ptr": np.array(sums)}
 
 

@@ -20,6 +20,7 @@ from tilefw.runtime.stages import stage
 
 # Artifacts that stay loaded on one device; the oldest goes first.
 MODULES_LIMIT = 128
+_COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 
 Bound = HostArray | Scalar | None  # an argument ready for a launch; None is the null pointer
@@ -78,10 +79,12 @@ class Executor:
         return handle
 
     def _copy_back(self, storage: Storage, handle: int) -> None:
-        if not storage.nbytes:
-            return
-        now = np.frombuffer(self.device.read(handle, storage.nbytes), np.uint8)
         before = storage.view()
+        for start in range(0, storage.nbytes, _COPY_BYTES):
+            part = before[start : start + _COPY_BYTES]
+            self._copy_part_back(storage, part, np.frombuffer(self.device.read(handle, part.size, start), np.uint8))
+
+    def _copy_part_back(self, storage: Storage, before: np.ndarray, now: np.ndarray) -> None:
         changed = now != before
         if not changed.any():
             return

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tilefw.api.errors import LaunchError
+from tilefw.pages import copy_sparse
 from tilefw.sim.floats import Array
 
 # Wide elements move as complex128, whose copies are plain moves of 16 bytes.
@@ -27,7 +28,8 @@ class Region:
     """`size` bytes from address `base`; `stride` separates the copies of a per-workgroup or per-thread space."""
 
     __slots__ = (
-        "_poison_views", "_views", "base", "data", "element", "flags", "label", "poison", "races", "readonly", "size", "stride",
+        "_fresh", "_poison", "_poison_views", "_views",
+        "base", "data", "element", "flags", "label", "races", "readonly", "size", "stride",
     )
 
     def __init__(
@@ -36,15 +38,30 @@ class Region:
         self.base, self.size, self.label, self.readonly, self.element = base, size, label, readonly, element
         self.stride = size + -size % 16
         self.data: Array = np.zeros(max(16, self.stride * copies), dtype=np.uint8)
-        self.poison: Array | None = np.full(len(self.data), 0xFF, dtype=np.uint8)
-        if self.stride != size or not size:
-            # Padding belongs to nobody: it must not keep the region from being settled.
-            self.poison[: self.stride * copies].reshape(copies, self.stride)[:, size:] = 0
-            self.poison[self.stride * copies :] = 0
+        self._poison: Array | None = None
+        self._fresh = copies  # so many copies whose poison nobody has asked for yet: what is written whole never has any
         self.flags: Array | None = None
         self.races: object | None = None
         self._views: dict[int, Array] = {}
         self._poison_views: dict[int, Array] = {}
+
+    @property
+    def poison(self) -> Array | None:
+        if self._fresh:
+            self._poison, self._fresh = self._all_poison(self._fresh), 0
+        return self._poison
+
+    @poison.setter
+    def poison(self, poison: Array | None) -> None:
+        self._poison, self._fresh = poison, 0
+
+    def _all_poison(self, copies: int) -> Array:
+        poison = np.full(len(self.data), 0xFF, dtype=np.uint8)
+        if self.stride != self.size or not self.size:
+            # Padding belongs to nobody: it must not keep the region from being settled.
+            poison[: self.stride * copies].reshape(copies, self.stride)[:, self.size :] = 0
+            poison[self.stride * copies :] = 0
+        return poison
 
     def view(self, width: int) -> Array:
         view = self._views.get(width)
@@ -66,13 +83,11 @@ class Region:
             self._poison_views.clear()
 
     def initialise(self, offset: int, data: bytes | memoryview) -> None:
-        self.data[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
-        if self.poison is None:
-            return
+        copy_sparse(self.data[offset : offset + len(data)], np.frombuffer(data, dtype=np.uint8))
         if offset == 0 and len(data) == self.size:
             self.poison = None
             self._poison_views.clear()
-        else:
+        elif self.poison is not None:
             self.poison[offset : offset + len(data)] = 0
 
 

@@ -161,7 +161,7 @@ class Access:
         mine = programs.reshape(-1, *([1] * (at.ndim - 1))) if at.shape[0] == len(programs) else programs[:1].reshape([1] * at.ndim)
         foreign = chosen & self.ordering.unseen(record, index, mine)
         if foreign.any():
-            first = int(record.writer[index][foreign][0])
+            first = int(record.writer(index)[foreign][0])
             message = f"load of an element of {buffer.label} that another program of the launch stores"
             self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by program {self.name(first)}")
 
@@ -177,13 +177,13 @@ class Access:
             new = perhaps(new, buffer, index, unsure[chosen], dtype)
         owner = np.broadcast_to(programs.reshape(-1, *([1] * (len(shape) - 1))), shape)[chosen].astype(np.int32)
         record = buffer.recorded()
-        before = record.writer[index]
+        before = record.writer(index)
         differs = self.ordering.unseen(record, index, owner) & ~_same(buffer.x[index], new.x)
         self.put(buffer, index, new)
         clash = ~_same(buffer.x[index], new.x)
         hit = clash | differs
         if hit.any() and self.findings.wants("races"):
-            rival = before if differs.any() else record.writer[index]
+            rival = before if differs.any() else record.writer(index)
             wrong = np.zeros(shape, np.bool_)
             wrong[chosen] = hit
             first = int(rival[hit][0])
@@ -198,13 +198,13 @@ class Access:
         buffer.x[index] = new.x
         if buffer.sums is not None and not keep_sums:
             buffer.sums.forget(index)
-        for name, blank, dtype in (("err", 0.0, np.float64), ("free", False, np.bool_)):
+        for name, dtype in (("err", np.float64), ("free", np.bool_)):
             part, fresh = getattr(buffer, name), getattr(new, name)
             if part is None and fresh is not None:
-                part = np.full(buffer.x.size, blank, dtype)
+                part = np.zeros(buffer.x.size, dtype)
                 setattr(buffer, name, part)
             if part is not None:
-                part[index] = blank if fresh is None else fresh
+                part[index] = 0 if fresh is None else fresh
         if buffer.initialised is not None:
             buffer.initialised[index] = True
 

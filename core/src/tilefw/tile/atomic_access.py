@@ -139,7 +139,7 @@ class _OnBuffer:
             clash = clash & ~record.atomic[self.index]
         if not clash.any():
             return
-        rival = int(record.writer[self.index][clash][0])
+        rival = int(record.writer(self.index)[clash][0])
         label = self.buffer.label
         how = "another program of the launch stores without an order between them" if self.everyone else (
             "another program of the launch writes; an atomic of scope `workgroup` (Triton's cta) is one for its own program alone"

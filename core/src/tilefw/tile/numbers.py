@@ -201,8 +201,10 @@ def as_unsigned(x: Array, bits: int) -> Array:
     return x.view(_UNSIGNED[8]) & 15 if bits == 4 else np.ascontiguousarray(x).view(_UNSIGNED[bits])
 
 
-def from_bytes(data: Array, dtype: DType) -> Array:
-    """Elements of raw bytes (uint8): f64 for floats, canonical integers else."""
+def from_bytes(data: Array, dtype: DType, *, copy: bool = True) -> Array:
+    """Elements of raw bytes (uint8): f64 for floats, canonical integers else; without `copy`, those of whole bytes are a view."""
+    if not copy and dtype.is_int and dtype.bits >= 8:
+        return data.view(_SIGNED[dtype.bits])
     codes = data.view(_UNSIGNED[dtype.storage_bits])
     if dtype.is_float:
         return decode(codes, dtype)

@@ -19,12 +19,21 @@ Clock = dict[int, int]  # program: how many of its releases were seen
 class Record:
     """For each element of a buffer: the program that wrote it last, after how many of its releases, and whether atomically."""
 
-    __slots__ = ("atomic", "epoch", "writer")
+    __slots__ = ("_writer", "atomic", "epoch")
 
     def __init__(self, elements: int) -> None:
-        self.writer = np.full(elements, _NOBODY, np.int32)
+        self._writer = np.zeros(elements, np.int32)  # its number and one, so that untouched memory says nobody
         self.epoch = np.zeros(elements, np.int32)
         self.atomic = np.zeros(elements, np.bool_)  # in a scope that reaches every program
+
+    def writer(self, index: Array) -> Array:
+        """The programs that wrote these elements last, -1 where nobody did."""
+        return self._writer[index] - 1
+
+    def note(self, index: Array, owner: Array, atomic: bool) -> None:
+        """`owner` has written these elements, in the order of `index`."""
+        self._writer[index] = owner + 1
+        self.atomic[index] = atomic
 
 
 class Ordering:
@@ -36,7 +45,7 @@ class Ordering:
 
     def unseen(self, record: Record, index: Array, owner: Array) -> Array:
         """Where another program wrote the element last, and `owner` has seen no release of it since."""
-        writer = record.writer[index]
+        writer = record.writer(index)
         found = (writer != _NOBODY) & (writer != owner)
         if not self._clocks or not found.any():
             return found
@@ -48,8 +57,7 @@ class Ordering:
 
     def wrote(self, record: Record, index: Array, owner: Array, atomic: bool) -> None:
         """Note who wrote elements, in the order of `index`."""
-        record.writer[index] = owner
-        record.atomic[index] = atomic
+        record.note(index, owner, atomic)
         if self._clocks:
             programs, inverse = np.unique(owner, return_inverse=True)
             own = np.array([self._clocks.get(int(p), {}).get(int(p), 0) for p in programs], np.int32)

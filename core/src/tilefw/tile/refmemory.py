@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.pages import copy_sparse
 from tilefw.tile import numbers
 from tilefw.tile.memory_sums import Sums
 from tilefw.tile.ordering import Record
@@ -43,7 +44,10 @@ class RefBuffer:
         if offset < 0 or offset + raw.size > self.nbytes:
             raise ValueError(f"{raw.size} bytes at {offset} do not fit {self.label} of {self.nbytes} bytes")
         self.view(DTYPES["uint8"])
-        self.x[offset : offset + raw.size] = raw.view(np.int8)
+        copy_sparse(self.x[offset : offset + raw.size], raw.view(np.int8))
+        if raw.size == self.nbytes:
+            self.err = self.free = self.initialised = None
+            return
         for name, value in (("err", 0.0), ("free", False), ("initialised", True)):
             part = getattr(self, name)
             if part is not None:
@@ -53,10 +57,11 @@ class RefBuffer:
 
     def read_bytes(self, nbytes: int, offset: int = 0) -> bytes:
         """Raw bytes out: each element's reference value rounded to its type."""
-        raw = numbers.to_bytes(self.x, self._dtype)
-        if raw.size < self.nbytes:
-            raw = np.concatenate([raw, np.zeros(self.nbytes - raw.size, np.uint8)])
-        return raw[offset : offset + nbytes].tobytes()
+        size = self._dtype.storage_bits // 8
+        first = offset // size
+        raw = numbers.to_bytes(self.x[first : -(-(offset + nbytes) // size)], self._dtype)[offset - first * size :]
+        beyond = max(0, min(nbytes, self.nbytes - offset) - raw.size)  # bytes that make no whole element
+        return np.concatenate([raw, np.zeros(beyond, np.uint8)])[:nbytes].tobytes() if beyond else raw[:nbytes].tobytes()
 
     def read_reference(self, dtype: DType | None = None) -> Value:
         """Values, bounds and free mask of the whole buffer, as elements of `dtype` (default: as last accessed).
@@ -88,7 +93,7 @@ class RefBuffer:
         self.record = None if self.record is None else Record(count)
         self.sums = None
         self._dtype = dtype
-        self.x = numbers.from_bytes(raw[: count * size], dtype)
+        self.x = numbers.from_bytes(raw[: count * size], dtype, copy=False)
         if not self.x.flags.writeable:
             self.x = self.x.copy()
         self.free = free
