@@ -1,4 +1,4 @@
-"""Every command that the backend author's guide shows runs as it stands there, and its code is this package's."""
+"""Every command on acme that the backend author's guide shows runs as it stands there, and its code is this package's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import tilefw_acme
 GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-# Installing is what brought this test here.
-COMMANDS = [line[2:] for block in BLOCKS for line in block.splitlines() if not line.startswith("$ pip install")]
+# Installing is what brought this test here; the scaffolded project is followed in core's tests.
+COMMANDS = [
+    line[2:] for block in BLOCKS for line in block.splitlines() if not line.startswith("$ pip install") and "mychip" not in line
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
