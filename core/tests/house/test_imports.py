@@ -16,7 +16,10 @@ RANKS = {
     "runtime": 7, "kernels": 8, "testing": 8, "cli": 9,
 }
 # The facades of `api` show higher rooms to plugins: they are the only modules of `api` that import them.
-FACADES = {"ir": {"tile", "passes"}, "simt": {"simt", "tile", "machine"}, "machine": {"machine"}, "sim": {"sim"}}
+FACADES = {
+    "ir": {"tile", "passes"}, "simt": {"simt", "tile", "machine"}, "machine": {"machine"}, "sim": {"sim"},
+    "kernels": {"kernels", "language", "runtime"},
+}
 VENDORS = re.compile(
     r"nvidia|cuda|ptx|\bamd\b|rocm|\bhip\b|hsaco|cdna|gfx\d|warpgroup|wgmma|cutlass|\bsm_?\d\d|cubin|sass\b", re.IGNORECASE
 )
