@@ -1,4 +1,4 @@
-"""Atomics lowered to lanes: each element is accessed once, whoever holds it, and its old value is in all threads that ask for it."""
+"""Atomics lowered to lanes: each element is accessed once, whoever holds it, and its old value is in all threads that ask."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KERNELS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("chip", [PLAIN, WIDE], ids=lambda chip: chip.name)
-@pytest.mark.parametrize(("kernel", "parameters"), KERNELS, ids=lambda v: v if isinstance(v, str) else "-".join(map(str, v.values())))
+@pytest.mark.parametrize(("kernel", "parameters"), KERNELS, ids=str)
 def test_every_element_is_accessed_once_and_its_old_value_is_everywhere(
     kernel: str, parameters: dict[str, Any], chip: ChipDescription
 ) -> None:

@@ -202,8 +202,9 @@ def _by_scalars(code: Code, access: Access) -> bool:
 
 
 def _unwritten(code: Code, buffer: int) -> bool:
-    """Whether nobody writes to an argument's memory, be it through another argument: the scalar cache does not see what vector stores
-    write (CDNA3 ISA, section "Scalar memory operations"), nor does an acquire invalidate it (AMDGPUUsage, "Memory Model gfx942")."""
+    """Whether nobody writes to an argument's memory, be it through another argument: the scalar cache does not see what vector
+    stores write (CDNA3 ISA, section "Scalar memory operations"), nor does an acquire invalidate it (LLVM's AMDGPUUsage, "Memory
+    Model gfx942")."""
     listed: Any = code.function.attributes["parameters"]
     if code.function.attributes.get("acquires") or not 0 <= buffer < len(listed) or not listed[buffer]["readonly"]:
         return False

@@ -1,0 +1,101 @@
+"""Atomics on gfx942: its own instructions, cache actions and waits as LLVM's memory model has them; right in any schedule."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilefw
+import tilefw.language as tl
+from tilefw.kernels.atomic_mix import atomic_mix
+from tilefw.testing import contention
+
+TARGET = "amd-cdna3"
+_MODIFIERS = ("sc0", "sc1", "vmcnt(0)")
+
+
+def told(text: str, *starts: str) -> list[str]:
+    """The instructions of a listing that start so, as opcode and modifiers."""
+    lines = [line.strip().partition(" ") for line in text.splitlines()]
+    return [
+        " ".join([opcode, *(word for word in operands.split() if word in _MODIFIERS)])
+        for opcode, _, operands in lines if opcode.startswith(starts)
+    ]
+
+
+@pytest.mark.parametrize(("operation", "name", "opcode"), [
+    ("add", "i32", "add"), ("add", "fp32", "add_f32"), ("add", "fp64", "add_f64"), ("add", "fp16", "pk_add_f16"),
+    ("add", "bf16", "pk_add_bf16"), ("max", "i32", "smax"), ("min", "u32", "umin"), ("max", "i64", "smax_x2"),
+    ("xchg", "fp32", "swap"), ("cas", "i64", "cmpswap_x2"), ("or", "i32", "or"),
+])
+@pytest.mark.parametrize("old", [False, True])
+def test_the_chip_s_own_atomics_are_used(operation: str, name: str, opcode: str, old: bool) -> None:
+    pointer = f"*{name}:16"
+    signature = {"x_ptr": pointer, "memory_ptr": pointer, "n": "i32:16", "cells": "i32"}
+    constexprs = {"OPERATION": operation, "ORDER": "relaxed", "SCOPE": "gpu", "MASK": "none", "SCALAR": False, "BLOCK": 256}
+    for argument, there in (("compare_ptr", operation == "cas"), ("old_ptr", old)):
+        (signature if there else constexprs)[argument] = pointer if there else None
+    text = tilefw.compile(atomic_mix, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text
+    assert told(text, "global_atomic") == [f"global_atomic_{opcode}{' sc0' if old else ''}"]
+
+
+@tilefw.jit
+def published(data_ptr, flag_ptr, in_ptr, out_ptr, ORDER: tl.constexpr, SCOPE: tl.constexpr, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    tl.store(data_ptr + index, index)
+    tl.atomic_add(flag_ptr + index, 1, sem=ORDER, scope=SCOPE)
+    tl.store(out_ptr + index, tl.load(in_ptr + index))
+
+
+_WAIT, _STORE, _ADD, _LOAD = "s_waitcnt vmcnt(0)", "global_store_dword", "global_atomic_add", "global_load_dword"
+
+
+@pytest.mark.parametrize(("order", "scope", "sequence"), [
+    ("relaxed", "gpu", [_ADD]),
+    ("relaxed", "sys", [f"{_ADD} sc1"]),
+    ("acq_rel", "cta", ["s_barrier", _ADD, "s_barrier"]),
+    ("release", "gpu", ["s_barrier", "buffer_wbl2 sc1", _WAIT, _ADD]),
+    ("acquire", "gpu", [_ADD, _WAIT, "buffer_inv sc1", "s_barrier"]),
+    ("acq_rel", "gpu", ["s_barrier", "buffer_wbl2 sc1", _WAIT, _ADD, _WAIT, "buffer_inv sc1", "s_barrier"]),
+    ("acq_rel", "sys", ["s_barrier", "buffer_wbl2 sc0 sc1", _WAIT, f"{_ADD} sc1", _WAIT, "buffer_inv sc0 sc1", "s_barrier"]),
+])
+def test_cache_actions_and_waits_are_those_of_the_memory_model(order: str, scope: str, sequence: list[str]) -> None:
+    """LLVM, AMDGPUUsage, "Memory Model gfx942": `atomicrmw` of each order and scope; barriers as one wave speaks for all."""
+    signature = dict.fromkeys(("data_ptr", "flag_ptr", "in_ptr", "out_ptr"), "*i32:16")
+    constexprs = {"ORDER": order, "SCOPE": scope, "BLOCK": 256}
+    text = tilefw.compile(published, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text
+    found = told(text, "global_", "buffer_", "s_barrier", "s_waitcnt")
+    assert found == ["s_waitcnt", _STORE, *sequence, _LOAD, _WAIT, _STORE]
+
+
+def test_a_swap_of_halves_is_a_loop_on_their_word_that_the_wave_leaves_together() -> None:
+    signature = {"memory_ptr": "*fp16:16", "wins_ptr": "*i32:16"}
+    text = tilefw.compile(contention.swapped, target=TARGET, signature=signature, constexprs={"BLOCK": 64}, num_warps=1).text
+    lines = [line.strip() for line in text.splitlines()]
+    assert sum(line.startswith("global_atomic_cmpswap") for line in lines) == 1
+    assert sum(line.startswith("s_cbranch") for line in lines) == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+@pytest.mark.parametrize("name", contention.FORMATS)
+def test_sums_and_maxima_at_few_addresses(name: str, seed: int) -> None:
+    with tilefw.target(TARGET, checks="all", seed=seed):
+        contention.check_sums(name, "acq_rel" if seed else "relaxed", warps=2)
+
+
+@pytest.mark.parametrize("start", [0, 1, 16])
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_rows_of_halves(name: str, start: int) -> None:
+    with tilefw.target(TARGET, checks="all", seed=2):
+        contention.check_rows(name, start)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_each_ticket_is_drawn_once(warps: int) -> None:
+    with tilefw.target(TARGET, checks="all", seed=5):
+        contention.check_tickets(warps)
+
+
+@pytest.mark.parametrize("name", ["int16", "bf16", "fp32", "int64"])
+def test_swaps(name: str) -> None:
+    with tilefw.target(TARGET, checks="all", seed=3):
+        contention.check_swaps(name)
