@@ -15,6 +15,9 @@ from tilefw.api.errors import CodeError, Place
 TEXT_LIMIT = 1 << 20  # characters of one file
 DEPTH_LIMIT = 32
 
+# libyaml where PyYAML was built with it: the same events, five times as fast.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 Path = tuple[str | int, ...]
 Fault = tuple[Path, str, str | None]
 
@@ -41,12 +44,14 @@ def parse(text: str, file: str) -> Document:
     if len(text) > TEXT_LIMIT:
         raise CodeError(f"{file} has more than {TEXT_LIMIT} characters", code="TFW0950")
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth = 0
+        for event in yaml.parse(text, Loader=_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH_LIMIT:  # before libyaml sees more of it: its time grows with the square of the depth
+                raise _refused(file, lines, event, f"nested deeper than {DEPTH_LIMIT}")
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                mark = event.start_mark
-                place = _place(file, lines, mark.line + 1, mark.column + 1)
-                raise CodeError("anchors and aliases are not used in case files", code="TFW0950", place=place)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+                raise _refused(file, lines, event, "anchors and aliases are not used in case files")
+        node = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = _place(file, lines, mark.line + 1, mark.column + 1) if mark else None
@@ -58,6 +63,11 @@ def parse(text: str, file: str) -> Document:
     marks: dict[Path, tuple[int, int]] = {}
     data = _Builder(file, lines, marks).value(node, ())
     return Document(file, lines, data, marks)
+
+
+def _refused(file: str, lines: tuple[str, ...], event: yaml.Event, message: str) -> CodeError:
+    mark = event.start_mark
+    return CodeError(message, code="TFW0950", place=_place(file, lines, mark.line + 1, mark.column + 1))
 
 
 class _Builder:
