@@ -36,6 +36,7 @@ def main(argv: list[str]) -> int:
         return 0 if any(one.selected for one in ran) else EMPTY
     if args.json:
         print_json("conformance", {"runs": [shown(one) for one in ran]})
+    _merge(args.report, [one.folder for one in ran if one.folder and one.footer])
     return max((one.exit_code for one in ran), key=_SEVERITY.index, default=EMPTY)
 
 
@@ -56,6 +57,14 @@ def _each(plan: Plan, targets: Sequence[str], args: argparse.Namespace, argv: Se
             else:
                 print(f"{run.target}: no case was selected", file=sys.stderr)
             yield one
+
+
+def _merge(folder: str | None, parts: Sequence[str]) -> None:
+    """One page of several targets' reports, above the folders of each."""
+    if folder and len(parts) > 1:
+        from tilefw_conformance.report.derived import merge
+
+        print(f"all targets: {merge(folder, parts)}", file=sys.stderr)
 
 
 def _parser() -> Parser:

@@ -94,6 +94,14 @@ def test_every_derived_file_is_written(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"report.jsonl", "report.html", "report.md", "junit.xml", "badge.json"}
 
 
+def test_several_targets_in_one_run_have_one_page_above_their_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--target", "reference", "--target", "nvidia-sm80", "-k", "vector_add/ragged/n=33", "--report", str(tmp_path)]
+    code, out, err = told(argv, capsys)
+    assert code == 0 and "1 pass" in out and f"all targets: {tmp_path / 'report.html'}" in err
+    assert "tilefw conformance: reference, nvidia-sm80" in (tmp_path / "report.html").read_text("utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"reference", "nvidia-sm80", "report.html"}
+
+
 def test_a_difference_is_of_each_result(tmp_path: Path) -> None:
     old = read(str(made.report(tmp_path / "old", cases=60)))
     new = read(str(made.report(tmp_path / "new", cases=80, changed=0.1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 
 from tilefw.api.errors import UsageError
 from tilefw_conformance.report.badge import badges
@@ -19,6 +20,11 @@ def derive(folder: str) -> tuple[str, ...]:
     texts = {"report.html": page([report]), "report.md": markdown(report), "junit.xml": junit(report)}
     texts |= {name: json.dumps(badge, ensure_ascii=False) + "\n" for name, badge in badges(report).items()}
     return tuple(write(os.path.join(folder, name), text) for name, text in texts.items())
+
+
+def merge(folder: str, parts: Sequence[str]) -> str:
+    """Write one page of the reports in the folders `parts`, each of other targets, into `folder`; returns its path."""
+    return write(os.path.join(folder, "report.html"), page([read(part) for part in parts]))
 
 
 def write(path: str, text: str) -> str:
