@@ -11,6 +11,8 @@ from typing import Any
 import jsonschema
 import made
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from tilefw.api.errors import CodeError, KernelError, UsageError
 from tilefw_conformance.document import KEYWORDS
@@ -134,11 +136,25 @@ def test_an_edited_report_is_refused(edit: Callable[[Records], None], code: str,
     assert caught.value.code == code and message in str(caught.value), str(caught.value)
 
 
-def test_any_edited_byte_shows(tmp_path: Path) -> None:
+def test_an_edit_that_no_count_tells_shows(tmp_path: Path) -> None:
     path = made.report(tmp_path)
     path.write_bytes(path.read_bytes().replace(b"tilefw run vector_add", b"tilefw run vector_sub", 1))
     with pytest.raises(CodeError, match="digest of the content"):
         reading.read(str(path))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return made.report(tmp_path_factory.mktemp("whole"), cases=6).read_bytes()
+
+
+@settings(max_examples=150, deadline=None)
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.binary(min_size=0, max_size=2))
+def test_no_byte_before_the_footer_can_change(whole: bytes, place: float, byte: bytes) -> None:
+    at = int(place * (whole.rstrip(b"\n").rfind(b"\n") + 1))
+    assume(byte != whole[at : at + 1])
+    with pytest.raises(KernelError):
+        reading.parse(whole[:at] + byte + whole[at + 1 :], "r.jsonl")
 
 
 @pytest.mark.parametrize(("data", "code"), [

@@ -41,6 +41,7 @@ function render() {
   const candidate = candidates(model, state);
   const cases = chosen(candidate, chips, state, targets);
   groups = groupsOf(cases, state, targets);
+  table.style.setProperty("--columns", targets.length);
   table.innerHTML = headOf(model, targets) + bodies(cases.length).join("");
   near.disconnect();
   for (const row of table.querySelectorAll(".later")) near.observe(row);

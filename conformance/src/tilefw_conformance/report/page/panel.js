@@ -102,7 +102,7 @@ function words(command) {
 }
 
 function errorOf(result) {
-  return result.error ? `<section><h3>What was said</h3><pre class="code" tabindex="0">${escaped(result.error)}</pre></section>` : "";
+  return result.error ? `<section><h3>What was said</h3><pre class="code${result.error.trim().includes("\n") ? "" : " line"}" tabindex="0">${escaped(result.error)}</pre></section>` : "";
 }
 
 function caseFacts(one, result) {
