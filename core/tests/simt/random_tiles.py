@@ -198,6 +198,24 @@ def reduce(p: Tiles) -> None:
                 f"{c} = tile.{row} {a}, {b} : i32\ntile.reduce_return {c} : i32\n}}")
 
 
+def scan(p: Tiles) -> None:
+    """A running combination, which keeps the order of the elements: of maps x -> a·x + b, or by a row."""
+    found = p.any()
+    if found is None:
+        return
+    axis, words = p.rng.randrange(len(found[1])), p.rng.choice(("", " reverse"))
+    a, b, c, d, e, f, g = (p.name() for _ in range(7))
+    if p.rng.random() < 0.5:
+        row = p.rng.choice(["addi", "maxs", "mins", "xori"])
+        p.add(found[1], f"@ = tile.scan {found[0]} axis {axis}{words} : {tile(found[1])} {{\n^bb0({a} : i32, {b} : i32):\n"
+                        f"{c} = tile.{row} {a}, {b} : i32\ntile.scan_return {c} : i32\n}}")
+        return
+    other, scales = p.any(lambda shape: shape == found[1]) or found, p.name()
+    p.add(found[1], f"{scales}, @ = tile.scan {other[0]}, {found[0]} axis {axis}{words} : {tile(found[1])}, {tile(found[1])} {{\n"
+                    f"^bb0({a} : i32, {b} : i32, {c} : i32, {d} : i32):\n{e} = tile.muli {a}, {c} : i32\n"
+                    f"{f} = tile.muli {b}, {c} : i32\n{g} = tile.addi {f}, {d} : i32\ntile.scan_return {e}, {g} : i32, i32\n}}")
+
+
 def total(p: Tiles) -> None:
     """A reduction to a scalar, and the scalar as a tile again."""
     found = p.any(lambda shape: len(shape) == 1)
@@ -402,8 +420,8 @@ def branch(p: Tiles) -> None:
 
 
 KINDS = (
-    load, load, gather, index, elementwise, elementwise, trans, reshape, broadcast, join, split, flip, reduce, total, largest,
-    dot, dot, shared, copies, loop, branch, while_loop, narrowed, narrowed, pointers,
+    load, load, gather, index, elementwise, elementwise, trans, reshape, broadcast, join, split, flip, reduce, scan, scan, total,
+    largest, dot, dot, shared, copies, loop, branch, while_loop, narrowed, narrowed, pointers,
 )
 
 

@@ -38,7 +38,7 @@ def test_every_operation_is_drawn() -> None:
 def test_a_pointwise_program_has_no_tile_operations() -> None:
     for index in range(40):
         text = numbered(3, index, tiles=False).text
-        assert not any(f"tile.{name} " in text for name in ("reduce", "dot", "trans", "join", "split", "flip"))
+        assert not any(f"tile.{name} " in text for name in ("reduce", "scan", "dot", "trans", "join", "split", "flip"))
 
 
 def test_a_number_is_one_program() -> None:
@@ -49,7 +49,8 @@ def test_a_number_is_one_program() -> None:
 
 @pytest.mark.parametrize(("asked", "name"), [
     ("divs", "divs"), ("log", "log"), ("castf", "castf"), ("ptr_to_int", "ptr_to_int"), ("select", "select"), ("cat", "join"),
-    ("interleave", "reshape"), ("reduce_function", "reduce"), ("dot_loop", "dot"), ("chained_dots", "dot"), ("flip", "flip"),
+    ("interleave", "reshape"), ("reduce_function", "reduce"), ("scan_function", "scan"), ("dot_loop", "dot"),
+    ("chained_dots", "dot"), ("flip", "flip"),
 ])
 def test_the_operation_asked_for_occurs(asked: str, name: str) -> None:
     assert all(f"tile.{name} " in generate(random.Random(seed), 1, asked).text for seed in range(5))

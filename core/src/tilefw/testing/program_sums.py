@@ -10,12 +10,12 @@ from tilefw.testing.program_text import Shape, Value, type_of
 from tilefw.testing.program_tiles import broadcast, expanded, factored, permuted, reshaped, source
 from tilefw.testing.program_values import ProgramValues
 
-_FLOAT_ROWS = ("addf", "mulf", "minf", "maxf", "minf_nan", "maxf_nan")
-_INTEGER_ROWS = ("addi", "muli", "andi", "ori", "xori", "mins", "maxs", "minu", "maxu")
+FLOAT_ROWS = ("addf", "mulf", "minf", "maxf", "minf_nan", "maxf_nan")
+INTEGER_ROWS = ("addi", "muli", "andi", "ori", "xori", "mins", "maxs", "minu", "maxu")
 
 # Functions of one or several results: `%a…` are the values so far, `%b…` the next ones. But for rounding, all are associative and
 # commutative.
-_WELFORD = """
+WELFORD = """
 %n = tile.addf %a2, %b2 : f32
 %d = tile.subf %b0, %a0 : f32
 %w = tile.divf %b2, %n : f32
@@ -25,7 +25,7 @@ _WELFORD = """
 %dd = tile.mulf %d, %dw : f32
 %e = tile.mulf %dd, %a2 : f32
 %s = tile.addf %q, %e : f32
-tile.reduce_return %m, %s, %n : f32, f32, f32"""
+return %m, %s, %n : f32, f32, f32"""
 _SOFTMAX = """
 %m = tile.maxf %a0, %b0 : f32
 %da = tile.subf %a0, %m : f32
@@ -35,16 +35,16 @@ _SOFTMAX = """
 %sa = tile.mulf %a1, %ea : f32
 %sb = tile.mulf %b1, %eb : f32
 %s = tile.addf %sa, %sb : f32
-tile.reduce_return %m, %s : f32, f32"""
-_RING_SUM = """
+return %m, %s : f32, f32"""
+RING_SUM = """
 %p = tile.muli %a0, %b0 : i32
 %s = tile.addi %a0, %b0 : i32
 %t = tile.addi %p, %s : i32
-tile.reduce_return %t : i32"""
-_TWO_SUMS = """
+return %t : i32"""
+TWO_SUMS = """
 %s = tile.addf %a0, %b0 : f32
 %t = tile.addi %a1, %b1 : i32
-tile.reduce_return %s, %t : f32, i32"""
+return %s, %t : f32, i32"""
 
 # Operand and accumulator element types, the words of the op, and the least K.
 _DOTS: tuple[tuple[str, str, str, int], ...] = (
@@ -55,17 +55,20 @@ _DOTS: tuple[tuple[str, str, str, int], ...] = (
 )
 
 
-def _reduce(program: ProgramValues, values: Sequence[Value], axis: int, body: str) -> list[Value]:
-    """A reduction of tiles by the text of a function."""
+def combine(
+    program: ProgramValues, values: Sequence[Value], axis: int, body: str, op: str = "reduce", words: str = ""
+) -> list[Value]:
+    """A reduction or scan of tiles by the text of a function, whose last line begins with `return`."""
     first = values[0]
-    left = first.shape[:axis] + first.shape[axis + 1 :]
+    left = first.shape if op == "scan" else first.shape[:axis] + first.shape[axis + 1 :]
     made = [Value(program.name(), value.element, left) for value in values]
     names, types = ", ".join(v.name for v in values), ", ".join(v.type for v in values)
     elements = [dtype(v.element).ir for v in values]
     arguments = [f"%{side}{i}: {element}" for side in "ab" for i, element in enumerate(elements)]
-    program.line(f"{', '.join(v.name for v in made)} = tile.reduce {names} axis {axis} : {types} {{")
+    program.line(f"{', '.join(v.name for v in made)} = tile.{op} {names} axis {axis}{words} : {types} {{")
     program.line(f"^bb0({', '.join(arguments)}):")
-    for text in body.strip().splitlines():
+    *steps, end = body.strip().splitlines()
+    for text in (*steps, f"tile.{op}_{end}"):
         program.line(f"  {text}")
     program.line("}")
     for value in values:
@@ -76,12 +79,12 @@ def _reduce(program: ProgramValues, values: Sequence[Value], axis: int, body: st
 
 def _by_row(program: ProgramValues) -> None:
     """Sums, products, extremes, bits; the result is sometimes spread over the tile again, as `keep_dims` is for."""
-    value = _two_dims(program)
-    rows = _FLOAT_ROWS if dtype(value.element).is_float else _INTEGER_ROWS
+    value = two_dims(program)
+    rows = FLOAT_ROWS if dtype(value.element).is_float else INTEGER_ROWS
     row, element = program.rng.choice(rows), dtype(value.element).ir
     axis = program.rng.randrange(len(value.shape))
-    body = f"%r = tile.{row} %a0, %b0 : {element}\ntile.reduce_return %r : {element}"
-    (made,) = _reduce(program, [value], axis, body)
+    body = f"%r = tile.{row} %a0, %b0 : {element}\nreturn %r : {element}"
+    (made,) = combine(program, [value], axis, body)
     if made.shape and program.rng.random() < 0.4:
         spread = broadcast(program, expanded(program, made, axis), value.shape)
         minus = "subf" if dtype(value.element).is_float else "subi"
@@ -92,10 +95,10 @@ def _of_booleans(program: ProgramValues) -> None:
     """Any, all, or the parity of a mask."""
     mask = program.need("int1", program.shape, whole=True)
     row, axis = program.rng.choice(("andi", "ori", "xori")), program.rng.randrange(len(mask.shape))
-    _reduce(program, [mask], axis, f"%r = tile.{row} %a0, %b0 : i1\ntile.reduce_return %r : i1")
+    combine(program, [mask], axis, f"%r = tile.{row} %a0, %b0 : i1\nreturn %r : i1")
 
 
-def _two_dims(program: ProgramValues) -> Value:
+def two_dims(program: ProgramValues) -> Value:
     value = source(program, arithmetic=True)
     if len(value.shape) == 1 and program.rng.random() < 0.5:
         return reshaped(program, value, factored(program, prod(value.shape), 2))
@@ -104,7 +107,7 @@ def _two_dims(program: ProgramValues) -> Value:
 
 def _place_of_extreme(program: ProgramValues) -> None:
     """The largest or smallest with its place, ties to the first or the last."""
-    value = _two_dims(program)
+    value = two_dims(program)
     axis, real = program.rng.randrange(len(value.shape)), dtype(value.element).is_float
     kind = dtype(value.element).ir
     order, equal = program.rng.choice((("gtf", "eqf"), ("ltf", "eqf")) if real else (("gts", "eqi"), ("lts", "eqi")))
@@ -115,8 +118,8 @@ def _place_of_extreme(program: ProgramValues) -> None:
 %left = tile.ori %better, %tie : i1
 %v = tile.select %left, %a0, %b0 : {kind}
 %i = tile.select %left, %a1, %b1 : i32
-tile.reduce_return %v, %i : {kind}, i32"""
-    _reduce(program, [value, _indices(program, value.shape, axis)], axis, body)
+return %v, %i : {kind}, i32"""
+    combine(program, [value, _indices(program, value.shape, axis)], axis, body)
 
 
 def _indices(program: ProgramValues, shape: Shape, axis: int) -> Value:
@@ -134,18 +137,18 @@ def _by_function(program: ProgramValues) -> None:
     shape = program.shape if len(program.shape) == 2 else program.rng.choice((program.shape, (4, 16), (16, 8)))
     axis = program.rng.randrange(len(shape))
     if kind == "ring":
-        _reduce(program, [program.need("int32", shape, whole=True)], axis, _RING_SUM)
+        combine(program, [program.need("int32", shape, whole=True)], axis, RING_SUM)
     elif kind == "sums":
-        _reduce(program, [program.need(e, shape, whole=True) for e in ("fp32", "int32")], axis, _TWO_SUMS)
+        combine(program, [program.need(e, shape, whole=True) for e in ("fp32", "int32")], axis, TWO_SUMS)
     else:  # orders differ by what cancels: ordinary numbers only
-        value, one = _ordinary(program, "fp32", shape), program.constant(1.0, "fp32", shape)
+        value, one = ordinary(program, "fp32", shape), program.constant(1.0, "fp32", shape)
         if kind == "softmax":
-            _reduce(program, [value, one], axis, _SOFTMAX)
+            combine(program, [value, one], axis, _SOFTMAX)
         else:
-            _reduce(program, [value, program.constant(0.0, "fp32", shape), one], axis, _WELFORD)
+            combine(program, [value, program.constant(0.0, "fp32", shape), one], axis, WELFORD)
 
 
-def _ordinary(program: ProgramValues, element: str, shape: Shape) -> Value:
+def ordinary(program: ProgramValues, element: str, shape: Shape) -> Value:
     return program.load(element, shape, whole=True, kind="normal" if dtype(element).is_float else None)
 
 
@@ -156,7 +159,7 @@ def _dot_operands(program: ProgramValues) -> tuple[Value, Value, Value, str]:
     m, n, k = program.rng.choice((16, 32)), program.rng.choice((16, 32, 64)), program.rng.choice((least, 32, 64))
     a, b = _factor(program, element, (*batch, m, k)), _factor(program, element, (*batch, k, n))
     shape = (*batch, m, n)
-    acc = program.constant(0.0 if dtype(sums).is_float else 0, sums, shape) if program.rng.random() < 0.5 else _ordinary(
+    acc = program.constant(0.0 if dtype(sums).is_float else 0, sums, shape) if program.rng.random() < 0.5 else ordinary(
         program, sums, shape
     )
     return a, b, acc, words

@@ -1,4 +1,5 @@
-"""A random tile program as tile IR text with its arguments: rows of the elementwise table, moves, reductions, dots, control flow.
+"""A random tile program as tile IR text with its arguments: rows of the elementwise table, moves, reductions, scans, dots, control
+flow.
 
 Every row of the table can come up, on tiles and on scalars, inside and outside of loops and branches; loads and stores are masked,
 strided, by pointer tiles, by base and offsets, or by rows and columns. Values that nothing uses are stored, so that every operation
@@ -16,6 +17,7 @@ from tilefw.api.dtypes import DType, dtype
 from tilefw.kernels.spec import Buffer
 from tilefw.testing.program_control import CONTROL
 from tilefw.testing.program_rows import any_row, write_row
+from tilefw.testing.program_scans import SCANS
 from tilefw.testing.program_sums import SUMS
 from tilefw.testing.program_text import Value
 from tilefw.testing.program_tiles import MOVES
@@ -23,7 +25,7 @@ from tilefw.testing.program_values import MOST_TRIPS, ProgramValues
 from tilefw.tile.elementwise import ROWS
 
 OUTPUTS_LIMIT = 8
-TILES: dict[str, Callable[[ProgramValues], None]] = {**MOVES, **SUMS}
+TILES: dict[str, Callable[[ProgramValues], None]] = {**MOVES, **SUMS, **SCANS}
 OPERATIONS: tuple[str, ...] = (*ROWS, *TILES)  # what a program can be asked to have
 
 
