@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilefw_conformance.case import Case
+from tilefw_conformance.packs import PACKS
 
 
 def message(record: Mapping[str, Any]) -> str:
@@ -25,7 +26,8 @@ def reproduce(case: Case, target: str, execution: Mapping[str, Any]) -> str:
     """The command that runs this case alone; for a kernel of the library the one that every user has."""
     options = [f"--{name} {shlex.quote(str(value))}" for name, value in execution.items() if name != "seed"]
     if ":" in case.kernel:
-        chosen = f"--level {case.level} -k {shlex.quote(case.id)}"
+        owner = case.kernel.partition(":")[0]
+        chosen = f"{f'--pack {owner} ' if owner in PACKS else ''}--level {case.level} -k {shlex.quote(case.id)}"
         return " ".join([f"tilefw conformance --target {target} {chosen}", *options])
     parameters = [f"--param {name}={shlex.quote(str(value))}" for name, value in case.parameters.items()]
     seed = execution.get("seed", case.seed)

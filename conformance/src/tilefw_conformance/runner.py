@@ -61,15 +61,26 @@ def run(case: Case, target: Target, *, stage: str = "compare", audit: bool = Fal
     last = min(stage, case.stop_after, key=STAGES.index)
     began = time.perf_counter()
     try:
+        spec = spec_of(case)
+    except UnsupportedError as refused:  # the pack knows the case, and does not lower it: no word on the target
+        return Result(case, target.name, "unsupported", None, refused, execution=said, seconds=time.perf_counter() - began)
+    except (Exception, SystemExit) as raised:
+        return Result(case, target.name, "error", None, _told(raised), execution=said, seconds=time.perf_counter() - began)
+    try:
         verdict = verify(
-            spec_of(case), case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target),
+            spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target),
             **{"seed": case.seed, "budget": case.budget or DEFAULT_BUDGET, **said},
         )
         outcome, error, unclaimed = _judge(case, target, verdict)
     except (Exception, SystemExit) as raised:
         verdict, outcome, unclaimed = None, "error", frozenset[str]()
-        error = raised if isinstance(raised, KernelError | InternalError) else InternalError(f"{type(raised).__name__}: {raised}")
+        error = _told(raised)
     return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - began)
+
+
+def _told(raised: BaseException) -> BaseException:
+    """An error that has a code; anything else is a mistake of the code that raised it."""
+    return raised if isinstance(raised, KernelError | InternalError) else InternalError(f"{type(raised).__name__}: {raised}")
 
 
 def _admission(target: Target) -> Callable[[frozenset[str]], None]:

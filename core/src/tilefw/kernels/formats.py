@@ -75,7 +75,8 @@ def wrap(values: np.ndarray, name: str) -> np.ndarray:
         return low
     sign = np.uint64(1 << (kind.bits - 1))
     # Sign extension of a `bits` wide field: (low ^ sign) - sign, modulo 2^64.
-    return ((low ^ sign) - sign).view(np.int64)
+    with np.errstate(over="ignore"):  # NumPy tells of it where the array has no dims
+        return ((low ^ sign) - sign).view(np.int64)
 
 
 def store(values: np.ndarray, name: str) -> np.ndarray:

@@ -53,7 +53,8 @@ def _power(node: Node) -> Formula:
 
 
 def _shift(node: Node) -> Formula:
-    return Formula(f"functions.shift_{node.attributes['direction'].lower()}({{0}}, {{1}}, {{bits}})")
+    function = {"LEFT": "functions.shift_left", "RIGHT": "functions.shift_right"}[node.attributes["direction"]]
+    return Formula(f"{function}({{0}}, {{1}}, {{bits}})")
 
 
 def _gelu(node: Node) -> Formula:
