@@ -49,6 +49,7 @@ def test_each_case_says_how_it_ended_and_the_others_are_complete(ran: dict[str, 
     assert len(others) > 8 and all(one["outcome"] == "pass" for one in others)
     assert ran["unruly/killed_once"]["attempts"] == 2 and ran["unruly/killed"]["attempts"] == ATTEMPTS
     assert "Current thread" in ran["unruly/segfault"]["error"]["message"], "the stack of the crash is shown"
+    assert "in hang" in ran["unruly/hang"]["error"]["message"], "and where it hung"
     assert "unruly" not in sys.modules, "the suite itself never runs a plugin's code"
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from tilefw_conformance.workers.protocol import LINE_LIMIT, Message, Open, ProtocolError, decode, encode
 
 OUTPUT_LIMIT = 4096  # bytes of what a worker printed that are kept, the last ones
-_CHUNK = 1 << 16
+_CHUNK, _CHUNKS = 1 << 16, 64  # bytes at once, and how often before others have their turn
+_LAST_WORDS = 1.0  # seconds for a process that hangs to say where
 _ENVIRONMENT = {
     # One thread a worker: threads of a matrix library split sums by their number, and results would differ with it.
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -85,6 +86,15 @@ class Worker:
         except (OSError, IndexError, ValueError):
             return None
 
+    def interrogate(self) -> None:
+        """End it in the way that makes it print where it is: `faulthandler` answers an abort with every thread's stack."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, signal.SIGABRT)
+        deadline = time.monotonic() + _LAST_WORDS
+        while self.ended is None and time.monotonic() < deadline:
+            self.drain()
+            time.sleep(0.01)
+
     def kill(self) -> None:
         """End it and all that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -113,7 +123,10 @@ def ending(status: int) -> str:
 
 
 def _pieces(end: int) -> Iterator[bytes]:
-    """What a pipe holds now."""
+    """What a pipe holds now; of a process that writes without a pause, some of it."""
     with contextlib.suppress(BlockingIOError):
-        while piece := os.read(end, _CHUNK):
-            yield piece
+        for _ in range(_CHUNKS):
+            if piece := os.read(end, _CHUNK):
+                yield piece
+            else:
+                return

@@ -162,6 +162,7 @@ class Supervisor:
             said = f"it holds {held / 2**30:.1f} GiB of memory, and may hold {self.limits.memory / 2**30:.1f}"
             self._dismiss(seat, "TFW0967", said)
         elif (seat.task is not None or seat.ready is None) and time.monotonic() - seat.since > limit:
+            seat.worker.interrogate()
             self._dismiss(seat, "TFW0965", f"it is not done after {limit:g} s", "timeout")
 
     def _ended(self, seat: _Seat, status: int) -> None:
