@@ -59,7 +59,8 @@ function resultOf(data, columns, index, target, good) {
 // Of a pass only the side of the expected value is packed on which it lies: the error is the ratio times the bound.
 function worstOf(data, [output, index, expected, bound, side], ratio) {
   const value = Array.isArray(side) ? side[0] : side ? rounded(expected + side * ratio * bound, bound) : expected;
-  return { output: data.texts[output], index, expected, value, bound: numberOf(bound) };
+  const about = side === 1 || side === -1;
+  return { output: data.texts[output], index, expected, value, about, bound: numberOf(bound) };
 }
 
 // To a thousandth of the bound: what is packed does not say more.

@@ -42,6 +42,7 @@ function render() {
   const cases = chosen(candidate, chips, state, targets);
   groups = groupsOf(cases, state, targets);
   table.style.setProperty("--columns", targets.length);
+  table.classList.toggle("few", targets.length <= 3);
   table.innerHTML = headOf(model, targets) + bodies(cases.length).join("");
   near.disconnect();
   for (const row of table.querySelectorAll(".later")) near.observe(row);

@@ -52,12 +52,14 @@ function comparisonOf(model, result) {
   const scale = `<div class="scale${beyond ? " beyond" : ""}${isTight(model, result) ? " tight" : ""}" style="--r:${beyond ? 1 : gauge(result.ratio)}"><i></i></div>`;
   const worst = result.worst ? rowsOf([
     ["worst element", `<code>${escaped(result.worst.output)}[${result.worst.index.join(", ")}]</code>`],
-    ["found", digits(result.worst.value)],
+    ["found", (result.worst.about ? "≈ " : "") + digits(result.worst.value)],
     ["expected", digits(result.worst.expected) + (result.worst.bound ? ` ± ${escaped(result.worst.bound)}` : " exactly")],
   ]) : "";
   const told = result.ratio === 0 ? "none" : `${figure(result.ratio)} <small>${beyond ? "times" : "of"} its bound</small>`;
+  const before = result.wasRatio ?? null;
+  const was = before === null || before === result.ratio ? "" : ` <small>was ${figure(before)}</small>`;
   const rounding = result.rounding ? '<p class="quiet">The bound is the rounding of the output\'s own format: no result comes nearer.</p>' : "";
-  return `<section><h3>Largest error</h3><p class="figure">${told}</p>${scale}${rounding}${worst}</section>`;
+  return `<section><h3>Largest error</h3><p class="figure">${told}${was}</p>${scale}${rounding}${worst}</section>`;
 }
 
 function figure(ratio) {

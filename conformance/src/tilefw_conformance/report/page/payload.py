@@ -151,7 +151,7 @@ def _worst(one: Record, tables: _Tables) -> list[Any] | None:
     if found is None:
         return None
     place = [tables.texts(found["output"]), found["index"]]
-    side = _side(one) if one["outcome"] == "pass" else None
+    side = _side(one) if one["outcome"] == "pass" and not is_rounding(one) else None
     if side is None:
         return [*place, found["expected"], _rounded(found["bound"], 3), [found["value"]]]
     return [*place, _rounded(found["expected"], _digits(found)), _rounded(found["bound"], 3), *([side] if side else [])]
