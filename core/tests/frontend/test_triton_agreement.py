@@ -37,7 +37,7 @@ _ROWS = {f"arith.{name}": name for name in _SAME} | {
     "math.absf": "absf", "math.absi": "absi", "tt.mulhiui": "mulhu", "tt.precise_divf": "div_rn", "tt.precise_sqrt": "sqrt_rn",
     "math.fma": "fma", "tt.ptr_to_int": "ptr_to_int", "tt.int_to_ptr": "int_to_ptr", "tt.addptr": "addptr", "tt.load": "load",
     "tt.store": "store", "scf.for": "for", "scf.while": "while", "scf.if": "if", "tt.clampf": "clampf", "tt.trans": "trans",
-    "tt.reduce": "reduce", "tt.dot": "dot", "tt.join": "join", "tt.split": "split",
+    "tt.reduce": "reduce", "tt.scan": "scan", "tt.dot": "dot", "tt.join": "join", "tt.split": "split",
     **{f"math.{name}": name for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "floor", "ceil")},
 }
 _OURS = {*_ROWS.values(), *_PREDICATES.values(), "clampf_nan"}
@@ -77,12 +77,17 @@ REDUCTIONS = [
     "tl.softmax(x)", "tl.softmax(x, 1, ieee_rounding=True)", "tl.sum(x, 2)", "tl.max(x, return_indices=True)[0]",
 ]
 
+SCANS = [
+    *(f"tl.{name}({arguments})" for name in ("cumsum", "cumprod") for arguments in ("x", "x, 1", "x, axis=-1, reverse=True")),
+    "x.cumsum(1, dtype=tl.float32)", "tl.cumprod(x, dtype=tl.int8)", "tl.cumsum(x, 2)", "tl.cumsum(x, reverse=n)",
+]
+
 
 def reductions() -> list[str]:
-    """Every reduction of every element type, where Triton has a rule for it."""
+    """Every reduction and scan of every element type, where Triton has a rule for it."""
     return [
         f"x = (tl.arange(0, 4)[:, None] + tl.arange(0, 8)[None, :]).to(tl.{t})\ny = {form}"
-        for t, form in itertools.product(TYPES, REDUCTIONS)
+        for t, form in itertools.product(TYPES, [*REDUCTIONS, *SCANS])
     ]
 
 
@@ -247,7 +252,7 @@ def test_typed_operations_agree(theirs: Callable[[str], Result]) -> None:
         assert compared(ours(body)) == compared(theirs(body)), body
 
 
-def test_reductions_agree(theirs: Callable[[str], Result]) -> None:
+def test_reductions_and_scans_agree(theirs: Callable[[str], Result]) -> None:
     for body in reductions():
         mine, wanted = compared(ours(body)), compared(theirs(body))
         if wanted is not None and "tie_break_left=False" in body:

@@ -1,4 +1,4 @@
-"""What Triton's own interpreter makes of our kernels with atomics is what the reference says, within its bounds."""
+"""What Triton's own interpreter makes of our kernels with atomics and scans is what the reference says, within its bounds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,23 @@ ATOMICS = [
     ("grid_argmax", {"n": 500, "block": 64}), ("chained_sum", {"n": 300, "block": 64, "dtype": "fp32", "inputs": "normal"}),
 ]
 
+SCANS = [
+    *(("scan_tile", {"operation": op, "axis": axis, "reverse": reverse, "layers": 2, "rows": 4, "columns": 16})
+      for op in ("sum", "product", "max", "min", "latest", "recurrence") for axis in "012" for reverse in (False, True)),
+    *(("scan_tile", {"operation": op, "dtype": t, "rows": 2, "columns": 32, "inputs": "ints"})
+      for op in ("sum", "max", "latest", "recurrence") for t in ("fp64", "fp16", "int8", "int16", "int32", "int64", "uint8")),
+    *(("scan_tile", {"operation": "product", "dtype": t, "rows": 2, "columns": 32}) for t in ("int8", "int16", "int64", "uint8")),
+    *(("scan_tile", {"operation": op, "dtype": "int32", "rows": 2, "columns": 32}) for op in ("xor", "or", "and")),
+    ("selective_scan", {"states": 4, "length": 40, "block": 16}), ("selective_scan", {"states": 1, "length": 5, "block": 8}),
+]
 
-def test_atomics_are_tritons() -> None:
+
+@pytest.mark.parametrize("requests", [ATOMICS, SCANS], ids=["atomics", "scans"])
+def test_kernels_are_tritons(requests: list[tuple[str, dict[str, object]]]) -> None:
     for package in ("triton", "torch"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed, which Triton's interpreter needs")
     command = [sys.executable, str(Path(__file__).with_name("interpreted.py"))]
-    ran = subprocess.run(command, input=json.dumps(ATOMICS), capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == []
