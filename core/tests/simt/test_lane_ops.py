@@ -13,6 +13,7 @@ from tilefw.tile.text import parse
 HEAD = "func.func @f(%p: !tile.ptr<f16>) {\n  %t = lane.thread_id : () -> vector<1xi32>\n  %g = lane.constant 0 : vector<1xi64>\n"
 ALLOC = '  %m = lane.alloc {id = 0 : i64, bytes = 1024 : i64, align = 16 : i64, label = "a"} : () -> i32\n'
 FAR = "  %s = lane.constant 0 : vector<1xi32>\n  %x = lane.constant 1.0 : vector<8xf16>\n  %c = lane.constant 0.0 : vector<4xf32>\n"
+FAR += "  %y = lane.constant 1.0 : vector<2xf16>\n"
 ONE = "slots = array<i64: 0>, immediates = array<i64: 16>"
 SHARED = f'width = 8 : i64, {ONE}, buffer = 0 : i64, space = "shared"'
 LINES = {
@@ -23,6 +24,10 @@ LINES = {
     " transposed} : (vector<1xi32>) -> vector<8xf16>",
     "copy": f'lane.copy_async %s, %g {{parts = "address,source", bytes = 16 : i64, {ONE}, source_slots = array<i64: 0>,'
     " source_immediates = array<i64: 0>, buffer = 0 : i64, argument = 0 : i64} : (vector<1xi32>, vector<1xi64>) -> ()",
+    "atomic": '%0 = lane.atomic %g, %y {parts = "address,value", kind = "add", order = "acq_rel", scope = "device",'
+    f" width = 2 : i64, {ONE}, buffer = 0 : i64}} : (vector<1xi64>, vector<2xf16>) -> vector<2xf16>",
+    "swap": 'lane.atomic %g, %t, %t {parts = "address,compare,value", kind = "cas", order = "relaxed", scope = "system",'
+    f" width = 1 : i64, {ONE}, buffer = -1 : i64}} : (vector<1xi64>, vector<1xi32>, vector<1xi32>) -> ()",
     "commit": "lane.commit",
     "wait": "lane.wait {pending = 2 : i64}",
     "barrier": "lane.barrier",
@@ -53,6 +58,13 @@ def test_text_reads_back(op: str) -> None:
         ("load", ("slots = array<i64: 0>", "slots = array<i64: 1>"), "the address has 1 elements"),
         ("fragments", ("count = 4", "count = 2"), "2 registers of 32 bits are not vector<8xf16>"),
         ("copy", ("source_slots = array<i64: 0>", "source_slots = array<i64: 0, 0>"), "1 places for 2 sources"),
+        ("atomic", ('"add"', '"nand"'), "the kind 'nand' is none of add, maxs"),
+        ("atomic", ('"add"', '"xchg"'), "2 elements of f16 are no atomic access of the kind xchg"),
+        ("atomic", ("width = 2", "width = 1"), "1 accesses of 1 elements are not vector<2xf16>"),
+        ("atomic", ('"device"', '"galaxy"'), "the scope 'galaxy' is none of workgroup, device, system"),
+        ("atomic", ("-> vector<2xf16>", "-> vector<2xf32>"), "the result is vector<2xf32>, the value vector<2xf16>"),
+        ("swap", ('"relaxed"', '"eventually"'), "the order 'eventually' is none of relaxed, acquire, release, acq_rel"),
+        ("swap", ('"cas"', '"add"'), "a comparison belongs to the kind cas alone"),
         ("wait", ("pending = 2", "pending = -1"), "a negative number of groups"),
         ("xor", ('"xor"', '"rotate"'), "the mode is one of xor, index, up, down"),
         ("xor", ("amount = 16", "amount = -1"), "a negative amount"),
