@@ -61,18 +61,20 @@ class RefReport:
 def run(
     module: ModuleOp | str, entry: str | None, grid: Sequence[int], args: Sequence[RefBuffer | RefPointer | int | float], *,
     memory: RefMemory, fusion: bool = True, budget: int = DEFAULT_BUDGET, checks: frozenset[str] | None = None,
+    backwards: bool = False,
 ) -> RefReport:
     """Execute `entry` (None: the only function) for every program of `grid`; results are left in the buffers.
 
-    `fusion` admits results in which a product went into an add unrounded. `budget` counts executed elements, an op being
-    at least 2000. Raises IRError for text that is wrong (TFW0401, TFW0402) or ops that it does not execute (TFW0405),
-    LaunchError when the arguments do not fit (TFW0440).
+    `fusion` admits results in which a product went into an add unrounded. `budget` counts executed elements, an op being at
+    least 2000. `backwards` runs programs one by one from the last to the first: what comes out otherwise than forwards depends
+    on an order that nobody promises. Raises IRError for text that is wrong (TFW0401, TFW0402) or ops that it does not execute
+    (TFW0405), LaunchError when the arguments do not fit (TFW0440).
     """
     start = time.perf_counter()
     parsed = parse(module) if isinstance(module, str) else module
     function = find_entry(parsed, entry)
     launch = _Launch(function, tuple(grid), args, memory, fusion, budget, checks)
-    launch.run()
+    launch.run(backwards)
     return RefReport(launch.findings.found, launch.counters, time.perf_counter() - start)
 
 
@@ -151,13 +153,14 @@ class _Launch:
         x, y, _ = self.grid
         return program % x, program // x % y, program // (x * y)
 
-    def run(self) -> None:
+    def run(self, backwards: bool) -> None:
         count = self.counters["programs"]
         largest = max((_elements(result.type) for op in self.function.walk() for result in op.results), default=1)
         batch = max(1, BATCH_ELEMENTS // largest)
         try:
-            if order_matters(self.function):
-                in_turn(self._batch(program, program + 1) for program in range(count))
+            if backwards or order_matters(self.function):
+                programs = range(count)
+                in_turn(self._batch(program, program + 1) for program in (reversed(programs) if backwards else programs))
             else:
                 for start in range(0, count, batch):
                     to_end(self._batch(start, min(start + batch, count)))
