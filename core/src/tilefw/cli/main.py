@@ -9,13 +9,15 @@ import os
 import sys
 
 from tilefw.cli.commands import ABSENT, COMMANDS
+from tilefw.cli.plugin_options import plugins_chosen
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        code = _dispatch(arguments)
+        with plugins_chosen(arguments) as rest:
+            code = _dispatch(rest)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -54,7 +56,7 @@ def help_text() -> str:
     width = max(map(len, COMMANDS))
     rows = [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
     return "\n".join([
-        "usage: tilefw VERB [options]", "",
+        "usage: tilefw [-p [NAME=]MODULE] [--disable-plugin NAME] VERB [options]", "",
         "Tile kernels in Python, compiled for any registered chip and run on its simulator.", "",
         *rows, "", "`tilefw VERB --help` tells a verb's options; `tilefw explain CODE` an error's.",
         "exit codes: 0 ok, 1 the thing under test failed, 2 usage, 3 internal error, 4 unusable plugin, 5 nothing selected",

@@ -165,6 +165,11 @@ def strict_plugins() -> bool:
     return os.environ.get("TILEFW_STRICT_PLUGINS", "").lower() in ("1", "on", "yes", "true")
 
 
+def trace_plugins() -> bool:
+    """Whether calls of hooks are told on stderr (TILEFW_TRACE_PLUGINS=1)."""
+    return os.environ.get("TILEFW_TRACE_PLUGINS", "").lower() in ("1", "on", "yes", "true")
+
+
 def verify_code() -> bool:
     """Whether machine passes check what they did (TILEFW_VERIFY=1, for tests): allocation, waits, wait states."""
     return os.environ.get("TILEFW_VERIFY", "").lower() in ("1", "on", "yes", "true")

@@ -1,4 +1,4 @@
-"""Which plugins are installed, and for which interface version each was written, learned without running any of their code."""
+"""Which plugins there are, and for which interface version each was written, learned without running any of their code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import sys
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilefw.api.version import ENTRY_POINT_GROUP
+from tilefw.runtime.local_plugins import LocalPlugin, local_plugins
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -22,7 +24,8 @@ SOURCE_LIMIT = 4 << 20  # bytes of a hook module; a larger one is no light modul
 class Candidate:
     """One entry point of the group: the plugin's name, its hook module, the distribution that brings it.
 
-    `shadowed_by` names the distribution whose plugin of the same name came first (in the order of distribution names).
+    A local plugin has no entry point, and for its distribution the setting that named it. `shadowed_by` names the distribution
+    whose plugin of the same name came first: local ones do, then the order of distribution names.
     """
 
     name: str
@@ -32,23 +35,31 @@ class Candidate:
     shadowed_by: str | None = None
     entry_point: EntryPoint | None = field(default=None, compare=False, repr=False)
 
+    def load(self) -> Any:
+        """Import the hook module; raises whatever that raises."""
+        return import_module(self.module) if self.entry_point is None else self.entry_point.load()
+
 
 class VersionNotStated(Exception):
     """The hook module cannot be found or read, or says no version as a literal."""
 
 
 def candidates() -> tuple[Candidate, ...]:
-    """Every installed plugin, by name, shadowed ones last."""
-    return _scan(tuple(sys.path))
+    """Every plugin, by name, shadowed ones last."""
+    local = local_plugins()
+    return _scan(tuple(sys.path), local)
 
 
 @lru_cache(maxsize=4)
-def _scan(path: tuple[str, ...]) -> tuple[Candidate, ...]:
+def _scan(path: tuple[str, ...], local: tuple[LocalPlugin, ...] = ()) -> tuple[Candidate, ...]:
     from importlib.metadata import entry_points  # 25 ms, so only where a plugin is looked for
 
     found = [_candidate(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
+    found += [Candidate(plugin.name, plugin.module, plugin.named_by, "local") for plugin in local]
     # Of two with one name, tilefw-NAME keeps it: whoever claims it later, under whatever name, takes nothing away.
-    found.sort(key=lambda c: (c.name, c.distribution.lower().replace("_", "-") != f"tilefw-{c.name}", c.distribution))
+    found.sort(key=lambda c: (
+        c.name, c.entry_point is not None, c.distribution.lower().replace("_", "-") != f"tilefw-{c.name}", c.distribution
+    ))
     first: dict[str, Candidate] = {}
     shadowed: list[Candidate] = []
     for candidate in found:

@@ -33,12 +33,14 @@ def targets(known: Sequence[Plugin] | None = None) -> list[ListedTarget]:
     """Every target of every usable plugin, and `reference`, which needs none."""
     listed = [ListedTarget(REFERENCE, "tilefw-core", "ok")]
     asked = plugins() if known is None else known
-    # A name is found before any alias, so an alias takes nothing from the target that has the word as its name.
-    names, aliases = {REFERENCE.name}, {info.name for plugin in asked for info in plugin.targets}
+    # Of two plugins that claim a target the one with the longer name has it, which is asked first when the target is named. A name
+    # is found before any alias, so an alias takes nothing from the target that has the word as its name.
+    claims = sorted((len(plugin.name), info.name, plugin.name) for plugin in asked for info in plugin.targets)
+    owners = {name: plugin for _, name, plugin in claims}
+    aliases = {REFERENCE.name, *owners}
     for plugin in asked:
         for info in plugin.targets:
-            taken = info.name in names or set(info.aliases) & (aliases | names)
+            taken = owners[info.name] != plugin.name or set(info.aliases) & aliases
             listed.append(ListedTarget(info, plugin.name, "shadowed" if taken else "ok"))
-            names.add(info.name)
             aliases |= set(info.aliases)
     return listed

@@ -17,6 +17,7 @@ from tilefw.api.errors import PluginError, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import config
 from tilefw.runtime.entry_points import Candidate, candidates
+from tilefw.runtime.local_plugins import local_plugins
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugin import Plugin, load
 
@@ -121,15 +122,17 @@ class Registry:
         return found
 
     def infos(self, plugins: Sequence[Plugin] | None = None) -> list[TargetInfo]:
-        """Every target there is, `reference` first; of two with one name, the first."""
+        """Every target there is, `reference` first; of two with one name, that of the plugin with the longest name (see `find`)."""
         named = {REFERENCE.name: REFERENCE}
-        for plugin in self.plugins() if plugins is None else plugins:
+        for plugin in sorted(self.plugins() if plugins is None else plugins, key=lambda p: -len(p.name)):
             for info in plugin.targets:
                 named.setdefault(info.name, info)
         return list(named.values())
 
     def observers(self) -> Iterator[Plugin]:
-        """The loaded plugins that watch passes."""
+        """The loaded plugins that watch passes; local ones are loaded for it, as nobody names a target of theirs."""
+        for local in local_plugins():
+            self._load(next(c for c in candidates() if (c.name, c.module) == (local.name, local.module)))
         for plugin in list(self._plugins.values()):
             if plugin.manager is not None and {"tilefw_before_pass", "tilefw_after_pass"} & set(plugin.hooks):
                 yield plugin

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from tilefw.api.target import TargetInfo
 from tilefw.api.version import TILEFW_API, accepts
+from tilefw.runtime.config import trace_plugins
 from tilefw.runtime.entry_points import Candidate, VersionNotStated, stated_version
+from tilefw.runtime.hook_trace import trace
 from tilefw.runtime.target_check import BadTarget, check_targets
 
 Status = Literal["ok", "broken", "incompatible", "disabled", "shadowed", "hung", "crashed"]
@@ -78,9 +80,10 @@ def _run_hooks(known: Plugin, candidate: Candidate) -> Plugin:
 
     manager = pluggy.PluginManager("tilefw")
     manager.add_hookspecs(hooks)
+    if trace_plugins():
+        trace(manager, known.name)
     try:
-        assert candidate.entry_point is not None
-        module = candidate.entry_point.load()
+        module = candidate.load()
         manager.register(module, known.name)
         manager.check_pending()
         implemented = tuple(sorted(caller.name for caller in manager.get_hookcallers(module) or ()))

@@ -24,6 +24,7 @@ from tilefw.runtime.target_check import BadTarget
 
 SECONDS = 10.0
 ANSWER_LIMIT = 16 << 20  # bytes
+MEMORY_LIMIT = 8 << 30  # bytes of address space: a light module needs a hundredth, and one that fills memory must not fill all
 
 
 def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float = SECONDS) -> list[Plugin]:
@@ -55,9 +56,9 @@ def _start(candidate: Candidate) -> subprocess.Popen[bytes]:
     # -P keeps the current folder off the path; our own path goes along, so that the child finds what we would find.
     path = os.pathsep.join(p for p in sys.path if p)
     command = [sys.executable, "-P", "-m", "tilefw.runtime.probe", candidate.name]
-    return subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+    errors = None if config.trace_plugins() else subprocess.DEVNULL
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
 
 
 def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: float, seconds: float) -> Plugin:
@@ -122,10 +123,21 @@ def main(name: str) -> None:
     """The child's part: load one plugin and print it; what the plugin itself prints goes nowhere."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    _limit_memory()
     chosen = next(c for c in candidates() if c.name == name and c.shadowed_by is None)
     answer.write(json.dumps(to_json(load(chosen, frozenset()))))
     answer.flush()
     os._exit(0)  # threads and exit handlers of a plugin cannot hold us up
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # no such thing on Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 if __name__ == "__main__":
