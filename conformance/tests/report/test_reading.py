@@ -198,6 +198,29 @@ def test_a_run_with_other_options_does_not_go_on(tmp_path: Path) -> None:
     assert reading_fails(path)  # and what there was is still there, to be resumed
 
 
+def lacks_a_field(lines: Records) -> None:
+    del first(lines, "result")["target"]
+
+
+def lost_its_header(lines: Records) -> None:
+    del lines[0]
+
+
+@pytest.mark.parametrize(("edit", "code"), [
+    (lacks_a_field, "TFW0976"), (twice("result"), "TFW0975"), (lost_its_header, "TFW0975"), (other_version, "TFW0975"),
+])
+def test_a_damaged_report_does_not_go_on(edit: Callable[[Records], None], code: str, tmp_path: Path) -> None:
+    path = made.report(tmp_path, cases=4, cut=True)
+    lines = written(path)
+    header = dict(lines[0])
+    edit(lines)
+    rewrite(path, lines, sealed=False)
+    before = path.read_bytes()
+    with pytest.raises(KernelError) as caught:
+        Writer(str(tmp_path), header, [], resume=True)
+    assert caught.value.code == code and path.read_bytes() == before
+
+
 def reading_fails(path: Path) -> bool:
     with pytest.raises(CodeError) as caught:
         reading.read(str(path))

@@ -17,8 +17,7 @@ from typing import Any
 from tilefw.api.errors import CodeError, Place, UsageError
 from tilefw_conformance.document import faults
 from tilefw_conformance.report import totals
-from tilefw_conformance.report.records import SCHEMA, Record
-from tilefw_conformance.report.writing import FILE
+from tilefw_conformance.report.records import FILE, SCHEMA, Record
 
 KINDS = ("header", "case", "result", "footer")
 
@@ -63,10 +62,10 @@ def parse(data: bytes, file: str) -> Report:
     """The report in `data`; `file` is its name in errors, which are those of `read`."""
     lines = data.split(b"\n")
     torn = lines.pop()
-    records = [_record(line, Place(file, number)) for number, line in enumerate(lines, 1)]
+    records = [record_of(line, Place(file, number)) for number, line in enumerate(lines, 1)]
     _check_version(records, file)
     for number, record in enumerate(records, 1):
-        _check_form(record, Place(file, number))
+        check_form(record, Place(file, number))
     if torn or not records or records[-1]["kind"] != "footer":
         raise CodeError(
             f"{file} ends before its footer: the run was interrupted", code="TFW0977",
@@ -79,7 +78,8 @@ def parse(data: bytes, file: str) -> Report:
     return report
 
 
-def _record(line: bytes, place: Place) -> Record:
+def record_of(line: bytes, place: Place) -> Record:
+    """A line as an object; raises CodeError TFW0976 where it is none, holds a name twice or what is no JSON."""
     try:
         record = json.loads(line, object_pairs_hook=_once, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -117,7 +117,8 @@ def _schemas() -> Mapping[str, Mapping[str, Any]]:
     return {kind: {"$ref": f"#/$defs/{kind}", "$defs": definitions} for kind in KINDS}
 
 
-def _check_form(record: Record, place: Place) -> None:
+def check_form(record: Record, place: Place) -> None:
+    """Raises CodeError TFW0976 where the record does not follow the schema of its kind."""
     kind = record.get("kind")
     if kind not in KINDS:
         known = f"kinds: {', '.join(KINDS)}"

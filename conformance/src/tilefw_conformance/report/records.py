@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a report is read, checked and shown without the compiler
     from tilefw_conformance.expectations import Expectation
 
 SCHEMA = "tilefw.report/1"
+FILE = "report.jsonl"  # in the folder of a report
 ARTIFACT_LIMIT = 4096  # characters of one artifact's text: a report of thousands of failures stays one that opens
 _DISTRIBUTIONS = ("tilefw-core", "tilefw-conformance", "xdsl", "numpy")
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from tilefw.api.errors import CodeError, UsageError
-from tilefw_conformance.report.records import Record
+from tilefw.api.errors import CodeError, Place, UsageError
+from tilefw_conformance.report.reading import check_form, record_of
+from tilefw_conformance.report.records import FILE, Record
 from tilefw_conformance.report.totals import footer
 
-FILE = "report.jsonl"
 # What two runs must have in common for one to go on where the other stopped.
 IDENTITY = ("schema", "edition", "targets", "level", "stage", "seed", "expression", "options", "versions")
 
@@ -25,7 +25,8 @@ class Writer:
     """Streams one report into `folder`; `done` are the (target, case) pairs whose results were there before.
 
     Without `resume` an older report in the folder is replaced. With it, complete lines are kept, a torn last one and a footer are
-    dropped. Raises UsageError TFW0954 where the folder cannot be written, TFW0975 where the report in it is of another run.
+    dropped. Raises UsageError TFW0954 where the folder cannot be written, TFW0975 where the report in it is of another run, and
+    CodeError TFW0976 with the line where it was damaged.
     """
 
     def __init__(self, folder: str, header: Record, cases: Iterable[Record], *, resume: bool = False) -> None:
@@ -42,7 +43,7 @@ class Writer:
             self._file.truncate()
         except OSError as error:
             raise _unwritable(folder, error) from None
-        self.done = frozenset((one["target"], one["case"]) for one in self.results)
+        self.done = frozenset(_key(one) for one in self.results)
         known = {record["case"] for _, record in kept if record["kind"] == "case"}
         if not kept:
             self.add(header)
@@ -93,28 +94,45 @@ def _kept(path: str, header: Record) -> list[tuple[bytes, Record]]:
     """The lines of an interrupted report to go on after, each with its record; none where not even the header was whole."""
     try:
         with open(path, "rb") as file:
-            lines = [line for line in file.read().split(b"\n")[:-1]]
+            lines = file.read().split(b"\n")[:-1]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", code="TFW0975") from None
     kept: list[tuple[bytes, Record]] = []
     for number, line in enumerate(lines, 1):
+        place = Place(path, number)
         try:
-            record = json.loads(line)
-            kind = record["kind"]
-        except (ValueError, KeyError, TypeError):
+            record = record_of(line, place)
+            if number == 1:
+                _check_same_run(path, record, header)
+            check_form(record, place)
+        except CodeError:
             if number == len(lines):
                 break  # torn where the system went down: its case runs again
-            raise CodeError(f"line {number} of {path} is no record of a report", code="TFW0975") from None
-        if kind != "footer":
+            raise
+        if record["kind"] != "footer":
             kept.append((line + b"\n", record))
-    if kept:
-        _check_same_run(path, kept[0][1], header)
+    _check_once(path, kept)
     return kept
 
 
+def _check_once(path: str, kept: Iterable[tuple[bytes, Record]]) -> None:
+    """Two results of one case may disagree, and neither is to be trusted: better told now than when the run is done."""
+    seen: set[tuple[str, str]] = set()
+    for _, record in kept:
+        if record["kind"] != "result":
+            continue
+        if _key(record) in seen:
+            raise CodeError(f"{path} has two results of {record['case']} on {record['target']}", code="TFW0975")
+        seen.add(_key(record))
+
+
+def _key(result: Record) -> tuple[str, str]:
+    return result["target"], result["case"]
+
+
 def _check_same_run(path: str, old: Record, new: Record) -> None:
-    if old["kind"] != "header":
-        raise CodeError(f"{path} does not begin with a header", code="TFW0975")
+    if old.get("kind") != "header":
+        raise UsageError(f"{path} does not begin with a header", code="TFW0975", help="report into another folder")
     for name in IDENTITY:
         if old.get(name) != json.loads(encode(new))[name]:
             raise UsageError(
