@@ -23,6 +23,12 @@ OPERATIONS = [
         "%s = tile.addf %a, %b : f32\ntile.reduce_return %s : f32\n}",
         "f32", {"reduce.fp32", "float.add.fp32"},
     ),
+    (
+        "tensor<16x16xi8>",
+        "%y = tile.scan %x axis 1 reverse : tensor<16x16xi8> {\n^bb0(%a : i8, %b : i8):\n"
+        "%s = tile.muli %a, %b : i8\ntile.scan_return %s : i8\n}",
+        "f32", {"scan.int8", "int.mul.int8"},
+    ),
 ]
 
 

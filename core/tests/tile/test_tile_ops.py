@@ -29,6 +29,11 @@ GOOD = """builtin.module {
       %w = tile.addf %v, %u : f32
       tile.reduce_return %w : f32
     }
+    %n, %ni = tile.scan %x, %i axis 1 reverse : tensor<16x32xf32>, tensor<16x32xi32> {
+    ^bb0(%p: f32, %pi: i32, %q: f32, %qi: i32):
+      %r = tile.mulf %p, %q : f32
+      tile.scan_return %r, %pi : f32, i32
+    }
     %d = tile.dot %a, %a, %a tf32x3 : tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>
     %e = tile.dot %c, %c, %s unsigned : tensor<16x16xi8>, tensor<16x16xi8>, tensor<16x16xi32>
     %j = tile.join %e, %s : tensor<16x16xi32>
@@ -70,6 +75,10 @@ MISTAKES = {
     "a return outside": (
         "%f = tile.flip", "tile.reduce_return %h : tensor<16x16xi32>\n    %f = tile.flip", "ends the function of a tile.reduce",
     ),
+    "another op's return": (
+        "tile.scan_return %r, %pi : f32, i32", "tile.reduce_return %r, %pi : f32, i32", "its function ends in tile.scan_return",
+    ),
+    "a scan along no axis": ("axis 1 reverse :", "axis 2 reverse :", "axis 2 does not fit"),
     "a precision for others than f32": ("%s unsigned :", "%s tf32 :", "input precision tf32 is for operands of f32, got i8"),
     "unsigned floats": ("%a tf32x3 :", "%a unsigned :", "unsigned operands are i8"),
     "matrices that do not fit": (
@@ -106,6 +115,7 @@ def test_generic_text_without_what_the_op_needs_is_an_error() -> None:
         '"tile.flip"(%x) : (tensor<4xf32>) -> tensor<4xf32>', '"tile.split"(%x) : (tensor<4xf32>) -> tensor<4xf32>',
         '"tile.dot"(%x, %x, %x) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
         '"tile.reduce"(%x) <{axis = 0 : i64}> : (tensor<4xf32>) -> f32',
+        '"tile.scan"(%x) <{axis = 0 : i64}> : (tensor<4xf32>) -> tensor<4xf32>',
         '"tile.join"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>',
     ):
         with pytest.raises(IRError):

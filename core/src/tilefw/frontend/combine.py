@@ -135,11 +135,12 @@ def user_combine(function: str, inputs: tuple[Any, ...], combine: Any, deed: Dee
 
 def combinable(function: str, value: Any, deed: Deed = REDUCE) -> Value:
     """A tile of numbers; raises for anything else."""
+    scalar = isinstance(value, Value)
     if not isinstance(value, Value) or not value.is_tile:
         raise CompileError(
             f"tl.{function} {deed.does} tiles, not {named(value)}",
             "TFW0201",
-            help="for two scalars use tl.minimum, tl.maximum or an operator" if isinstance(value, Value) else None,
+            help="for two scalars use tl.minimum, tl.maximum or an operator" if scalar and deed is REDUCE else None,
         )
     if value.dtype.is_ptr():
         raise CompileError(f"tl.{function} {deed.does} numbers, not pointers", "TFW0201")
