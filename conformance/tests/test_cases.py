@@ -59,6 +59,8 @@ def test_the_bundled_cases_serve_every_kernel_at_core() -> None:
     ("params: {n: [1, 33]", "params: {n: !!python/name:os [1]", 10, ""),
     ("block: 64}", "block: 64", 11, "not YAML"),
     ("bugType: MASK, ", "", 5, "needs 'bugType'"),
+    ("    flags: [tail]\n", "    flags: [tail]\n    requires: [float.ad.fp32]\n", 10, "did you mean 'float.add.fp32'"),
+    ("notes:\n", "requires: [cf.dynamics]\nnotes:\n", 4, "did you mean 'cf.dynamic'"),
 ])
 def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, said: str) -> None:
     assert old in GOOD

@@ -26,7 +26,18 @@ def cases_of(target: Target) -> tuple[Case, ...]:
                 found += in_folder(package, name)
             except (OSError, ImportError, UnicodeDecodeError) as error:
                 raise CodeError(f"the cases {location} cannot be read: {error}", code="TFW0953") from None
+    for case in found:
+        _refuse_foreign(case, target)
     return tuple(found)
+
+
+def _refuse_foreign(case: Case, target: Target) -> None:
+    """No case of a plugin may ever have the id of one that the suite gets later."""
+    assert target.plugin is not None
+    own = target.plugin.name.replace("-", "_")
+    if case.group != own and not case.group.startswith(f"{own}_"):
+        message = f"plugin '{target.plugin.name}' brings cases of the group {case.group!r}"
+        raise CodeError(message, code="TFW0961", help=f"call the group {own}_{case.group}")
 
 
 def writable(target: Target) -> str | None:

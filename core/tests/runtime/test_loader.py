@@ -43,6 +43,11 @@ def test_naming_a_target_loads_one_plugin_only(install, registry):
         (HOOK + "tilefw_nonsense(): pass", "TFW0503", "tilefw_nonsense"),
         (HOOK + "tilefw_targets(): return 1 / 0", "TFW0503", "ZeroDivisionError"),
         (HOOK + "tilefw_targets(): return [3]", "TFW0507", "a int among"),
+        (
+            HOOK + "tilefw_targets():\n from tilefw.api import TargetInfo\n"
+            " return [TargetInfo('bad-x1', '', '', '', 'a:B', frozenset(), frozenset({'int.mull.*'}))]",
+            "TFW0507", "'int.mull.*' is no capability",
+        ),
         ("TILEFW_API = (9, 9)\nraise RuntimeError('must not run')", "TFW0504", "interface 9.9"),
         ("TILEFW_API = (0, 2)\nraise RuntimeError('must not run')", "TFW0504", "interface 0.2"),
     ],
