@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilefw
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules that these tests share
 
 
 def _ran(kernel: Any, inputs: Any, shape: tuple[int, ...], dtype: Any, **constexprs: Any) -> np.ndarray:

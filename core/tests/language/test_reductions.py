@@ -8,38 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from whole_tiles import FLOATS, INTEGERS, host_type, load_tile, numbers, store_all, sum_type
 
 import tilefw
 import tilefw.language as tl
 
-INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMPY: dict[str, Callable[..., Any]] = {
     "sum": np.sum, "max": np.max, "min": np.min, "xor_sum": np.bitwise_xor.reduce, "reduce_or": np.bitwise_or.reduce,
     "argmax": np.argmax, "argmin": np.argmin,
 }
-
-
-@tilefw.jit
-def load_tile(ptr, SHAPE: tl.constexpr):
-    offsets = tl.zeros(SHAPE, tl.int32)
-    stride: tl.constexpr = 1
-    for axis in tl.static_range(len(SHAPE) - 1, -1, -1):
-        index = tl.arange(0, SHAPE[axis])
-        for other in tl.static_range(len(SHAPE)):
-            if other != axis:
-                index = tl.expand_dims(index, other)
-        offsets += index * stride
-        stride: tl.constexpr = stride * SHAPE[axis]
-    return tl.load(ptr + offsets)
-
-
-@tilefw.jit
-def store_all(ptr, value):
-    if len(value.shape) == 0:
-        tl.store(ptr, value)
-    else:
-        tl.store(ptr + tl.arange(0, value.numel), tl.ravel(value))
 
 
 @tilefw.jit
@@ -49,23 +26,6 @@ def reduce_by_name(
     y = getattr(tl, OP)(load_tile(x_ptr, SHAPE), AXIS, keep_dims=KEEP)
     tl.static_assert(y.dtype == TYPE, f"{y.dtype}")
     store_all(out_ptr, y)
-
-
-def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    if dtype in INTEGERS:
-        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-        return rng.integers(low, high, shape, dtype, endpoint=True)
-    return rng.standard_normal(shape).astype(host_type(dtype))
-
-
-def host_type(name: str) -> Any:
-    """NumPy's type for a type of the language."""
-    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
-
-
-def sum_type(dtype: str) -> str:
-    return {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)
 
 
 def widened(dtype: str) -> str:
