@@ -9,10 +9,13 @@ import pytest
 from library_on_chips import check, lowered
 from made_up import PLAIN, WIDE
 from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
+from tilefw.simt.pipeline.alias import LoopWrites
+from tilefw.tile.text import parse
 
 MIX: list[dict[str, Any]] = [
     {"operation": "add", "dtype": "int32"},
@@ -93,3 +96,26 @@ def test_a_barrier_stands_where_the_order_of_one_lane_is_that_of_all(order: str,
     at = found.index("atomic")
     loads = [word for word in found[:at] if word == "load"]
     assert found == [*loads, *before, "atomic", *after, "store"]
+
+
+_LOOP = """
+func.func @f(%a: !tile.ptr<i32>, %b: !tile.ptr<i32>, %n: i32) {{
+  %zero = tile.constant 0 : i32
+  %one = tile.constant 1 : i32
+  scf.for %i = %zero to %n step %one : i32 {{
+    %old = tile.atomic_rmw add {order} device %b, %one : !tile.ptr<i32>
+  }}
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize(("order", "may"), [("relaxed", False), ("release", False), ("acquire", True), ("acq_rel", True)])
+def test_loads_are_not_issued_before_an_atomic_that_acquires(order: str, may: bool) -> None:
+    """Of another buffer; of its own they never are."""
+    module = parse(_LOOP.format(order=order))
+    (loop,) = [op for op in module.walk() if isinstance(op, ForOp)]
+    (function,) = [op for op in module.walk() if isinstance(op, FuncOp)]
+    a, b, _ = function.body.block.args
+    writes = LoopWrites(loop, disjoint=True)
+    assert (writes.may_touch(a), writes.may_touch(b)) == (may, True)

@@ -1,7 +1,8 @@
 """Which loads of a loop may be issued some iterations early: those whose memory nothing in the loop can write.
 
 Pointers are followed to the kernel's arguments. A store through one argument may touch what another points to, unless the
-launch says that the buffers do not overlap.
+launch says that the buffers do not overlap. An atomic that acquires tells of what others wrote, wherever that is: no load may be
+issued before it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.passes.cse import may_write
 from tilefw.tile import ops
+from tilefw.tile.atomic_ops import AtomicOp
 from tilefw.tile.elementwise import ElementwiseOp
 
 _KEEPS_POINTER = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
@@ -29,7 +31,7 @@ class LoopWrites:
                 self._add(op)
 
     def _add(self, op: Operation) -> None:
-        pointer = op.pointer if isinstance(op, ops.StoreOp) else op.base if isinstance(op, ops.StoreBlockOp) else None
+        pointer = _written(op)
         roots = None if pointer is None else arguments_of(pointer)
         if roots is None:
             self._anything = True
@@ -44,6 +46,15 @@ class LoopWrites:
             return False
         roots = arguments_of(pointer)
         return roots is None or not self._disjoint or not roots.isdisjoint(self._written)
+
+
+def _written(op: Operation) -> SSAValue | None:
+    """The pointer through which an op writes; None for one that may change anything, as far as loads before it know."""
+    if isinstance(op, ops.StoreBlockOp):
+        return op.base
+    if isinstance(op, ops.StoreOp) or (isinstance(op, AtomicOp) and not op.acquires):
+        return op.pointer
+    return None
 
 
 def arguments_of(pointer: SSAValue) -> set[SSAValue] | None:
