@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tilefw.api import TargetInfo, hookimpl
 
@@ -14,3 +15,8 @@ def tilefw_targets() -> Sequence[TargetInfo]:
     from tilefw_acme.target import X1, X2
 
     return (X1, X2)
+
+
+@hookimpl
+def tilefw_conformance() -> Mapping[str, Any]:
+    return {"expectations": "tilefw_acme:conformance.yaml"}

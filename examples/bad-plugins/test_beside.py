@@ -1,0 +1,50 @@
+"""Four bad plugins installed beside a good one change nothing for it: each has its status, and every command goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+STATUSES = {"acme": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed"}
+
+
+def tilefw(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "TILEFW_STRICT_PLUGINS": "0", **environment}
+    command = [sys.executable, "-m", "tilefw", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800, env=variables, check=False)
+
+
+def test_each_has_its_status_and_is_told_with_its_off_switch() -> None:
+    done = tilefw("plugins", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {p["name"]: p["status"] for p in json.loads(done.stdout)["plugins"]} == STATUSES
+    listed = tilefw("targets")
+    assert listed.returncode == 0 and "acme-x1" in listed.stdout
+    for name in STATUSES.keys() - {"acme"}:
+        assert f"TILEFW_DISABLE_PLUGINS={name} goes on without it" in listed.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ("run", "vector_add", "--target", "acme-x1"), ("kernels",), ("doctor",),
+    ("conformance", "--target", "acme-x1", "--level", "core"),  # what acme's own CI runs
+], ids=lambda words: words[0])
+def test_a_command_goes_on(words: tuple[str, ...]) -> None:
+    done = tilefw(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name, code", [("broken", "TFW0503"), ("future", "TFW0504")])
+def test_who_names_one_is_told_why_it_cannot_be_used(name: str, code: str) -> None:
+    done = tilefw("run", "vector_add", "--target", f"{name}-x1")
+    assert done.returncode == 4 and code in done.stderr
+
+
+def test_strictness_makes_them_errors_and_switching_them_off_helps() -> None:
+    strict = tilefw("targets", TILEFW_STRICT_PLUGINS="1")
+    assert strict.returncode == 4
+    off = [word for name in STATUSES.keys() - {"acme"} for word in ("--disable-plugin", name)]
+    assert tilefw("targets", *off, TILEFW_STRICT_PLUGINS="1").returncode == 0
