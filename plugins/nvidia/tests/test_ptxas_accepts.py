@@ -166,6 +166,10 @@ def _single_operations() -> Iterator[Combination]:
     for operation in index.REDUCTIONS:
         yield "reduce_tile", {"operation": operation, "dtype": "int32", "columns": 32}
         yield "reduce_tile", {"operation": operation, "dtype": "int8", "axis": "1", "columns": 32}
+    for operation in ("sum", "product", "latest", "recurrence"):
+        yield "scan_tile", {"operation": operation}
+        yield "scan_tile", {"operation": operation, "dtype": "fp16", "axis": "1", "reverse": True, "num_warps": 8}
+    yield "selective_scan", {}
     for operation in index.REARRANGEMENTS:
         yield "rearrange", {"operation": operation, "dtype": "fp16"}
     for name in index.DOT_OPERANDS:

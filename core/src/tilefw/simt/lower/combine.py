@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from tilefw.simt import lane
 from tilefw.simt.lane.registers import bits_of, type_name
 from tilefw.simt.layout import LinearLayout, swizzle
+from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
 from tilefw.tile import types
 from tilefw.tile.combine_op import CombineOp, CombineReturnOp
@@ -58,21 +59,20 @@ class Combiner:
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
 
     def exchanged(self, group: Sequence[SSAValue], written: LinearLayout, read: LinearLayout) -> list[SSAValue]:
-        """Groups of the tile that stands in `written`, as `read` has it, by way of shared memory."""
+        """A group that stands in `written`, as `read` has it, by way of shared memory: all are stored before the first is read."""
+        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
+        sent: list[tuple[SSAValue, int, SharedLayout]] = []
+        for value in group:
+            bits = max(8, bits_of(type_name(value.type)))
+            layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
+            buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
+            shared_access.write(self.context, buffer.results[0], layout, written, value, buffer=buffer.id)
+            sent.append((buffer.results[0], buffer.id, layout))
         found = list(group)
         for i in self._by_needs():
-            found[i] = self._exchanged(group[i], written, read)
+            address, buffer_id, layout = sent[i]
+            found[i] = shared_access.read(self.context, address, layout, read, types.element_of(group[i].type), buffer=buffer_id)
         return found
-
-    def _exchanged(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> SSAValue:
-        element = types.element_of(value.type)
-        bits = max(8, bits_of(type_name(value.type)))
-        layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
-        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
-        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
-        address = buffer.results[0]
-        shared_access.write(self.context, address, layout, written, value, buffer=buffer.id)
-        return shared_access.read(self.context, address, layout, read, element, buffer=buffer.id)
 
     def _by_needs(self) -> tuple[int, ...]:
         """The values of the function by how many arguments each needs, the most first.
