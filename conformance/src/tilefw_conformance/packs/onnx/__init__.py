@@ -26,21 +26,24 @@ _NOTE = {
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """A case for each test of the strict subset; raises UsageError TFW0990 where onnx is not installed."""
+    """A case for each test: the strict subset at level `core`, other element types at `extended`.
+
+    Raises UsageError TFW0990 where onnx is not installed.
+    """
     _require()
     from tilefw_conformance.packs.onnx.subset import nodes
 
     return tuple(
         Case(
-            id=f"onnx/{node.operator}/{name}", level="core", since="0.1", kernel=f"onnx:{name}", parameters={}, seed=1,
-            requires=frozenset(), stop_after="compare", budget=None, flags=(_FLAG,), notes={_FLAG: _NOTE},
+            id=f"onnx/{node.operator}/{name}", level="core" if node.strict else "extended", since="0.1", kernel=f"onnx:{name}",
+            parameters={}, seed=1, requires=frozenset(), stop_after="compare", budget=None, flags=(_FLAG,), notes={_FLAG: _NOTE},
         )
         for name, node in nodes().items()
     )
 
 
 def spec(name: str) -> KernelSpec:
-    """The kernel of the node test `name`; raises UsageError TFW0991 for a name that is none of the subset."""
+    """The kernel of the node test `name`; raises UsageError TFW0991 for a name that the pack does not have."""
     _require()
     from tilefw_conformance.packs.onnx.subject import spec_of
     from tilefw_conformance.packs.onnx.subset import nodes

@@ -1,23 +1,23 @@
-"""Einsum of any equation of letters: each element of the result is a sum of products over the letters that go."""
+"""Einsum of any equation: each element of the result is a sum of products over the letters that go."""
 
 from __future__ import annotations
 
-from math import prod
-
-from tilefw.api.errors import UnsupportedError
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, contiguous
 from tilefw_conformance.packs.onnx.rows import Rows, typed
 from tilefw_conformance.packs.onnx.text import KernelText
 
+_ELLIPSIS = "..."
+
 
 def lower(node: Node) -> KernelText:
     """A row is one element of the result, and numbers within it run over the letters that are summed."""
     operands, result = _letters(node)
-    extents = {letter: n for word, tensor in zip(operands, node.given(), strict=True)
-               for letter, n in zip(word, tensor.shape, strict=True)}
-    summed = [letter for letter in extents if letter not in result]
-    letters = [*result, *summed]
+    extents: dict[str, int] = {}
+    for word, tensor in zip(operands, node.given(), strict=True):
+        for letter, extent in zip(word, tensor.shape, strict=True):
+            extents[letter] = max(extent, extents.get(letter, extent))
+    letters = [*result, *(letter for letter in extents if letter not in result)]
     rows = Rows(tuple(extents[letter] for letter in letters), tuple(range(len(result), len(letters))))
     text, out = rows.begin(node), node.output(0)
     factors = [
@@ -25,26 +25,35 @@ def lower(node: Node) -> KernelText:
         for word, tensor in zip(operands, node.given(), strict=True)
     ]
     text.add(f"whole = tl.sum({' * '.join(factors)}, axis=1, keep_dims=True)")
-    assert prod(out.shape) == rows.count
     text.store(out, "row", typed(text, out, "whole"), "known")
     return text
 
 
 def _letters(node: Node) -> tuple[list[str], str]:
-    """The operands' and the result's letters; a missing result has those that occur once, in order."""
-    equation = node.attributes["equation"].replace(" ", "")
-    if "." in equation or any(len(set(word)) != len(word) for word in equation.partition("->")[0].split(",")):
-        note = f"the equation is {equation}"
-        raise UnsupportedError("Einsum with an ellipsis or a diagonal", code="TFW0992", note=note)
-    left, arrow, right = equation.partition("->")
-    words = left.split(",")
+    """A letter for each dim of each operand, and the result's. A missing result has those that occur once, in order, behind the
+    dims of an ellipsis. The latter are digits, counted from the last, since they match from there."""
+    left, arrow, right = node.attributes["equation"].replace(" ", "").partition("->")
+    words, most = [], 0
+    for word, tensor in zip(left.split(","), node.given(), strict=True):
+        hidden = len(tensor.shape) - len(word.replace(_ELLIPSIS, ""))
+        most = max(most, hidden)
+        words.append(word.replace(_ELLIPSIS, _digits(hidden)))
+    if arrow:
+        return words, right.replace(_ELLIPSIS, _digits(most))
     every = "".join(words)
-    return words, right if arrow else "".join(sorted(letter for letter in set(every) if every.count(letter) == 1))
+    once = sorted(letter for letter in set(every) if letter.isalpha() and every.count(letter) == 1)
+    return words, _digits(most) + "".join(once)
+
+
+def _digits(count: int) -> str:
+    return "".join(str(place) for place in range(count))[::-1]
 
 
 def _seen(tensor: Tensor, word: str, letters: list[str]) -> View:
-    """The operand over all letters: those that it does not have repeat it."""
-    dims = dict(zip(word, contiguous(tensor.shape).dims, strict=True))
+    """The operand over all letters: those that it lacks repeat it, and one that it has twice goes along its diagonal."""
+    dims: dict[str, tuple[int, int]] = {}
+    for letter, (extent, stride) in zip(word, contiguous(tensor.shape).dims, strict=True):
+        dims[letter] = (extent, stride + dims.get(letter, (0, 0))[1])
     return View(tuple(dims.get(letter, (1, 0)) for letter in letters))
 
 

@@ -26,7 +26,10 @@ def floor_mod(x, y):
 @tilefw.jit
 def negative(x):
     """Whether x has the sign bit."""
-    return x.to(tl.int32, bitcast=True) < 0
+    if x.dtype == tl.float64:
+        return x.to(tl.int64, bitcast=True) < 0
+    else:
+        return x.to(tl.int32, bitcast=True) < 0
 
 
 @tilefw.jit

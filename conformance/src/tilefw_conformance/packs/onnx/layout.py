@@ -26,7 +26,7 @@ def viewed(view: Callable[[Node], View]) -> Callable[[Node], KernelText]:
 
 def copy(text: KernelText, source: Tensor, read: View, result: Tensor, written: View) -> None:
     """Copy all elements of `read` to those of `written`, in order; both have as many."""
-    cover(text, result.size if written.size == result.size else written.size, _BLOCK)
+    cover(text, written.size, _BLOCK)
     text.add(f"moved = {text.loaded(source, read.offset('index'), 'inside')}")
     text.store(result, written.offset("index"), "moved", "inside")
 

@@ -50,13 +50,16 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node with its test's data. An optional input or output that the node leaves out is None."""
+    """A node with its test's data. An optional input or output that the node leaves out is None. `strict`: its element types
+    are those of the strict subset.
+    """
 
     name: str
     operator: str
     attributes: Mapping[str, Any]
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor | None, ...]
+    strict: bool = True
 
     def input(self, index: int) -> Tensor:
         """A required input."""
@@ -81,7 +84,7 @@ class Node:
         return tuple(tensor for tensor in self.inputs if tensor is not None)
 
 
-def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[Any]) -> Node:
+def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[Any], strict: bool) -> Node:
     """The single node of `model`; `inputs` and `outputs` are the test's data, in the graph's order."""
     graph = model.graph
     proto = graph.node[0]
@@ -93,6 +96,7 @@ def node_of(name: str, model: onnx.ModelProto, inputs: list[Any], outputs: list[
     return Node(
         name, proto.op_type, attributes_of(proto, opset),
         tuple(tensors[n] if n else None for n in proto.input), tuple(tensors[n] if n else None for n in proto.output),
+        strict,
     )
 
 

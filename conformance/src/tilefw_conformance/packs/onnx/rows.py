@@ -59,7 +59,7 @@ class Rows:
         whole = view.broadcast(self.shape)
         row = View(whole.take(self.along).dims, view.start).offset("row")
         column = View(whole.take(self.across).dims).offset("column")
-        return " + ".join(part for part in (row, column) if part != "0") or "0"
+        return " + ".join(part for part in (row, column) if part != "0") or "row * 0"  # one element for all, as a tile
 
     def place(self, tensor: Tensor) -> str:
         """The offset of each element of the tile in `tensor`, which broadcasts to the array."""

@@ -4,6 +4,9 @@ Of the 1,884 node tests of onnx 1.23, 480 are expansions of others into several 
 739, of 115 operators. A case's operator must be one of the table. Its tensors must have element types that kernels of machine
 learning compute with: 32- and 16-bit floats, 8- and 4-bit storage formats, int32 and narrower integers of 8 and 4 bits, bool.
 64-bit integers may only be a side input of rank 0 or 1 (axes, a shape, indices): never the first input, never an output.
+
+Tests of the same operators on any other element types that tilefw has (fp64, 16-bit and 64-bit integers, …) are there too, at the
+level `extended`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 import onnx
 from onnx.backend.test.loader import load_model_tests
 
-from tilefw_conformance.packs.onnx.node import Node, node_of
+from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node, node_of
 from tilefw_conformance.packs.onnx.operators import OPERATORS
 
 TYPES = frozenset({
@@ -27,7 +30,7 @@ SIDE_TYPE, SIDE_RANK = "INT64", 1
 
 @cache
 def nodes() -> dict[str, Node]:
-    """The strict subset by the tests' names without `test_`, in ONNX's order. Making the data takes some seconds."""
+    """The pack's tests by their names without `test_`, in ONNX's order. Making the data takes some seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tests make infinities and NaN on purpose, and NumPy says so
         tests: list[Any] = [test for test in load_model_tests(kind="node") if "_expanded" not in test.name]
@@ -36,12 +39,16 @@ def nodes() -> dict[str, Node]:
 
 def _node(test: Any) -> Node:
     ((inputs, outputs),) = test.data_sets
-    return node_of(test.name.removeprefix("test_"), test.model, inputs, outputs)
+    return node_of(test.name.removeprefix("test_"), test.model, inputs, outputs, _strict(test.model.graph))
 
 
 def _taken(graph: onnx.GraphProto) -> bool:
     if len(graph.node) != 1 or graph.node[0].op_type not in OPERATORS:
         return False
+    return all(_type(one) in ELEMENT_TYPES for one in (*graph.input, *graph.output))
+
+
+def _strict(graph: onnx.GraphProto) -> bool:
     inputs = all(_main(one) or (place > 0 and _side(one)) for place, one in enumerate(graph.input))
     return inputs and all(_main(one) for one in graph.output)
 
