@@ -45,7 +45,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     with np.errstate(over="ignore"):
         sums = x.cumsum()[np.minimum(np.arange(p["block"] - 1, p["n"] + p["block"] - 1, p["block"]), p["n"] - 1)]
     found = sums if dtype(p["dtype"]).is_float else formats.wrap(sums, p["dtype"])
-    return {"out_ptr": found, "flags_ptr": np.ones(launch.grid[0], np.int32)}
+    return {"out_ptr": found, "flags_ptr": np.ones(launch.grid[0], np.int64)}
 
 
 SPEC = KernelSpec("chained_sum", chained_sum, _prepare, _expected)
