@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 if TYPE_CHECKING:
-    from tilefw_conformance.pytest_session import Session
+    from tilefw_conformance.pytest_session import Pair, Session
 
 # Machine passes check what they did.
 os.environ.setdefault("TILEFW_VERIFY", "1")
@@ -34,8 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What -k and its like left is what runs."""
-    items = (item for item in session.items if isinstance(item, pytest.Function))
-    pairs = [item.callspec.params["conformance_case"] for item in items if hasattr(item, "callspec")]
+    called = (item.callspec.params for item in session.items if isinstance(item, pytest.Function) and hasattr(item, "callspec"))
+    pairs = [cast("Pair", values["conformance_case"]) for values in called if "conformance_case" in values]
     if not session.config.option.collectonly and _SESSION in session.config.stash:
         session.config.stash[_SESSION].begin(pairs)
 

@@ -48,7 +48,7 @@ class Ready:
     """`target` is its entry in a report's header; `stage` the last one that the target can run; `file` where its plugin keeps its
     expectations, if they can be written there."""
 
-    target: Mapping[str, Any]
+    target: dict[str, Any]
     stage: str
     expectations: tuple[Expectation, ...]
     file: str | None
