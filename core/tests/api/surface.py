@@ -20,7 +20,8 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 RECORD = Path(__file__).with_name("surface.json")
 PAGE = ROOT / "docs" / "api.md"
-MODULES = ("tilefw.api", "tilefw.api.hooks", "tilefw.api.ir", "tilefw.api.simt", "tilefw.api.machine", "tilefw.api.sim")
+_FACADES = ("hooks", "ir", "simt", "machine", "sim", "kernels")
+MODULES = ("tilefw.api", *(f"tilefw.api.{facade}" for facade in _FACADES))
 _HEAD = """# The interface for plugins, name by name
 
 A plugin imports `tilefw.api` and the modules below it, and nothing else of tilefw. This page is made of their docstrings by

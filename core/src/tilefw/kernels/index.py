@@ -54,6 +54,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
+    """What a listing says of a kernel without loading it: what it computes, its parameters, where it stands."""
+
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
