@@ -54,7 +54,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a listing says of a kernel without loading it: what it computes, its parameters, where it stands."""
+    """What a listing says of a kernel without loading it: what it computes, and its parameters."""
 
     name: str
     summary: str
