@@ -89,7 +89,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
         h = decays * carried + drives
         total = (c[:, None, :, t] * h).astype(np.float64).sum(axis=-1).astype(x.dtype)
         y[:, :, t] = total + d * x[:, :, t]
-    return {"y_ptr": y, "state_ptr": h}
+    return {"y_ptr": y.astype(np.float64), "state_ptr": h.astype(np.float64)}
 
 
 SPEC = KernelSpec("selective_scan", selective_scan, _prepare, _expected)
