@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tree import CORE, PLUGINS, ROOT
+from tree import CORE, PACKAGES, PLUGINS, ROOT
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 # What a page may call beside tilefw: it edits files as a reader would.
@@ -110,15 +110,16 @@ def test_the_machine_layer_names_its_files_on_its_first_page():
 
 def test_every_variable_of_the_environment_is_told():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    sources = [path.read_text(encoding="utf-8") for folder in (CORE, *PLUGINS.values()) for path in folder.rglob("*.py")]
-    read = {name for text in sources for name in re.findall(r"environ\.get\(\"(TILEFW_\w+)\"", text)}
-    assert len(read) >= 7 and read == set(re.findall(r"`(TILEFW_\w+)`(?=[^|]*\|)", page))
+    sources = [path.read_text(encoding="utf-8") for folder in PACKAGES for path in folder.rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r"\"(TILEFW_\w+)\"", text)} - {"TILEFW_API"}  # a plugin's own name
+    assert len(read) >= 10 and read == set(re.findall(r"`(TILEFW_\w+)`(?=[^|]*\|)", page))
 
 
 @pytest.mark.parametrize("page", [*DOCS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_every_file_that_is_named_exists(page):
     text = page.read_text(encoding="utf-8")
-    names = {p.name for folder in (CORE, *PLUGINS.values()) for p in folder.rglob("*.py")}
+    names = {p.name for folder in PACKAGES for p in folder.rglob("*.py")}
+    names |= {p.name.removesuffix(".in") for p in (CORE / "scaffold" / "templates").rglob("*.py.in")}
     named = re.findall(r"`([\w/]+\.py)`", text)
     missing = [name for name in named if name.rpartition("/")[2] not in names and not (ROOT / name).exists()]
     links = [link for link in re.findall(r"\]\(([\w./-]+)\)", text) if not (page.parent / link).exists()]

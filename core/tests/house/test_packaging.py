@@ -11,7 +11,7 @@ import tomllib
 import zipfile
 
 import pytest
-from tree import CORE, ROOT
+from tree import CONFORMANCE, CORE, ROOT
 
 DISTRIBUTIONS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("*/pyproject.toml")), *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
 
@@ -108,3 +108,10 @@ def test_architecture_names_every_room():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rooms = [f.name for f in CORE.iterdir() if f.is_dir() and any(f.glob("*.py"))]
     assert not [room for room in rooms if f"`{room}/`" not in text]
+
+
+def test_architecture_names_every_file_and_folder_of_the_suite():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## The conformance suite")[2]
+    names = {file.name for folder in ("", "workers", "report") for file in (CONFORMANCE / folder).glob("*.py")} - {"__init__.py"}
+    names |= {f"{folder.name}/" for folder in CONFORMANCE.iterdir() if folder.is_dir()} - {"__pycache__/"}
+    assert len(names) > 30 and not [name for name in names if f"`{name}`" not in text]
