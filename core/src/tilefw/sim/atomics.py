@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.floats import SIGNED, Array, decode, encode
+from tilefw.sim.floats import SIGNED, Array, decode, encode, flush
 from tilefw.sim.memory import Region, gather, scatter
 
 _SIGNED_OPS = {"min_s": np.minimum, "max_s": np.maximum}
@@ -22,8 +22,12 @@ _FLOAT_OPS = {"fadd": np.add, "fmin": np.fmin, "fmax": np.fmax}
 _LONG_CHAIN = 8
 
 
-def perform(region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, random: Any) -> Array:
+def perform(
+    region: Region, index: Array, size: int, op: str, values: Sequence[Array], fmt: str, random: Any, ftz: bool = False
+) -> Array:
     """Apply `op` at byte offsets `index` (flat) with flat operands; gives each lane the value it found."""
+    if not len(index):
+        return np.empty(0, values[0].dtype)
     order = np.arange(len(index)) if random is None else random.permutation(len(index))
     order = order[np.argsort(index[order], kind="stable")]
     sorted_index = index[order]
@@ -37,8 +41,11 @@ def perform(region: Region, index: Array, size: int, op: str, values: Sequence[A
     ufunc = _ufunc(op, fmt)
     if ufunc is not None and lengths.max() > _LONG_CHAIN:
         final = _chains(ufunc, current, operands[0], starts, lengths, found)
+        accumulated = not ftz or not any((flush(bits, fmt) != bits).any() for bits in (found, operands[0], final))
     else:
-        final = _rounds(_step(op, fmt), current, operands, starts, lengths, found)
+        final, accumulated = current, False
+    if not accumulated:
+        final = _rounds(_step(op, fmt, ftz), current, operands, starts, lengths, found)
     scatter(region.data, region.view(size), sorted_index[starts], final, size)
     old = np.empty_like(found)
     old[order] = found
@@ -83,7 +90,7 @@ def _rounds(
     return current
 
 
-def _step(op: str, fmt: str) -> Callable[..., Array]:
+def _step(op: str, fmt: str, ftz: bool) -> Callable[..., Array]:
     """The new value of old and operands."""
     if op in _PLAIN_OPS:
         return _PLAIN_OPS[op]
@@ -91,7 +98,7 @@ def _step(op: str, fmt: str) -> Callable[..., Array]:
         ufunc = _SIGNED_OPS[op]
         return lambda old, b: ufunc(old.view(SIGNED[old.itemsize * 8]), b.view(SIGNED[b.itemsize * 8])).view(old.dtype)
     if op in _FLOAT_OPS:
-        return _float_step(_FLOAT_OPS[op], fmt)
+        return _flushing(_float_step(_FLOAT_OPS[op], fmt), fmt) if ftz else _float_step(_FLOAT_OPS[op], fmt)
     return {
         "exchange": lambda old, b: b,
         "compare_exchange": lambda old, expected, new: np.where(_equal(old, expected, fmt), new, old),
@@ -118,3 +125,7 @@ def _float_step(ufunc: Any, fmt: str) -> Callable[..., Array]:
         return encode(result.astype(np.float64), name).view(old.dtype)
 
     return step
+
+
+def _flushing(step: Callable[[Array, Array], Array], fmt: str) -> Callable[[Array, Array], Array]:
+    return lambda old, b: flush(step(flush(old, fmt), flush(b, fmt)), fmt)

@@ -281,11 +281,11 @@ class MemoryLanes(Algebra):
 
     def atomic(
         self, space: str, address: Array, op: str, operands: Sequence[Array], fmt: str = "", *, order: str = "relaxed",
-        scope: str = "device", where: Array | None = None,
+        scope: str = "device", where: Array | None = None, ftz: bool = False,
     ) -> Array:
         if where is not None:
             with self.narrowed(where):
-                return self.atomic(space, address, op, operands, fmt, order=order, scope=scope)
+                return self.atomic(space, address, op, operands, fmt, order=order, scope=scope, ftz=ftz)
         size = operands[0].dtype.itemsize
         # Every lane acts for itself, also where address and operands are uniform.
         mask = np.ones((1, 1, 1), dtype=np.bool_) if self.mask is None else self.mask
@@ -295,7 +295,7 @@ class MemoryLanes(Algebra):
         for piece in pieces:
             self._check_atomic_poison(piece, size)
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
-            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random)
+            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random, ftz)
         if self.launch.races is not None:
             self.launch.races.synchronise(self, pieces, "atomic", order)
         self.polls += 1

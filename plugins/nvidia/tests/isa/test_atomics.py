@@ -67,3 +67,34 @@ def test_floats_and_packed_halves() -> None:
     code = "mov.b32 %r2, 0x40003C00;\natom.global.add.noftz.f16x2 %r1, [%d0], %r2;"
     memory, _ = atomics(code, np.zeros(2, np.float16))
     assert memory.tolist() == [32.0, 64.0]
+
+
+TINY = np.array([1], np.uint32).view(np.float32)[0]  # the smallest subnormal
+
+
+@pytest.mark.parametrize("address", ["global.add.f32 %r1, [%d0]", "add.f32 %r1, [%d0]"])
+def test_sums_of_f32_in_global_memory_flush_subnormal_operands_and_results(address: str) -> None:
+    for before, addend, after in ((TINY, 0.0, 0.0), (-TINY, -0.0, -0.0), (0.0, TINY, 0.0), (1.5 * 2**-126, -(2**-126), 0.0)):
+        bits = int(np.float32(addend).view(np.uint32))
+        code = f"setp.eq.u32 %p0, %r0, 0;\nmov.b32 %r2, {bits};\nmov.u32 %r1, 0;\n@%p0 atom.{address}, %r2;"
+        memory, old = atomics(f".reg .pred %p<1>;\n{code}", np.array([before], np.float32))
+        assert memory.view(np.uint32) == np.float32(after).view(np.uint32)
+        assert old[0] == np.float32(before).view(np.uint32)
+
+
+@pytest.mark.parametrize("address", ["atom.shared.add.f32 %r1, [%r3]", "atom.add.f32 %r1, [%d2]"])
+def test_sums_of_f32_in_shared_memory_keep_subnormals(address: str) -> None:
+    code = f""".shared .align 4 .b32 s;
+mov.u32 %r3, s; mov.u32 %r2, 0; st.shared.u32 [%r3], %r2; bar.sync 0;
+cvta.shared.u64 %d2, s; mov.u32 %r2, 1; {address}, %r2; bar.sync 0;
+ld.shared.u32 %r4, [%r3]; st.global.u32 [%d0], %r4;"""
+    memory, old = atomics(code, np.zeros(1, np.uint32))
+    assert memory.tolist() == [32] and sorted(old.tolist()) == list(range(32))
+
+
+def test_a_long_chain_of_sums_flushes_on_its_way() -> None:
+    """Lanes add 1.5 and -1 times 2^-126 by turns: every half that is left becomes zero."""
+    code = "and.b32 %r2, %r0, 1;\nmul.lo.u32 %r2, %r2, 0x7FC00000;\nadd.u32 %r2, %r2, 0x00C00000;\natom.global.add.f32 %r1, [%d0], %r2;"
+    memory, old = atomics(code, np.zeros(1, np.float32))
+    assert memory.tolist() == [0.0]
+    assert old.view(np.float32).tolist() == [0.0, 1.5 * 2.0**-126] * 16

@@ -38,7 +38,23 @@ def _atom(m: Modifiers):
     op, fmt = _operation(m.op, m.type)
     space, order, scope = space_of(m.space), m.sem or "relaxed", SCOPE[m.scope]
     count = 2 if m.op == "cas" else 1
+    if (op, fmt) == ("fadd", "f32"):
+        return _sum_f32(space, order, scope)
     return lambda lanes, address, *b: lanes.atomic(space, address, op, b[:count], fmt, order=order, scope=scope)
+
+
+def _sum_f32(space: str, order: str, scope: str):
+    """In global memory subnormal operands and results become zero of their sign, in shared memory they stay (atom, red)."""
+
+    def within(lanes, address, b, where=None, of: str = space):
+        return lanes.atomic(space, address, "fadd", [b], "f32", order=order, scope=scope, where=where, ftz=of != "shared")
+
+    def generic(lanes, address, b, *policy):
+        shared = lanes.is_space(address, "shared")
+        found = within(lanes, address, b, shared, "shared")
+        return lanes.or_(found, within(lanes, address, b, lanes.not_(shared)))  # lanes where one does not hold get 0 of it
+
+    return generic if space == "generic" else lambda lanes, address, b, *policy: within(lanes, address, b)
 
 
 def _red(m: Modifiers):
