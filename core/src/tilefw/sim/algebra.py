@@ -401,8 +401,8 @@ class Algebra:
         compare_exchange). "compare_exchange" takes (expected, new), and with a format compares as floats; "inc" is
         old >= b ? 0 : old+1, "dec" is old == 0 or old > b ? b : old-1, "sub_from" is b - old, "mask_or" takes (mask, b) and is
         old & ~mask | b, "wrap" takes (a, b) and is old >= a ? old-a : old+b; "fadd", "fmin", "fmax" take a format, or a packed one
-        ("f16x2", "bf16x2"); `ftz` is for those of one element. Lanes go one after the other, in an order that the seed permutes; with `where`, only those in which
-        that predicate holds, and the others get 0."""
+        ("f16x2", "bf16x2"); `ftz` is for those of one element. Lanes go one after the other, in an order that the seed permutes;
+        with `where`, only those in which that predicate holds, and the others get 0."""
 
     @primitive(lambda: 64)
     def argument_address(self) -> Value:

@@ -94,7 +94,8 @@ ld.shared.u32 %r4, [%r3]; st.global.u32 [%d0], %r4;"""
 
 def test_a_long_chain_of_sums_flushes_on_its_way() -> None:
     """Lanes add 1.5 and -1 times 2^-126 by turns: every half that is left becomes zero."""
-    code = "and.b32 %r2, %r0, 1;\nmul.lo.u32 %r2, %r2, 0x7FC00000;\nadd.u32 %r2, %r2, 0x00C00000;\natom.global.add.f32 %r1, [%d0], %r2;"
+    addend = "and.b32 %r2, %r0, 1;\nmul.lo.u32 %r2, %r2, 0x7FC00000;\nadd.u32 %r2, %r2, 0x00C00000;"
+    code = f"{addend}\natom.global.add.f32 %r1, [%d0], %r2;"
     memory, old = atomics(code, np.zeros(1, np.float32))
     assert memory.tolist() == [0.0]
     assert old.view(np.float32).tolist() == [0.0, 1.5 * 2.0**-126] * 16
