@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import tilefw
+import tilefw.language as tl
 from tilefw.api import capabilities
 from tilefw.kernels.capabilities import missing, needed, required
+from tilefw.kernels.spec import load
+from tilefw.kernels.verify import verify
+from tilefw.runtime.compiler import from_jit
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
 
@@ -35,7 +40,7 @@ OPERATIONS = [
 @pytest.mark.parametrize(("type", "operation", "accumulator", "needed"), OPERATIONS)
 def test_an_operation_needs_its_capability(type: str, operation: str, accumulator: str, needed: set[str]) -> None:
     text = f"func.func public @f(%x : {type}, %c : tensor<16x16x{accumulator}>) {{\n{operation}\nfunc.return\n}}\n"
-    assert required(parse(text)) == needed
+    assert required(parse(text)) == needed | {"shape.dims"}
 
 
 @pytest.mark.parametrize(("claims", "left"), [
@@ -71,18 +76,37 @@ def loop(bound: str, loaded: str = "") -> str:
 
 
 def test_a_trip_count_from_loaded_data_is_dynamic() -> None:
-    assert "cf.dynamic" in needed(parse(loop("many", LOADED)), {"n": 4}, (2, 1, 1))
-    assert "cf.dynamic" not in needed(parse(loop("end")), {"n": 4}, (2, 1, 1))
+    assert "cf.dynamic" in needed(parse(loop("many", LOADED)))
+    assert "cf.dynamic" not in needed(parse(loop("end")))
 
 
-def test_places_of_a_program_are_no_arithmetic_of_its_own() -> None:
-    found = needed(parse(loop("end")), {"n": 4}, (2, 1, 1))
-    assert found == {"control.for", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
+def test_scalars_that_the_compiler_gets_count() -> None:
+    found = needed(parse(loop("end")))
+    assert found == {"control.for", "int.mul.int32", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
 
 
-def test_a_loop_that_the_launch_never_enters_needs_nothing() -> None:
-    assert needed(parse(loop("end")), {"n": 0}, (2, 1, 1)) == frozenset()
-    assert needed(parse(loop("end")), {"n": 4}, (1, 1, 1)) == frozenset()  # program 0 alone: 0 trips
+def test_a_loop_that_no_launch_enters_is_gone_but_one_that_a_launch_may_enter_counts() -> None:
+    assert needed(parse(loop("zero"))) == frozenset()
+    assert needed(parse(loop("n"))) == {"control.for", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
+
+
+@tilefw.jit
+def block_of(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    inside = (place[:, None] < columns) & (place[None, :] < columns)
+    values = tl.load(x_ptr + place[:, None] * columns + place[None, :], mask=inside)
+    tl.store(out_ptr + place[:, None] * columns + place[None, :], values, mask=inside)
+
+
+def test_tiles_of_addresses_need_nothing_and_tiles_of_two_dims_need_dims() -> None:
+    source = from_jit(block_of, {"x_ptr": "*fp32:16", "out_ptr": "*fp32:16", "columns": "i32"}, {"BLOCK": 16})
+    assert needed(source.build()) == {"shape.dims", "memory.load.fp32", "memory.store.fp32"}
+
+
+def test_a_launch_without_trips_needs_what_the_body_needs() -> None:
+    spec = load("swiglu")
+    found = verify(spec, {"rows": 3, "columns": 0, "dtype": "bf16", "block": 64}, "reference", stop_after="verify").required
+    assert {"memory.load.bf16", "memory.store.bf16", "math.exp.fp32"} <= found and "shape.dims" not in found
 
 
 def test_the_registry_has_just_the_groups_of_the_table() -> None:

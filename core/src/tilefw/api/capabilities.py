@@ -108,6 +108,7 @@ GROUPS: tuple[Group, ...] = (
     *_of_kind("math", _FLOATS, _MATH),
     *_of_kind("cast", _ANY, _CAST),
     Group("select", "one of two values by a condition", _ANY),
+    Group("shape.dims", "tiles of two dims and more"),
     *_of_kind("shape", _ANY, _SHAPE),
     Group("reduce", "a dim of a tile combined away, whatever combines", _ANY),
     Group("scan", "each prefix along a dim of a tile combined, whatever combines", _ANY),
@@ -126,7 +127,8 @@ def _each(groups: Iterable[str], *types: str) -> tuple[str, ...]:
 # Named sets that a report shows: a target has a profile when its claims cover every capability of it.
 PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "tile-base": (
-        "control.for", "control.if", *_each((*_MOVED, "select", "reduce", "shape.trans", "shape.reshape"), "int32", "fp32"),
+        "control.for", "control.if", "shape.dims",
+        *_each((*_MOVED, "select", "reduce", "shape.trans", "shape.reshape"), "int32", "fp32"),
         *_each((f"int.{kind}" for kind in _INTEGER), "int32"), *_each((f"float.{kind}" for kind in _FLOAT), "fp32"),
         *_each(_ELEMENTARY, "fp32"), *_each(("cast.s2f", "cast.f2s"), "int32", "fp32"),
     ),

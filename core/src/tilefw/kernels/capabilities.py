@@ -4,12 +4,17 @@ An operation needs the group of its row in the elementwise table with its elemen
 `memory.load`, `memory.store`, `atomic.<kind>`; control flow has `control.for`, `control.if`, `control.while`, and `cf.dynamic` for
 a loop whose trip count depends on loaded data. Operations that combine or move elements across a tile have `reduce.<type>` and
 `scan.<type>` for each tile (the function that combines needs its own rows too), `dot.<a>.<b>.<accumulator>` with the input
-precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`), and `shape.<operation>.<type>`.
+precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`), and `shape.<operation>.<type>`; tiles of several dims need
+`shape.dims`.
+
+What a compiler must make counts, be it reached by a launch or not: bodies of loops that make no trip, branches that are not taken,
+and the scalars that the default passes leave of addresses. What it is not asked for, tiles of addresses where access is structured,
+does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilefw.api.capabilities import missing
@@ -34,12 +39,17 @@ _MEMORY = {
 _SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join", "split", "flip")}
 
 
-def needed(module: ModuleOp, scalars: Mapping[str, int | float], grid: Sequence[int]) -> frozenset[str]:
-    """Every capability that one launch of a kernel needs: `scalars` by parameter name and `grid` decide branches and loops, and
-    what only computes addresses of blocks is not counted."""
-    from tilefw.passes.bind_launch import bound
+def needed(module: ModuleOp) -> frozenset[str]:
+    """Every capability that a kernel needs of a compiler, which gets it as the default passes leave it: nothing that only a launch
+    tells is folded, but arithmetic of tiles of addresses is gone where access is structured."""
+    from xdsl.context import Context
 
-    return required(bound(module, scalars, grid))
+    from tilefw.passes.pipeline import default_passes
+
+    copy = module.clone()
+    for step in default_passes():
+        step.apply(Context(), copy)
+    return required(copy)
 
 
 def required(module: ModuleOp) -> frozenset[str]:
@@ -54,7 +64,10 @@ def _of(operation: Operation, known: LaunchKnown) -> Iterator[str]:
     from tilefw.tile.atomic_ops import AtomicCasOp, AtomicRmwOp
     from tilefw.tile.dot_op import DotOp
     from tilefw.tile.elementwise import ROWS
+    from tilefw.tile.types import shape_of
 
+    if any(len(shape_of(value.type)) > 1 for value in (*operation.operands, *operation.results)):
+        yield "shape.dims"
     if operation.name in _CONTROL:
         yield from _control(operation, known)
     elif operation.name in _MEMORY:
@@ -69,34 +82,21 @@ def _of(operation: Operation, known: LaunchKnown) -> Iterator[str]:
         yield f"atomic.{_atomic(operation)}.{_element(operation.results[0].type)}"
     elif isinstance(operation, DotOp):
         yield _dot(operation)
-    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None and not _is_followed(operation, known):
+    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
         typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
         for value in typed:
             yield row.capability(_element(value.type))
 
 
 def _control(operation: Operation, known: LaunchKnown) -> Iterator[str]:
-    """A branch that the launch decides is none; a loop whose trips only loaded data tells needs more than the others."""
+    """A loop whose trips only loaded data tells needs more than the others."""
     from xdsl.dialects import scf
 
     from tilefw.passes.launch_known import Known
 
-    if isinstance(operation, scf.IfOp):
-        if known[operation.cond] < Known.LAUNCHED:
-            yield _CONTROL[operation.name]
-        return
     yield _CONTROL[operation.name]
     if isinstance(operation, scf.ForOp | scf.WhileOp) and known.of_trips(operation) is Known.LOADED:
         yield "cf.dynamic"
-
-
-def _is_followed(operation: Operation, known: LaunchKnown) -> bool:
-    """Whether it is integer arithmetic of one program's own places: scalars that follow from the launch and the loops' counters."""
-    from tilefw.passes.launch_known import Known
-    from tilefw.tile import types
-
-    values = (*operation.operands, *operation.results)
-    return all(types.is_int(v.type) and not types.is_tile(v.type) and known[v] > Known.LOADED for v in values)
 
 
 def _atomic(operation: AtomicRmwOp | AtomicCasOp) -> str:

@@ -49,7 +49,7 @@ class StageVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one verification found. `comparisons` are by output; `required` is what this launch needs of a target."""
+    """What one verification found. `comparisons` are by output; `required` is what the kernel needs of a target."""
 
     kernel: str
     target: str
@@ -187,8 +187,7 @@ class _Run:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
         self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
         with stage("requirements", self.times):
-            scalars = {name: value for name, value in self.values.items() if isinstance(value, int | float)}
-            self.fields["required"] = needed(self.module, scalars, self.launch.grid) | self.spec.requires(self.parameters)
+            self.fields["required"] = needed(self.module) | self.spec.requires(self.parameters)
         if self.admit is not None:
             self.admit(self.fields["required"])
         request = options.resolve(
