@@ -81,3 +81,13 @@ def test_the_cache_can_be_off(monkeypatch):
     assert config.cache_directory() is not None
     monkeypatch.setenv("TILEFW_CACHE", "0")
     assert config.cache_directory() is None and not config.cache_enabled()
+
+
+def test_the_time_for_a_plugin_is_a_positive_number(monkeypatch):
+    assert config.plugin_seconds() == 10
+    monkeypatch.setenv("TILEFW_PLUGIN_SECONDS", "2.5")
+    assert config.plugin_seconds() == 2.5
+    for word in ("0", "-1", "soon", "inf", "nan"):
+        monkeypatch.setenv("TILEFW_PLUGIN_SECONDS", word)
+        with pytest.raises(UsageError, match=f"not '{word}'"):
+            config.plugin_seconds()

@@ -6,6 +6,7 @@ so that threads and tasks do not disturb each other.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from tilefw.api.errors import UsageError
 from tilefw.runtime.names import suggest
 
 DEFAULT_TARGET = "reference"
+DEFAULT_PLUGIN_SECONDS = 10.0
 EXECUTORS = ("sim", "hw", "auto")
 NUMERICS = ("ieee", "hw")
 
@@ -168,6 +170,23 @@ def strict_plugins() -> bool:
 def trace_plugins() -> bool:
     """Whether calls of hooks are told on stderr (TILEFW_TRACE_PLUGINS=1)."""
     return os.environ.get("TILEFW_TRACE_PLUGINS", "").lower() in ("1", "on", "yes", "true")
+
+
+def plugin_seconds() -> float:
+    """How long a plugin that is asked in a child process may take to answer (TILEFW_PLUGIN_SECONDS).
+
+    Raises UsageError for anything but a positive number.
+    """
+    word = os.environ.get("TILEFW_PLUGIN_SECONDS", "").strip()
+    if not word:
+        return DEFAULT_PLUGIN_SECONDS
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"TILEFW_PLUGIN_SECONDS is a positive number of seconds, not {word!r}", code="TFW0902")
+    return seconds
 
 
 def verify_code() -> bool:

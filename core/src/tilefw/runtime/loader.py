@@ -20,6 +20,7 @@ from tilefw.runtime.entry_points import Candidate, candidates
 from tilefw.runtime.local_plugins import local_plugins
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugin import Plugin, load
+from tilefw.runtime.probe import load_warily, probe_all
 
 REFERENCE = TargetInfo(
     name="reference",
@@ -112,8 +113,6 @@ class Registry:
 
     def plugins(self) -> list[Plugin]:
         """Every installed plugin with its status, asked in child processes; with TILEFW_STRICT_PLUGINS, raises PluginError."""
-        from tilefw.runtime.probe import probe_all
-
         found = probe_all(candidates(), config.disabled_plugins())
         if config.strict_plugins():
             for plugin in found:
@@ -165,7 +164,7 @@ class Registry:
         if candidate.name in disabled or "*" in disabled:
             return load(candidate, disabled)  # not kept: the switch is read at each use
         if candidate not in self._plugins:
-            self._plugins[candidate] = load(candidate, disabled)
+            self._plugins[candidate] = load_warily(candidate, disabled)
         return self._plugins[candidate]
 
     def _of_plugin(self, plugin: Plugin, name: str) -> Target | None:

@@ -50,6 +50,12 @@ class Plugin:
 
 def load(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
     """Load a plugin; what comes back always has a status, and targets only when that is `ok`."""
+    known = seen(candidate, disabled)
+    return _run_hooks(known, candidate) if known.status == "ok" else known
+
+
+def seen(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
+    """What is known of a plugin of which no line has run; its status is `ok` where nothing speaks against importing it."""
     known = Plugin(candidate.name, candidate.distribution, candidate.version, candidate.module, "ok")
     if candidate.name in disabled or "*" in disabled:
         return replace(known, status="disabled", error="switched off by TILEFW_DISABLE_PLUGINS", code="TFW0505")
@@ -63,7 +69,7 @@ def load(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
     known = replace(known, api=version)
     if not accepts(version):
         return replace(known, status="incompatible", error=_incompatible(candidate, version), code="TFW0504")
-    return _run_hooks(known, candidate)
+    return known
 
 
 def _incompatible(candidate: Candidate, version: tuple[int, int]) -> str:

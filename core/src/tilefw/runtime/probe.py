@@ -1,4 +1,4 @@
-"""What every installed plugin says, asked in child processes with a time limit, so that none can hang or kill us.
+"""What installed plugins say, asked in child processes with a time limit, so that none can hang or kill us.
 
 An answer that is `ok` is kept on disk, by distribution version and the hook module's file; every other is asked anew.
 """
@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,22 +20,38 @@ from pathlib import Path
 from tilefw.api.version import TILEFW_API
 from tilefw.runtime import config
 from tilefw.runtime.entry_points import Candidate, VersionNotStated, candidates, source_file
-from tilefw.runtime.plugin import Plugin, from_json, load, to_json
+from tilefw.runtime.plugin import Plugin, from_json, load, seen, to_json
 from tilefw.runtime.target_check import BadTarget
 
-SECONDS = 10.0
 ANSWER_LIMIT = 16 << 20  # bytes
 MEMORY_LIMIT = 8 << 30  # bytes of address space: a light module needs a hundredth, and one that fills memory must not fill all
 
 
-def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float = SECONDS) -> list[Plugin]:
-    """Every candidate's plugin, in order; the children run side by side and share one time limit."""
+def load_warily(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
+    """Load a plugin in this process, unless a child that was asked first hung or crashed.
+
+    What has answered before, or is imported already, costs no child.
+    """
+    if candidate.module not in sys.modules:
+        (answer,) = probe_all([candidate], disabled)
+        if answer.status in ("hung", "crashed"):
+            return answer
+    return load(candidate, disabled)
+
+
+def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float | None = None) -> list[Plugin]:
+    """Every candidate's plugin, in order; the children run side by side and share one time limit.
+
+    `seconds` is that of TILEFW_PLUGIN_SECONDS unless given.
+    """
+    seconds = config.plugin_seconds() if seconds is None else seconds
     known: dict[int, Plugin] = {}
     children: dict[int, subprocess.Popen[bytes]] = {}
     for index, candidate in enumerate(asked):
-        if candidate.shadowed_by or candidate.name in disabled or "*" in disabled:
-            known[index] = load(candidate, disabled)
-        elif (kept := _kept(candidate)) is not None:
+        known[index] = seen(candidate, disabled)
+        if known[index].status != "ok":
+            continue  # nothing of it would run
+        if (kept := _kept(candidate)) is not None:
             known[index] = kept
         else:
             children[index] = _start(candidate)
@@ -68,7 +85,7 @@ def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: floa
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
-        return replace(failed, status="hung", error=f"it did not answer within {seconds:g} s")
+        return replace(failed, status="hung", error=f"it did not answer within {seconds:g} s (TILEFW_PLUGIN_SECONDS)")
     if child.returncode != 0:
         return replace(failed, error=_ending(child.returncode))
     try:
@@ -78,7 +95,10 @@ def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: floa
 
 
 def _ending(code: int) -> str:
-    return f"its process was ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
+    if code < 0:
+        names = {known.value: f" ({known.name})" for known in signal.Signals}
+        return f"its process was ended by signal {-code}{names.get(-code, '')}"
+    return f"its process ended with status {code}"
 
 
 def _kept(candidate: Candidate) -> Plugin | None:
@@ -105,7 +125,7 @@ def _keep(candidate: Candidate, plugin: Plugin) -> None:
 
 
 def _path(candidate: Candidate) -> Path | None:
-    folder = config.cache_directory()
+    folder = config.state_directory()
     if folder is None:
         return None
     try:
