@@ -53,29 +53,33 @@ class Result:
         return message(self.record())
 
 
-def run(case: Case, target: Target, *, stage: str = "compare", audit: bool = False, **execution: Any) -> Result:
+def run(
+    case: Case, target: Target, *, stage: str = "compare", audit: bool = False, began: Callable[[str], None] | None = None,
+    **execution: Any,
+) -> Result:
     """Run `case` up to `stage`, or to its own last one where that comes first; nothing that goes wrong in it is raised, but
     KeyboardInterrupt. A case that needs what the target does not claim is not run, unless for an `audit` of the claims.
+    `began` is called with each stage as it begins.
     """
     said = {name: value for name, value in execution.items() if value is not None}
     last = min(stage, case.stop_after, key=STAGES.index)
-    began = time.perf_counter()
+    start = time.perf_counter()
     try:
         spec = spec_of(case)
     except UnsupportedError as refused:  # the pack knows the case, and does not lower it: no word on the target
-        return Result(case, target.name, "unsupported", None, refused, execution=said, seconds=time.perf_counter() - began)
+        return Result(case, target.name, "unsupported", None, refused, execution=said, seconds=time.perf_counter() - start)
     except (Exception, SystemExit) as raised:
-        return Result(case, target.name, "error", None, _told(raised), execution=said, seconds=time.perf_counter() - began)
+        return Result(case, target.name, "error", None, _told(raised), execution=said, seconds=time.perf_counter() - start)
     try:
         verdict = verify(
-            spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target),
+            spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target), began=began,
             **{"seed": case.seed, "budget": case.budget or DEFAULT_BUDGET, **said},
         )
         outcome, error, unclaimed = _judge(case, target, verdict)
     except (Exception, SystemExit) as raised:
         verdict, outcome, unclaimed = None, "error", frozenset[str]()
         error = _told(raised)
-    return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - began)
+    return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - start)
 
 
 def _told(raised: BaseException) -> BaseException:

@@ -19,7 +19,7 @@ ENDS = {
     "good": ("pass", None, ""),
     "hang": ("timeout", "TFW0965", "not done after 8 s"),
     "segfault": ("error", "TFW0957", "SIGSEGV"),
-    "fill": ("error", "TFW0967", "GiB of memory"),
+    "fill": ("error", "TFW0967", "MiB of memory"),
     "print": ("pass", None, ""),
     "leave": ("error", "TFW0957", "ended by itself with status 0"),
     "lie": ("error", "TFW0968", "cannot be read"),
@@ -50,6 +50,9 @@ def test_each_case_says_how_it_ended_and_the_others_are_complete(ran: dict[str, 
     assert ran["unruly/killed_once"]["attempts"] == 2 and ran["unruly/killed"]["attempts"] == ATTEMPTS
     assert "Current thread" in ran["unruly/segfault"]["error"]["message"], "the stack of the crash is shown"
     assert "in hang" in ran["unruly/hang"]["error"]["message"], "and where it hung"
+    for name in ("hang", "segfault", "fill", "leave", "lie", "killed"):
+        stages = [(stage["name"], stage["outcome"]) for stage in ran[f"unruly/{name}"]["stages"]]
+        assert stages == [("verify", "pass"), ("lower", "pass"), ("emit", ENDS[name][0])], "the stage that lost the process is told"
     assert "unruly" not in sys.modules, "the suite itself never runs a plugin's code"
 
 

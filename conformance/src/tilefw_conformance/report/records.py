@@ -18,7 +18,7 @@ from tilefw_conformance.outcomes import GOOD
 
 if TYPE_CHECKING:  # a report is read, checked and shown without the compiler
     from tilefw.api.artifact import Artifact
-    from tilefw.kernels.verify import StageVerdict, Verdict
+    from tilefw.kernels.verify import Verdict
     from tilefw.runtime.loader import Target
     from tilefw_conformance.case import Case
     from tilefw_conformance.expectations import Expectation
@@ -66,17 +66,19 @@ def case(one: Case) -> Record:
 
 
 def result(
-    one: Case, target: str, outcome: str, *, verdict: Verdict | None = None, missing: Iterable[str] = (), reason: str = "",
-    error: BaseException | None = None, attempts: int = 1, seconds: float = 0.0, reproduce: str = "", artifacts: bool = False,
+    one: Case, target: str, outcome: str, *, verdict: Verdict | None = None, stages: Iterable[Record] = (),
+    missing: Iterable[str] = (), reason: str = "", error: BaseException | None = None, attempts: int = 1, seconds: float = 0.0,
+    reproduce: str = "", artifacts: bool = False,
 ) -> Record:
-    """How `one` ended on `target`. Without a verdict nothing of it came back: its worker died, or its time was up.
+    """How `one` ended on `target`. Without a verdict nothing of it came back: its worker died, or its time was up; then
+    `stages` are those that it is known to have come to.
 
     The artifact's text is kept where the outcome is not good, or where `artifacts` asks for it.
     """
     artifact = None if verdict is None else verdict.artifact
     return {
         "kind": "result", "case": one.id, "target": target, "level": one.level, "kernel": one.kernel, "outcome": outcome,
-        "stages": [] if verdict is None else [_stage(stage) for stage in verdict.stages],
+        "stages": list(stages) if verdict is None else [stage(s.name, s.outcome, s.seconds, s.note) for s in verdict.stages],
         "required": [] if verdict is None else sorted(verdict.required), "missing": sorted(missing),
         "error_over_bound": None if verdict is None else number(verdict.error_over_bound),
         "worst": None if verdict is None else _worst(verdict), "reason": reason, "error": _error(error),
@@ -108,8 +110,9 @@ def plain(value: Any) -> Any:
     return number(value) if value is None or isinstance(value, str | bool | int | float) else str(value)
 
 
-def _stage(stage: StageVerdict) -> Record:
-    return {"name": stage.name, "outcome": stage.outcome, "seconds": round(stage.seconds, 6), "note": stage.note}
+def stage(name: str, outcome: str, seconds: float, note: str = "") -> Record:
+    """One of a result's stages."""
+    return {"name": name, "outcome": outcome, "seconds": round(seconds, 6), "note": note}
 
 
 def _worst(verdict: Verdict) -> Record | None:

@@ -35,7 +35,9 @@ def main() -> None:
     while True:
         asked = protocol.decode(lines.get())
         assert isinstance(asked, protocol.Run)
-        _say(answers, protocol.Done(asked.case.id, session.run(asked.case)))
+        case = asked.case
+        record = session.run(case, lambda stage, name=case.id: _say(answers, protocol.Began(name, stage)))
+        _say(answers, protocol.Done(case.id, record))
 
 
 def _own_pipes(answers: int) -> tuple[BinaryIO, BinaryIO]:

@@ -4,7 +4,8 @@
     worker → suite    ready    what the target is, which failures its plugin expects, which cases it brings
                       refused  or why it cannot be used; the worker ends
     suite  → worker   run      a case; one at a time
-    worker → suite    done     its result, as in the report
+    worker → suite    began    a stage of it begins
+                      done     its result, as in the report
 
 The suite closes its pipe, or dies: the worker ends at once. A worker that ends, is silent for too long, holds too much memory or
 says anything else than the above loses the case that it runs, and nothing but that: the suite knows which one it is.
@@ -68,6 +69,14 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """The case has come to `stage`: should the worker be lost, that is where."""
+
+    case: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """`record` is the case's result, before any expectation."""
 
@@ -75,9 +84,9 @@ class Done:
     record: dict[str, Any]
 
 
-Message = Open | Ready | Refused | Run | Done
+Message = Open | Ready | Refused | Run | Began | Done
 
-_SAY: Mapping[str, type[Message]] = {"open": Open, "ready": Ready, "refused": Refused, "run": Run, "done": Done}
+_SAY: Mapping[str, type[Message]] = {"open": Open, "ready": Ready, "refused": Refused, "run": Run, "began": Began, "done": Done}
 _WORDS = {kind: word for word, kind in _SAY.items()}
 # The dataclasses of our own inside messages: each becomes an object with its fields.
 _PARTS: Mapping[str, type[Any]] = {"case": Case, "expectation": Expectation, "place": Place}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError, KernelError, PluginError
@@ -21,10 +22,10 @@ class Session:
     target: Target
     ready: Ready
 
-    def run(self, case: Case) -> Record:
-        """The case's result; nothing that goes wrong in it is raised."""
+    def run(self, case: Case, began: Callable[[str], None] | None = None) -> Record:
+        """The case's result; nothing that goes wrong in it is raised. `began` is called with each of its stages."""
         said = self.opening
-        result = run(case, self.target, stage=self.ready.stage, audit=said.audit, **said.execution)
+        result = run(case, self.target, stage=self.ready.stage, audit=said.audit, began=began, **said.execution)
         return result.record(artifacts=said.artifacts)
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from tilefw.api.errors import KernelError, PluginError
-from tilefw_conformance.case import Case
+from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import reproduce
 from tilefw_conformance.workers.process import Worker, ending
-from tilefw_conformance.workers.protocol import Done, Message, Open, ProtocolError, Ready, Refused, Run
+from tilefw_conformance.workers.protocol import Began, Done, Message, Open, ProtocolError, Ready, Refused, Run
 
 CASES_A_PROCESS = 16  # starting a process takes as long as some ten small cases
 ATTEMPTS = 3  # of a case whose worker somebody else ends
@@ -45,6 +45,19 @@ class _Seat:
         self.worker, self.since = worker, worker.began
         self.ready: Ready | None = None
         self.task: _Task | None = None
+        self.began: dict[str, float] = {}  # stages of the task, the one that runs now last
+
+    def lost(self, outcome: str) -> list[Record]:
+        """The stages of its task as a report has them: those that are done, and the one that it was in when the worker was lost."""
+        if not self.began:
+            return []
+        *steps, (last, since) = self.began.items()
+        ends = [start for _, start in (*steps[1:], (last, since))]
+        passed = [
+            records.stage(name, "pass", end - start) for (name, start), end in zip(steps, ends, strict=True)
+            if STAGES.index(name) < STAGES.index(last)
+        ]
+        return [*passed, records.stage(last, outcome, time.monotonic() - since)]
 
 
 class Supervisor:
@@ -122,6 +135,7 @@ class Supervisor:
                 seat.task = self._waiting.popleft()
                 seat.task.attempts += 1
                 seat.since = time.monotonic()
+                seat.began = {}
                 seat.worker.send(Run(seat.task.case))
 
     def _hire(self) -> None:
@@ -146,6 +160,9 @@ class Supervisor:
                 self._failed_starts = 0
             case Refused(error=error) if seat.ready is None:
                 raise error
+            case Began(stage=stage) if seat.task is not None and message.case == seat.task.case.id and stage in STAGES:
+                seat.began.pop(stage, None)  # one that goes on after another is the last again
+                seat.began[stage] = time.monotonic()
             case Done() if seat.task is not None and message.case == seat.task.case.id:
                 self._finished.append({**message.record, "attempts": seat.task.attempts})
                 seat.task = None
@@ -159,7 +176,7 @@ class Supervisor:
         if (status := seat.worker.ended) is not None:
             self._ended(seat, status)
         elif held is not None and held > self.limits.memory:
-            said = f"it holds {held / 2**30:.1f} GiB of memory, and may hold {self.limits.memory / 2**30:.1f}"
+            said = f"it holds {_mebibytes(held)} of memory, and may hold {_mebibytes(self.limits.memory)}"
             self._dismiss(seat, "TFW0967", said)
         elif (seat.task is not None or seat.ready is None) and time.monotonic() - seat.since > limit:
             seat.worker.interrogate()
@@ -189,8 +206,8 @@ class Supervisor:
             seconds, case = time.monotonic() - seat.since, seat.task.case
             error = KernelError(f"{case.id}: {why}", code=code, note=_quoted(words))
             self._finished.append(records.result(
-                case, seat.ready.target["name"], outcome, error=error, attempts=seat.task.attempts, seconds=seconds,
-                reproduce=reproduce(case, self.opening.target, self.opening.execution),
+                case, seat.ready.target["name"], outcome, stages=seat.lost(outcome), error=error, attempts=seat.task.attempts,
+                seconds=seconds, reproduce=reproduce(case, self.opening.target, self.opening.execution),
             ))
 
     def _fail_to_start(self, why: str, words: str) -> None:
@@ -198,6 +215,10 @@ class Supervisor:
         self._failed_starts += 1
         if self._ready is None or self._failed_starts >= ATTEMPTS:
             raise PluginError(f"target '{self.opening.target}' cannot be used: {why}", code="TFW0969", note=_quoted(words))
+
+
+def _mebibytes(size: int) -> str:
+    return f"{-(-size >> 20)} MiB"
 
 
 def _quoted(words: str) -> str | None:

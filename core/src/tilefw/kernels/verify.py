@@ -20,7 +20,7 @@ from tilefw.runtime.binding import bind
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
-from tilefw.runtime.stages import stage
+from tilefw.runtime.stages import Watched, stage
 from tilefw.tile.accuracy import Comparison
 
 STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
@@ -88,7 +88,7 @@ class Verdict:
 def verify(
     spec: KernelSpec, parameters: Parameters, target: str | None = None, *, stop_after: str = "compare",
     assemble: bool | None = None, keep_levels: bool = False, keywords: Mapping[str, Any] | None = None,
-    admit: Callable[[frozenset[str]], None] | None = None, **execution: Any,
+    admit: Callable[[frozenset[str]], None] | None = None, began: Callable[[str], None] | None = None, **execution: Any,
 ) -> Verdict:
     """Run `spec` with `parameters` (over its defaults) on `target`, and judge the result.
 
@@ -96,7 +96,9 @@ def verify(
     compared as well. `execution` holds executor, checks, budget, numerics, seed (inputs, and the order of execution above 0).
     `assemble` None assembles where the target can; `keep_levels` keeps the text of each IR level in the artifact. `keywords` are
     launch keywords beside those that are parameters. `admit` is called with what the kernel needs, and may raise UnsupportedError
-    before anything of the target's runs. Raises UsageError and PluginError; what fails in a stage is in the verdict.
+    before anything of the target's runs; `began` with each stage as it begins or goes on, for whoever must know where a process
+    was lost: the reference's run is a part of `compare` that comes within `simulate`. Raises UsageError and PluginError; what fails
+    in a stage is in the verdict.
     """
     resolved = config.resolve(config.settings(target, **execution))
     chosen = find(resolved.target)
@@ -109,6 +111,7 @@ def verify(
     run.keep_levels = keep_levels
     run.keywords = {**launch.keywords, **(keywords or {})}
     run.admit = admit
+    run.began = began
     return run.verdict()
 
 
@@ -122,8 +125,10 @@ class _Run:
         self.assemble = self.keep_levels = False
         self.stop_after = STAGES[-1]
         self.admit: Callable[[frozenset[str]], None] | None = None
+        self.began: Callable[[str], None] | None = None
+        self.current = ""
         self.keywords: Mapping[str, Any] = launch.keywords
-        self.times: dict[str, float] = {}
+        self.times: dict[str, float] = Watched(lambda step: self._enter(_STAGE_OF.get(step, self.current)))
         self.fields: dict[str, Any] = {}
         bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
         self.signature, constexprs, self.values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
@@ -146,8 +151,15 @@ class _Run:
     def _executor_name(self) -> str:
         return "ref" if self.target.name == "reference" else self.resolved.executor
 
+    def _enter(self, name: str) -> None:
+        """Say that a stage begins, or goes on after another one."""
+        if self.began is not None and name != self.current:
+            self.began(name)
+        self.current = name
+
     def _stage(self, names: tuple[str, ...], work: Any) -> list[StageVerdict]:
         """The verdicts of the stages that `work` runs; after an error the last step timed tells which one failed."""
+        self._enter(names[0])
         start, before = time.perf_counter(), dict(self.times)
         failure: tuple[str, KernelError | InternalError] | None = None
         note = ""
@@ -219,6 +231,7 @@ class _Run:
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
         with stage("reference", self.times):
             self.reference = Reference(self.module, self.launch.grid, passed, fusion=fusion, budget=budget)
+        self._enter("simulate")
         with np.errstate(all="ignore"):  # infinities and NaN are what many cases are about
             self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()
