@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from tilefw.runtime.local_plugins import MODULES
 from tilefw_conformance.case import Case
 from tilefw_conformance.packs import PACKS
 
@@ -28,7 +30,13 @@ def reproduce(case: Case, target: str, execution: Mapping[str, Any]) -> str:
     if ":" in case.kernel:
         owner = case.kernel.partition(":")[0]
         chosen = f"{f'--pack {owner} ' if owner in PACKS else ''}--level {case.level} -k {shlex.quote(case.id)}"
-        return " ".join([f"tilefw conformance --target {target} {chosen}", *options])
+        return " ".join([f"{_tilefw()} conformance --target {target} {chosen}", *options])
     parameters = [f"--param {name}={shlex.quote(str(value))}" for name, value in case.parameters.items()]
     seed = execution.get("seed", case.seed)
-    return " ".join([f"tilefw run {case.kernel} --target {target} --seed {seed}", *options, *parameters])
+    return " ".join([f"{_tilefw()} run {case.kernel} --target {target} --seed {seed}", *options, *parameters])
+
+
+def _tilefw() -> str:
+    """The command, with the plugins that are there only because somebody named them."""
+    named = [word.strip() for word in os.environ.get(MODULES, "").split(",") if word.strip()]
+    return " ".join(["tilefw", *(f"-p {shlex.quote(word)}" for word in named)])
