@@ -27,18 +27,14 @@ def differences(name: str, parameters: dict[str, Any]) -> list[str]:
     from test_triton_source import translated
 
     from tilefw.api.device import DEFAULT_BUDGET
-    from tilefw.kernels.reference import Reference, typed
+    from tilefw.kernels.instance import instance
+    from tilefw.kernels.reference import Reference
     from tilefw.kernels.spec import Buffer, load
-    from tilefw.runtime import compiler
-    from tilefw.runtime.jit import specialize
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))
-    bound = {**{k: typed(v) for k, v in launch.arguments.items()}, **launch.constexprs}
-    signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-    module = compiler.from_jit(spec.kernel, signature, constexprs).build()
-    passed = {k: values[k] for k, kind in signature.items() if not kind.endswith(":1")}
-    reference = Reference(module, launch.grid, passed, budget=DEFAULT_BUDGET)
+    made = instance(spec, launch)
+    reference = Reference(made.source.build(), launch.grid, made.passed, budget=DEFAULT_BUDGET)
     tensors = {k: torch.from_numpy(v.array.copy()) if isinstance(v, Buffer) else v for k, v in launch.arguments.items()}
     translated(spec.kernel)[launch.grid](**tensors, **{k: translated(v) for k, v in launch.constexprs.items()})
     found = {k: reference.compare_values(k, tensors[k].numpy()) for k in launch.outputs}

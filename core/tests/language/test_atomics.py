@@ -14,11 +14,10 @@ from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.api.errors import CompileError
 from tilefw.frontend import build_module
 from tilefw.kernels import formats
-from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.instance import instance
+from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import load
-from tilefw.runtime import compiler
 from tilefw.runtime.arrays import TypedArray
-from tilefw.runtime.jit import specialize
 from tilefw.tile.atomic_ops import AtomicOp, AtomicRmwOp
 from tilefw.tile.interpret import run
 from tilefw.tile.refmemory import RefMemory
@@ -91,13 +90,11 @@ def test_library_kernels_come_to_the_same_from_the_last_program_to_the_first(nam
     """What order could tell would be an error of the bounds, or of the kernel."""
     spec = load(name)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))
-    bound = {**{k: typed(v) for k, v in launch.arguments.items()}, **launch.constexprs}
-    signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-    module = compiler.from_jit(spec.kernel, signature, constexprs).build()
-    passed = {k: values[k] for k, kind in signature.items() if not kind.endswith(":1")}
-    forwards = Reference(module, launch.grid, passed, budget=DEFAULT_BUDGET)
+    made = instance(spec, launch)
+    module = made.source.build()
+    forwards = Reference(module, launch.grid, made.passed, budget=DEFAULT_BUDGET)
     memory = RefMemory()
-    arguments = {k: memory.of_array(launch.buffer(k).array) if isinstance(v, TypedArray) else v for k, v in passed.items()}
+    arguments = {k: memory.of_array(launch.buffer(k).array) if isinstance(v, TypedArray) else v for k, v in made.passed.items()}
     report = run(module, None, launch.grid, list(arguments.values()), memory=memory, backwards=True)
     assert not report.findings
     for output in launch.outputs:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from whole_tiles import store_all
 
 import tilefw
 import tilefw.language as tl
@@ -17,14 +18,6 @@ SHAPES = [(8,), (4, 2), (2, 4, 8)]
 @tilefw.jit
 def load_tile(ptr, SHAPE: tl.constexpr, COUNT: tl.constexpr):
     return tl.reshape(tl.load(ptr + tl.arange(0, COUNT)), SHAPE)
-
-
-@tilefw.jit
-def store_all(ptr, value):
-    if len(value.shape) == 0:
-        tl.store(ptr, value)
-    else:
-        tl.store(ptr + tl.arange(0, value.numel), tl.ravel(value))
 
 
 def elements(shape: tuple[int, ...], start: int = 0) -> np.ndarray:

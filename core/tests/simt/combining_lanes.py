@@ -24,6 +24,10 @@ from tilefw.tile.elementwise import build
 from tilefw.tile.ops import ConstantOp as TileConstantOp
 
 SHAPES = [(8,), (4, 8), (2, 4, 4), (1, 4), (16, 2)]
+# Rows of the elementwise table with an element type, NumPy's, and NumPy's function.
+CASES = [("addi", types.i32, np.int32), ("maxs", types.i32, np.int32), ("xori", types.i1, np.bool_), ("addi", types.i64, np.int64),
+         ("maxf", types.f16, np.float16), ("addi", types.i8, np.int8)]
+MEANINGS: dict[str, Any] = {"addi": np.add, "maxs": np.maximum, "xori": np.bitwise_xor, "maxf": np.maximum}
 
 
 @st.composite

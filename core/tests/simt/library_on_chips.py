@@ -8,11 +8,10 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 
 from tilefw.kernels import spec as library
-from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.instance import instance
+from tilefw.kernels.reference import Reference
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime import compiler
-from tilefw.runtime.jit import specialize
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
@@ -36,16 +35,13 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small:
     """The kernel's lane IR, its launch, its run-time values and the module as the front end made it."""
     spec = library.load(name)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(7))
-    bound = {**{n: typed(value) for n, value in launch.arguments.items()}, **launch.constexprs}
-    signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-    passed = {n: values[n] for n, kind in signature.items() if not kind.endswith(":1")}
-    source = compiler.from_jit(spec.kernel, signature, constexprs)
-    module = source.build()
+    made = instance(spec, launch)
+    module = made.source.build()
     machine = Machine(chip, launch.keywords.get("num_warps", 4), small)
     stages = launch.keywords.get("num_stages", 3)
     PassManager([*default_passes(), *lane_passes(machine, stages, disjoint=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
-    return function, launch, passed, (source.build(), machine)
+    return function, launch, made.passed, (made.source.build(), machine)
 
 
 def check(name: str, parameters: dict[str, Any], chip: ChipDescription, small: bool = False) -> None:

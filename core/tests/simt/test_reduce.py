@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from combining_lanes import at_every_place, build_tile, by_row, layouts
+from combining_lanes import CASES, MEANINGS, at_every_place, build_tile, by_row, layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import UnknownLoc
@@ -38,11 +38,6 @@ def test_directions_reach_each_element_of_the_axis_once(layout: LinearLayout, da
         assert all(c == 0 for d, c in enumerate(where) if d != axis)
         reached.add(where[axis])
     assert reached == set(range(layout.shape[axis])) and 1 << len(found) == layout.shape[axis]
-
-
-CASES = [("addi", types.i32, np.int32), ("maxs", types.i32, np.int32), ("xori", types.i1, np.bool_), ("addi", types.i64, np.int64),
-         ("maxf", types.f16, np.float16), ("addi", types.i8, np.int8)]
-MEANINGS: dict[str, Any] = {"addi": np.add, "maxs": np.maximum, "xori": np.bitwise_xor, "maxf": np.maximum}
 
 
 @pytest.mark.parametrize("shuffles", [True, False])

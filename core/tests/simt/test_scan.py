@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from combining_lanes import at_every_place, build_tile, by_row, layouts
+from combining_lanes import CASES, MEANINGS, at_every_place, build_tile, by_row, layouts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import UnknownLoc
@@ -34,11 +34,6 @@ def test_a_flip_changes_one_bit_of_the_index_and_nothing_else(layout: LinearLayo
         where = layout.coordinates(layout.element(flip.register, flip.lane | flip.warp << len(layout.lane)))
         assert where == tuple(1 << bit if d == axis else 0 for d in range(len(layout.shape)))
         assert (flip.how is scan.How.SHARED) == bool(flip.warp or (flip.lane and not shuffles))
-
-
-CASES = [("addi", types.i32, np.int32), ("maxs", types.i32, np.int32), ("xori", types.i1, np.bool_), ("addi", types.i64, np.int64),
-         ("minf", types.f16, np.float16), ("addi", types.i8, np.int8)]
-MEANINGS: dict[str, Any] = {"addi": np.add, "maxs": np.maximum, "xori": np.bitwise_xor, "minf": np.minimum}
 
 
 @pytest.mark.parametrize("shuffles", [True, False])

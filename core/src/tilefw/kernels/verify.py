@@ -13,11 +13,11 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
 from tilefw.kernels.capabilities import needed
-from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.instance import instance
+from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
-from tilefw.runtime.jit import specialize
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import Watched, stage
@@ -130,9 +130,8 @@ class _Run:
         self.keywords: Mapping[str, Any] = launch.keywords
         self.times: dict[str, float] = Watched(lambda step: self._enter(_STAGE_OF.get(step, self.current)))
         self.fields: dict[str, Any] = {}
-        bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
-        self.signature, constexprs, self.values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-        self.source = compiler.from_jit(spec.kernel, self.signature, constexprs)
+        self.instance = instance(spec, launch)
+        self.source = self.instance.source
 
     def verdict(self) -> Verdict:
         stages: list[StageVerdict] = []
@@ -203,7 +202,7 @@ class _Run:
         if self.admit is not None:
             self.admit(self.fields["required"])
         request = options.resolve(
-            self.keywords, self.target.info, facts=facts_of(self.target.info, self.values),
+            self.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values),
             keep_levels=self.keep_levels,
         )
         if self.stop_after == "lower":
@@ -225,7 +224,7 @@ class _Run:
     def _launch(self) -> None:
         # Before the launch, which writes into the very arrays that the reference and the NumPy expression start from;
         # its time is the comparison's.
-        passed = {name: self.values[name] for name, kind in self.signature.items() if not kind.endswith(":1")}
+        passed = self.instance.passed
         fusion = self.keywords.get("enable_fp_fusion", True)
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)

@@ -13,12 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tilefw.kernels.reference import Reference, typed
+from tilefw.kernels.instance import instance
+from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import Buffer, KernelSpec
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime import compiler
-from tilefw.runtime.jit import specialize
 from tilefw.simt.description import Machine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
@@ -45,13 +44,10 @@ def verify(
     """Run a library kernel's lane IR, and compare each output with the reference; raises LaneFault for what no lowering may do."""
     given = spec.resolve(parameters)
     launch = spec.prepare(given, np.random.default_rng(seed))
-    bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
-    signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-    source = compiler.from_jit(spec.kernel, signature, constexprs)
-    passed = {name: values[name] for name, kind in signature.items() if not kind.endswith(":1")}
-    reference = Reference(source.build(), launch.grid, passed, fusion=False, budget=BUDGET)
-    arguments = [_argument(launch.arguments[name], values[name]) for name in passed]
-    run(lower(source.build(), machine, num_stages), arguments, launch.grid, machine)
+    made = instance(spec, launch)
+    reference = Reference(made.source.build(), launch.grid, made.passed, fusion=False, budget=BUDGET)
+    arguments = [_argument(launch.arguments[name], value) for name, value in made.passed.items()]
+    run(lower(made.source.build(), machine, num_stages), arguments, launch.grid, machine)
     return {name: reference.compare(name) for name in launch.outputs}
 
 

@@ -17,7 +17,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.tile import types
-from tilefw.tile.base import Value, dense_i32, string_attr
+from tilefw.tile.base import TileOp, Value, dense_i32, string_attr
 from tilefw.tile.memory_ops import PointerAccess, accessed_type, parse_address, parse_address_types
 from tilefw.tile.op_text import parse_optional_after, resolve_optional
 
@@ -60,12 +60,8 @@ KINDS: dict[str, Kind] = {
 CAS_ELEMENTS: tuple[Attribute, ...] = (types.i16, *_INTS, types.f16, types.bf16, *_FLOATS)
 
 
-class AtomicOp(PointerAccess):
-    """What both atomics share: order, scope, an old value of the accessed elements as the one result."""
-
-    property_names = frozenset({"operandSegmentSizes", "order", "scope"})
-    traits = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
-    value_names: ClassVar[tuple[str, ...]] = ("value",)  # the operands that hold elements, in order
+class Ordered(TileOp):
+    """An op with the properties `order` and `scope`, of tile IR or of lane IR."""
 
     @property
     def order(self) -> str:
@@ -86,6 +82,21 @@ class AtomicOp(PointerAccess):
     def releases(self) -> bool:
         """Whether no earlier access may move behind this one."""
         return self.order in ("release", "acq_rel")
+
+    def order_problem(self) -> str | None:
+        """What is wrong with the two words."""
+        for what, word, known in (("order", self.order, ORDERS), ("scope", self.scope, SCOPES)):
+            if word not in known:
+                return f"the {what} {word!r} is none of {', '.join(known)}"
+        return None
+
+
+class AtomicOp(Ordered, PointerAccess):
+    """What both atomics share: order, scope, an old value of the accessed elements as the one result."""
+
+    property_names = frozenset({"operandSegmentSizes", "order", "scope"})
+    traits = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+    value_names: ClassVar[tuple[str, ...]] = ("value",)  # the operands that hold elements, in order
 
     @property
     def value(self) -> SSAValue:
@@ -108,11 +119,7 @@ class AtomicOp(PointerAccess):
         return found
 
     def hint_problem(self) -> str | None:
-        if self.order not in ORDERS:
-            return f"the order {self.order!r} is none of {', '.join(ORDERS)}"
-        if self.scope not in SCOPES:
-            return f"the scope {self.scope!r} is none of {', '.join(SCOPES)}"
-        return None
+        return self.order_problem()
 
     def value_problem(self, value_type: Attribute) -> str | None:
         for name in self.value_names:

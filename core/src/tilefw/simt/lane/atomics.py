@@ -6,14 +6,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt.lane.memory import ORDERS, AccessOp
 from tilefw.tile import types
-from tilefw.tile.atomic_ops import KINDS, SCOPES
-from tilefw.tile.atomic_ops import ORDERS as MEMORY_ORDERS
+from tilefw.tile.atomic_ops import KINDS, Ordered
 
 CAS = "cas"
 FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which chips add to at once
 
 
-class AtomicOp(AccessOp):
+class AtomicOp(Ordered, AccessOp):
     """Access k changes elements k·width … (k+1)·width - 1 at address[slots[k]] + immediates[k], and gives what was there.
 
     Operands: address, compare? (of the kind `cas`, codes), value, mask?. The mask has one i1 an access, or is one for all; a
@@ -34,24 +33,8 @@ class AtomicOp(AccessOp):
         return self.word("kind")
 
     @property
-    def order(self) -> str:
-        return self.word("order")
-
-    @property
-    def scope(self) -> str:
-        return self.word("scope")
-
-    @property
     def width(self) -> int:
         return self.integer("width")
-
-    @property
-    def acquires(self) -> bool:
-        return self.order in ("acquire", "acq_rel")
-
-    @property
-    def releases(self) -> bool:
-        return self.order in ("release", "acq_rel")
 
     @property
     def value(self) -> SSAValue:
@@ -74,11 +57,9 @@ class AtomicOp(AccessOp):
         )
 
     def _word_problem(self) -> str | None:
-        named = (("kind", self.kind, (*KINDS, CAS)), ("order", self.order, MEMORY_ORDERS), ("scope", self.scope, SCOPES))
-        for what, word, known in named:
-            if word not in known:
-                return f"the {what} {word!r} is none of {', '.join(known)}"
-        return None
+        if self.kind not in (*KINDS, CAS):
+            return f"the kind {self.kind!r} is none of {', '.join((*KINDS, CAS))}"
+        return self.order_problem()
 
     def _value_problem(self) -> str | None:
         compare = self.part("compare")
