@@ -162,6 +162,31 @@ def test_errors_of_the_operands_are_carried(sizes, seed, precision) -> None:
     assert compare(got, expected).wrong == 0
 
 
+@settings(max_examples=60, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), precision=st.sampled_from(["ieee", "tf32", "tf32x3"]), often=st.floats(0, 0.1))
+def test_infinities_among_inexact_factors_are_bounded_or_open(sizes, seed, precision, often) -> None:
+    """Factors that may be zero or of either sign make an infinity of either sign, or NaN."""
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    shapes, special = ((m, k), (k, n), (m, n)), np.array([np.inf, -np.inf, np.nan, 0.0])
+    a, b, acc = (np.where(rng.random(s) < often, rng.choice(special, s), rng.standard_normal(s)) for s in shapes)
+    ea, eb, ec = (np.where(np.isfinite(x) & (rng.random(x.shape) < 0.5), rng.choice([1e-3, 1.0]), 0.0) for x in (a, b, acc))
+    expected = dot(value(a, ea), value(b, eb), value(acc, ec), F32, precision=precision)
+    with np.errstate(all="ignore"):
+        moved = [np.where(e > 0, x + rng.choice((-1.0, 1.0), x.shape) * e, x) for x, e in ((a, ea), (b, eb), (acc, ec))]
+        if precision == "tf32":
+            moved[:2] = [_to_tf32(x, "cut") for x in moved[:2]]
+        products = moved[0][:, :, None] * moved[1][None]
+    assert compare(in_some_order(products, moved[2], rng, "fused"), expected).wrong == 0
+
+
+def test_an_infinity_among_inexact_factors_whose_signs_are_sure_is_exact() -> None:
+    a, b = np.array([[np.inf, 2.0, 3.0], [1.0, 2.0, np.nan]]), np.array([[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    found = dot(value(a), value(b, np.full(b.shape, 1e-3)), value(np.zeros((2, 3))), F32)
+    assert np.array_equal(found.x[0], [[np.inf, -np.inf, np.nan], [np.nan] * 3], equal_nan=True)
+    assert found.free is not None and found.free[0].tolist() == [[False, False, True], [False] * 3]
+
+
 def test_an_unbounded_operand_leaves_its_row_or_column_open() -> None:
     a, b = np.ones((3, 4)), np.ones((4, 2))
     ea, eb = np.zeros((3, 4)), np.zeros((4, 2))

@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tilefw.api.dtypes import DTYPES
 from tilefw.tile.accuracy import compare
+from tilefw.tile.along import Along
+from tilefw.tile.elementwise import ROWS
+from tilefw.tile.evaluate_combine import combine_by_row
 from tilefw.tile.value import Value
 
 SUM = "    %c = tile.addf %a0, %b0 : f32\n    tile.reduce_return %c : f32"
@@ -211,3 +215,65 @@ def test_errors_of_the_elements_reach_the_result() -> None:
     exact = np.exp(x.astype(np.float64))
     assert found.err is not None
     assert 2 * 2**-24 * exact.sum() < found.err.reshape(-1)[0] < 200 * 2**-24 * exact.sum()
+
+
+def combined(name: str, x: np.ndarray, err: np.ndarray | None = None) -> Value:
+    """The last axis of `x`, whose elements are known to within `err`, combined by one row on f32."""
+    value = Value(x.astype(np.float64), None if err is None else err.astype(np.float64))
+    found = combine_by_row(ROWS[name], value, Along(x.ndim - 1), DTYPES["fp32"], fusion=False)
+    assert found is not None
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=SHAPES, seed=st.integers(0, 2**32 - 1), name=st.sampled_from(["addf", "mulf"]), scale=st.sampled_from([0, 90, 126, -130]),
+    one_sign=st.booleans(), often=st.sampled_from([0.0, 0.02, 0.2]), blur=st.sampled_from([0.0, 2.0**-20, 0.5, 2.0]),
+)
+def test_no_order_of_inexact_terms_leaves_the_bound_with_infinities_and_overflow(
+    shape, seed, name, scale, one_sign, often, blur
+) -> None:
+    """Terms near the ends of the format, of one sign or both, some infinite, some NaN, each anywhere within its error."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.5, 2, shape) * np.exp2(rng.integers(scale - 2, scale + 2, shape))
+    x = x if one_sign else x * rng.choice([1, -1], shape)
+    x = np.where(rng.random(shape) < often, rng.choice([np.inf, -np.inf, np.nan, 0.0], shape), x).astype(np.float32)
+    size = np.abs(np.where(np.isfinite(x), x, 0.0).astype(np.float64))
+    err = np.where(rng.random(shape) < 0.5, blur * size, 0.0)
+    found = combined(name, x, err)
+    function = (lambda a, b: (a + b,)) if name == "addf" else (lambda a, b: (a * b,))
+    for _ in range(4):
+        with np.errstate(all="ignore"):
+            actual = np.where(err > 0, x + err * rng.uniform(-1, 1, shape), x)
+            inside = np.abs(actual.astype(np.float32) - x) <= err
+            actual = np.where((err > 0) & inside, actual, x).astype(np.float32)
+        assert within(in_some_order([actual], function, rng)[0], found)
+
+
+INF, NAN = np.inf, np.nan
+TOP = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize(("name", "x", "result"), [
+    ("addf", [1, INF, -2], INF), ("addf", [1, INF, NAN], NAN), ("addf", [INF, -INF, 3], NAN), ("addf", [TOP, TOP, INF], INF),
+    ("addf", [-TOP, -TOP, 1], -INF), ("addf", [TOP, TOP, 1], INF), ("addf", [TOP, -TOP, TOP, -TOP, NAN], NAN),
+    ("mulf", [2, -INF, 3], -INF), ("mulf", [2, NAN, 3], NAN), ("mulf", [TOP, TOP, -3], -INF), ("mulf", [TOP, TOP, INF], INF),
+])
+def test_what_infinities_nan_and_overflow_make_in_every_order_is_exact_though_other_terms_are_not(name, x, result) -> None:
+    x = np.array([x], np.float32)
+    found = combined(name, x, np.where(np.isfinite(x), np.abs(x) * 2.0**-20, 0.0))
+    assert exact(found) and np.array_equal(found.x, [result], equal_nan=True)
+
+
+@pytest.mark.parametrize(("name", "x"), [
+    ("addf", [-TOP, -TOP, INF]), ("addf", [TOP, TOP, -TOP]), ("mulf", [INF, 1e-30, 1e-30]), ("mulf", [TOP, TOP, 1e-20, 1e-20]),
+])
+def test_what_some_order_makes_infinite_or_nan_and_another_does_not_is_open(name, x) -> None:
+    found = combined(name, np.array([x], np.float32))
+    assert found.free is not None and found.free.all()
+
+
+def test_an_infinity_that_may_be_a_number_and_a_factor_that_may_be_zero_leave_the_result_open() -> None:
+    for name, err in (("addf", [INF, 0.0]), ("mulf", [0.0, 2.0])):
+        found = combined(name, np.array([[INF, 1.0]]), np.array([err]))
+        assert found.free is not None and found.free.all(), name

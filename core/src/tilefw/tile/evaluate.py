@@ -231,6 +231,9 @@ def _contract(row: Row, operands: Sequence[Value], exact: Array, value: Value, s
     """Products that stay unrounded in a following add: the bound admits the fused and the separate result."""
     if row.name == "mulf":
         kept = dtype.bits == 64 or not np.array_equal(exact, value.x, equal_nan=True)
+        if dtype.bits == 64:  # the product of finite factors that is infinite here may be finite in a fused sum
+            left = np.isinf(exact) & np.isfinite(operands[0].x) & np.isfinite(operands[1].x)
+            spread = np.where(left, np.inf, 0.0 if spread is None else spread) if left.any() else spread
         value.product, value.product_err = (exact, spread) if kept else (None, None)
     elif row.name == "negf" and operands[0].product is not None:
         value.product, value.product_err = -operands[0].product, operands[0].product_err
@@ -249,7 +252,9 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
     err = np.zeros(value.x.shape) if value.err is None else value.err
     if dtype.bits == 64:
         reach = numbers.ulp(product, dtype) + numbers.ulp(value.x, dtype)
-        deviation = np.where(np.isnan(x) | np.isnan(y), err, err + reach)  # a NaN stays one, fused or not
+        unbounded = False if operands[index].product_err is None else ~np.isfinite(operands[index].product_err)
+        special = ~np.isfinite(x) | ~np.isfinite(y)  # an infinite term stays one, fused or not
+        deviation = np.where(unbounded, np.inf, np.where(special, err, err + reach))
     else:
         fused = m.add_odd(x, -y if row.name == "subf" else y)
         errors = [error for error in (operands[index].product_err, operands[1 - index].err) if error is not None]

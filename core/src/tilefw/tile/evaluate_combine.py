@@ -11,7 +11,18 @@ from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
 from tilefw.tile.along import Along
 from tilefw.tile.elementwise import Row
-from tilefw.tile.rounding_bounds import F64_UNIT, decided, fits, growth, lowest_bit, unit, without_infinities
+from tilefw.tile.rounding_bounds import (
+    F64_UNIT,
+    beyond,
+    doubtful,
+    finite_errors,
+    fits,
+    growth,
+    lowest_bit,
+    overflowed,
+    unit,
+    without_infinities,
+)
 from tilefw.tile.value import Array, Value, settle, some
 
 # Rows whose meaning is a NumPy function that is associative and commutative on integers of a width that wraps.
@@ -55,13 +66,36 @@ def _sum(value: Value, along: Along, dtype: DType, fusion: bool) -> Value:
         errors = deviation if errors is None else errors + deviation
     clean = without_infinities(x)
     magnitude = along(np.add, np.abs(clean))
-    carried = 0.0 if errors is None else along(np.add, errors)
+    carried = 0.0 if errors is None else along(np.add, finite_errors(x, errors))
     reach = magnitude + carried
     rounding = (growth(count - 1, unit(dtype)) + growth(count, F64_UNIT)) * reach
     exact = fits(magnitude, along(np.minimum, lowest_bit(clean)), dtype)
-    err = decided(total, carried + np.where(exact & (np.asarray(carried) == 0), 0.0, rounding), reach, carried, dtype)
+    err = carried + np.where(exact & (np.asarray(carried) == 0), 0.0, rounding)
+    if not np.isfinite(total).all() or beyond(reach + err, dtype).any():
+        total, err = _sum_with_infinities(x, 0.0 if errors is None else errors, total, err, along, dtype)
     total = np.where(total == 0, np.where(along(np.logical_and, np.signbit(x)), -0.0, 0.0), total)
     return settle(Value(total, err), _any(value.free, along))
+
+
+def _sum_with_infinities(
+    x: Array, errors: Array | float, total: Array, err: Array, along: Along, dtype: DType
+) -> tuple[Array, Array]:
+    """A sum and its bound where terms are infinite or NaN, or where partial sums may overflow.
+
+    An infinity or NaN that is sure decides the sum in every order, unless an infinity of the other sign can come up: as a term,
+    or from finite terms that add up beyond the format. A sum that is itself beyond it is infinite where only one sign can come.
+    """
+    finite = np.isfinite(x)
+    doubt = along(np.logical_or, doubtful(x, errors))
+    sure = along(np.add, np.where(finite | doubtful(x, errors), 0.0, x))
+    # The farthest that partial sums may come above and below zero; from terms of one sign none comes to the other side.
+    up, down = (along(np.add, np.where(finite, np.maximum(errors + x * sign, 0.0), 0.0)) for sign in (1, -1))
+    up, down = ((side > 0) & beyond(side + err, dtype) for side in (up, down))
+    settled = np.isnan(sure) | ((sure == total) & ~doubt & ~np.where(sure > 0, down, up))
+    limit = overflowed(total, err, dtype) & ~doubt & ~np.where(total > 0, down, up)
+    found = np.where(limit, np.copysign(np.inf, total), np.where(np.isnan(sure), np.nan, total))
+    open_end = np.where(np.isfinite(total) & ~up & ~down, err, np.inf)
+    return found, np.where(limit | (settled & ~np.isfinite(found)), 0.0, open_end)
 
 
 def _product(value: Value, along: Along, dtype: DType) -> Value:
@@ -69,7 +103,7 @@ def _product(value: Value, along: Along, dtype: DType) -> Value:
     total = along(np.multiply, x)
     clean = without_infinities(x)
     magnitude = np.abs(clean)
-    errors = 0.0 if value.err is None else value.err
+    errors = np.zeros(x.shape) if value.err is None else finite_errors(x, value.err)
     wide, narrow = magnitude + errors, magnitude - errors
     reached = along(np.multiply, wide)
     carried = reached - along(np.multiply, magnitude)
@@ -83,10 +117,22 @@ def _product(value: Value, along: Along, dtype: DType) -> Value:
     kept = (least >= numbers.smallest_normal(dtype)) | (zero & np.isfinite(total))
     # A product below the normal numbers is off by up to half of the least number; what it is multiplied by then is within reach.
     lost = count * numbers.smallest_normal(dtype) * unit(dtype) * 2 * (1 + growth(count, unit(dtype))) * reach
-    err = decided(total, np.where(kept, err, err + lost), reach, carried, dtype)
-    # It may become zero, of which an infinity makes NaN.
-    settled = kept | along(np.logical_and, np.isfinite(x))
-    return settle(Value(total, np.where(settled, err, np.inf)), _any(value.free, along))
+    err = np.where(kept, err, err + lost)
+    # The sign is sure and no partial product vanishes: an infinity then stays one in every order.
+    steady = (least >= numbers.smallest_normal(dtype)) & along(np.logical_and, (narrow > 0) | ~np.isfinite(x))
+    doubt = doubtful(x, 0.0 if value.err is None else value.err)
+    nan = _surely_nan(x, doubt | (errors > 0), along)
+    doubt = along(np.logical_or, doubt)
+    limit = ((np.isinf(total) & along(np.logical_or, np.isinf(x))) | overflowed(total, err, dtype)) & steady & ~doubt
+    found = np.where(nan, np.nan, np.where(limit, np.copysign(np.inf, total), total))
+    err = np.where(beyond(reach + err, dtype) | doubt | ~np.isfinite(total), np.inf, err)
+    return settle(Value(found, np.where(nan | limit, 0.0, err)), _any(value.free, along))
+
+
+def _surely_nan(x: Array, inexact: Array, along: Along) -> Array:
+    """Where a factor is NaN, or one is zero and one infinite, without doubt: the product is NaN in every order."""
+    nan, zero, infinite = (along(np.logical_or, found & ~inexact) for found in (np.isnan(x), x == 0, np.isinf(x)))
+    return nan | (zero & infinite)
 
 
 def _odd_bits(x: Array) -> Array:

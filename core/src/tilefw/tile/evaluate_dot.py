@@ -13,10 +13,11 @@ import numpy as np
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers
-from tilefw.tile.rounding_bounds import F64_UNIT, decided, fits, growth, lowest_bit, without_infinities
+from tilefw.tile.rounding_bounds import F64_UNIT, beyond, doubtful, fits, growth, lowest_bit, without_infinities
 from tilefw.tile.value import Array, Value, either, settle
 
 _LEAST = 5e-324
+_FLUSHED = 2.0**-126  # below, f32 may have no number left after a rounding of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _floats(a: Value, b: Value, acc: Value, result: DType, split: _Split | None)
     left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
     off_left, off_right = _off(a, split), _off(b, split)
     magnitude = np.matmul(left, right)
-    reach, carried = magnitude, np.zeros(()) if acc.err is None else acc.err
+    reach, carried = magnitude, np.zeros(()) if acc.err is None else np.where(_unknown(acc), np.inf, acc.err)
     if off_left is not None or off_right is not None:
         reach = np.matmul(_widened(left, off_left), _widened(right, off_right))
         # The difference is right up to the rounding of the two products themselves.
@@ -81,8 +82,36 @@ def _floats(a: Value, b: Value, acc: Value, result: DType, split: _Split | None)
     rounding = rounding + steps * numbers.ulp(np.zeros(()), result)  # products may underflow, each on its own
     if not carried.all():
         rounding = np.where((carried == 0) & _exact(a.x, b.x, acc.x, reach, result), 0.0, rounding)
-    err = decided(total, carried + rounding, reach, carried, result)
+    err = carried + rounding
+    err = np.where(beyond(reach + err, result), np.inf, err)
+    if not np.isfinite(total).all():
+        # What is left of an infinity when its first part is taken away is NaN: sums of several products may take it or leave it.
+        whole = split is None or split.products == 1
+        settled = _surely_nan(a, b, acc) | (np.isfinite(err) & (whole | (carried == 0)) & ~_doubtful(a, b, off_left, off_right))
+        err = np.where(np.isfinite(total), err, np.where(settled, 0.0, np.inf))
     return settle(Value(total, np.where((total == 0) & (err == 0), _LEAST, err)), None)  # units differ in the sign of a zero
+
+
+def _surely_nan(a: Value, b: Value, acc: Value) -> Array:
+    """Where a row of `a`, a column of `b` or the accumulator has a NaN that cannot be anything else."""
+    left, right, sums = (np.isnan(v.x) & ~_unknown(v) for v in (a, b, acc))
+    return left.any(-1)[..., :, None] | right.any(-2)[..., None, :] | sums
+
+
+def _unknown(value: Value) -> Array:
+    return doubtful(value.x, 0.0 if value.err is None else value.err)
+
+
+def _doubtful(a: Value, b: Value, off_left: Array | None, off_right: Array | None) -> Array:
+    """Where an infinity meets a factor whose sign is not sure, or which may be zero."""
+    met = np.zeros((), np.float64)
+    for special, factor, off, turned in ((a, b, off_right, False), (b, a, off_left, True)):
+        if off is None or np.isfinite(special.x).all():
+            continue
+        unsure = (off > 0) & ~(np.abs(factor.x) > np.maximum(off, _FLUSHED)) & np.isfinite(factor.x)
+        pair = (~np.isfinite(special.x)).astype(np.float64), unsure.astype(np.float64)
+        met = met + np.matmul(*(pair[::-1] if turned else pair))
+    return met > 0
 
 
 def _widened(magnitude: Array, off: Array | None) -> Array:
@@ -99,8 +128,8 @@ def _unbounded(carried: Array, off: Array | None, axis: int) -> Array:
 def _off(value: Value, split: _Split | None) -> Array | None:
     """How far what is multiplied may be from each element of an operand; None for nowhere."""
     if split is None:
-        return value.err
-    x, err = without_infinities(value.x), 0.0 if value.err is None else value.err
+        return None if value.err is None else np.where(_unknown(value), np.inf, value.err)
+    x, err = without_infinities(value.x), 0.0 if value.err is None else np.where(_unknown(value), np.inf, value.err)
     magnitude = np.abs(x)
     cut = np.where(np.asarray(err) > 0, 2.0**-split.bits * (magnitude + err), np.abs(x - _shortened(x, split.bits)))
     if split.lost is not None:

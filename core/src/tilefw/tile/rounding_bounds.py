@@ -52,15 +52,22 @@ def without_infinities(x: Array) -> Array:
     return x if finite.all() else np.where(finite, x, 0.0)
 
 
-def decided(x: Array, err: Array, reach: Array, carried: Array | float, dtype: DType) -> Array:
-    """The bound where infinities and overflow are settled.
+def beyond(reach: Array, dtype: DType) -> Array:
+    """Where magnitudes are more than the format has, or nobody knows how large they are."""
+    return ~(reach <= numbers.largest(dtype))
 
-    `reach` is the largest magnitude that any partial result may have. Beyond the format some order overflows: anything goes.
-    A result that exact infinities or NaNs make is what it is in every order.
-    """
-    err = np.where(reach + err > numbers.largest(dtype), np.inf, err)
-    special = ~np.isfinite(x)
-    if not special.any():
-        return err
-    settled = (reach <= numbers.largest(dtype)) & (np.asarray(carried) == 0)
-    return np.where(special, np.where(settled, 0.0, np.inf), err)
+
+def overflowed(total: Array, err: Array, dtype: DType) -> Array:
+    """Where all that lies within the bound rounds to infinity."""
+    top = numbers.largest(dtype)
+    return np.isfinite(total) & (np.abs(total) - err > top + numbers.ulp(np.array(top), dtype))
+
+
+def doubtful(x: Array, err: Array | float) -> Array:
+    """Where an infinity or NaN may as well be something else."""
+    return ~np.isfinite(x) & (np.asarray(err) > 0)
+
+
+def finite_errors(x: Array, err: Array) -> Array:
+    """The errors of the finite elements, 0 elsewhere."""
+    return np.where(np.isfinite(x), err, 0.0)
