@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,18 +93,6 @@ def check_swaps(name: str) -> None:
     swapped[(PROGRAMS,)](memory, wins, BLOCK, num_warps=4)
     np.testing.assert_array_equal(memory.astype(np.float64), wins)
     assert wins.min() >= 1
-
-
-# Name, the seed of the schedule, and the check: for a target that has all formats.
-CHECKS: dict[str, tuple[int, Callable[[], None]]] = {
-    **{
-        f"sums of {name} {order} {seed}": (seed, partial(check_sums, name, order, 2))
-        for name in FORMATS for seed, order in ((0, "relaxed"), (1, "acq_rel"), (7, "acq_rel"))
-    },
-    **{f"rows of {name} from {start}": (2, partial(check_rows, name, start)) for name in ("fp16", "bf16") for start in (0, 1, 16)},
-    **{f"tickets of {warps} warps": (5, partial(check_tickets, warps)) for warps in (1, 4)},
-    **{f"swaps of {name}": (3, partial(check_swaps, name)) for name in ("int16", "bf16", "fp32", "int64")},
-}
 
 
 # Name, the seed of the schedule, and the check: for a target that has all formats.
