@@ -16,6 +16,8 @@ _FEWER_TERMS = (Variant({"k": 16, "m": 50}), Variant({"k": 48}))
 _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48, "stride_bn": 1})
 # exp overflows unless it is the very maximum of a row that is taken off first.
 _STEEP = Variant(scale=200.0)
+# No step of time at all: what a loop would have waited for is still under way behind it.
+_NO_TIME = Variant(scalars={"length": -5})
 # Heads of no elements in buffers as wide as the code was made for: the conditions on a head's elements decide.
 _NO_HEAD = Variant(scalars={"head_size": 0})
 
@@ -71,6 +73,34 @@ CONFIGURATIONS = {
         (Variant({"columns": 20, "inputs": "ints"}),),
     ),
     "cross_entropy": Configuration("cross_entropy", {"rows": 4, "classes": 300, "block": 256}, (Variant({"classes": 20}), _STEEP)),
+    # Within registers, between lanes and between warps; by rows and by a function of pairs, forward and in reverse.
+    "scan_rows": Configuration(
+        "scan_tile", {"operation": "sum", "layers": 1, "rows": 4, "columns": 256, "inputs": "normal", "reverse": True},
+    ),
+    "scan_columns": Configuration(
+        "scan_tile", {"operation": "product", "axis": "1", "layers": 1, "rows": 128, "columns": 4, "inputs": "uniform"},
+    ),
+    "scan_recurrence": Configuration("scan_tile", {"operation": "recurrence", "layers": 2, "rows": 1, "columns": 256}),
+    "selective_scan": Configuration(
+        "selective_scan", {"batch": 1, "channels": 2, "states": 4, "length": 150}, (Variant({"length": 20}), _NO_TIME),
+    ),
+    # Atomics that only meet at addresses ask for no order; where one makes another's stores known they ask for no more than
+    # that takes. So an order, a fence, a cache action or a barrier that is there decides.
+    "histogram": Configuration("histogram", {"n": 700, "bins": 7, "order": "relaxed", "block": 256}, (Variant({"n": 600}),)),
+    "atomic_old_values": Configuration("atomic_mix", {"operation": "max", "n": 300, "order": "relaxed"}),
+    "atomic_halves": Configuration("atomic_mix", {"dtype": "bf16", "n": 300, "share": 3, "order": "relaxed"}),
+    "split_k_matmul": Configuration(
+        "split_k_matmul", {"m": 37, "n": 40, "k": 112, "splits": 2, "order": "relaxed"}, (Variant({"k": 16}),),
+    ),
+    # One element of all wins: each launch has it in another lane, so that each exchange between lanes decides one.
+    "grid_argmax": Configuration(
+        "grid_argmax", {"n": 1500},
+        (*(Variant({"n": n}) for n in (3, 25, 190)), *(Variant({"n": n, "inputs": "uniform"}) for n in (300, 1100))),
+    ),
+    "locked_accumulate": Configuration("locked_accumulate", {"rows": 6, "groups": 2, "order": "least"}),
+    "chained_sum": Configuration(
+        "chained_sum", {"n": 900, "order": "least", "inputs": "normal"}, (Variant({"n": 790}),),
+    ),
 }
 
 _MEASURED = {configuration.kernel for configuration in CONFIGURATIONS.values()}

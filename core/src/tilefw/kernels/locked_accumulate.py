@@ -33,7 +33,7 @@ def locked_accumulate(
         pass
     # The first row finds nothing to add to: the sums are uninitialised before it.
     if tl.load(count_ptr) == 0:
-        tl.atomic_xchg(count_ptr, 1)
+        tl.atomic_xchg(count_ptr, 1, sem="relaxed")  # the lock orders it
     else:
         part += tl.load(group_ptrs, mask=inside, other=0)
     tl.store(group_ptrs, part, mask=inside)

@@ -1,4 +1,4 @@
-"""Where gfx942 code can be broken on purpose: one count of a wait made weaker, one barrier or one s_nop removed, a site at a time.
+"""Where gfx942 code can be broken on purpose: one count of a wait made weaker; one barrier, s_nop, cache action removed at a time.
 
 Pauses that nothing asks for are no sites: `pauses` says which. Works on text alone, so that a mutant is exactly what a buggy
 compiler would have written.
@@ -40,6 +40,8 @@ def _changes(line: str) -> Iterator[tuple[str, str]]:
         yield "barrier", ""
     elif line.startswith("s_nop "):
         yield "nop", ""
+    elif line.startswith(("buffer_wbl2", "buffer_inv")):
+        yield "cache", ""
     elif line.startswith("s_waitcnt "):
         for match in _COUNT.finditer(line):
             weaker = int(match["count"]) + 1

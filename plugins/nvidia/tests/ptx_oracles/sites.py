@@ -1,4 +1,4 @@
-"""Where PTX can be broken on purpose: one wait, barrier, predicate, address, size or distance of one instruction, a site at a time.
+"""Where PTX can be broken on purpose: one wait, barrier, predicate, address, size, distance or order of one instruction at a time.
 
 Works on text alone, so that a mutant is exactly what a buggy compiler would have written. Constants that reach a shared address
 through several instructions are in `constants`, conditions that reach the guard of a store in `conditions`.
@@ -13,7 +13,7 @@ from oracles.site import Site, changed
 
 KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 # `address` moves every access; `offset` flips a bit of shared ones, and sizes, commits and distances are what pipelines add.
-LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle")
+LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle", "order", "fence")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _ADDRESS = re.compile(r"\[\s*(?P<base>[%\w$]+)\s*(?:\+\s*(?P<offset>-?\d+))?\s*\]")
@@ -22,6 +22,7 @@ _SHARED = re.compile(r"^(ld\.shared|st\.shared|ldmatrix|cp\.async\.c[ag])")
 _ELEMENT = re.compile(r"\.[bsuf](8|16|32|64)$")
 _COPY = re.compile(r"\]\s*,\s*(?P<bytes>\w+)\s*,\s*(?P<taken>%?\w+)\s*;")
 _DISTANCE = re.compile(r"^(?P<head>.*shfl\.sync\.(?:bfly|up|down)\.b32\s+[^,]+,\s*[^,]+,\s*)(?P<lanes>\w+)(?P<tail>,.*)$")
+_ORDERED = re.compile(r"\.(?:acquire|release|acq_rel)\.")
 _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is a row of 16 bytes
 _LANES = 32
 
@@ -60,6 +61,20 @@ def _barriers(line: str, match: re.Match[str]) -> Iterator[str]:
 def _guards(line: str, match: re.Match[str]) -> Iterator[str]:
     if match["guard"] is not None:
         yield line.replace("@" + match["guard"], "", 1)
+
+
+def _fences(line: str, match: re.Match[str]) -> Iterator[str]:
+    if match["opcode"].startswith(("fence", "membar")):
+        yield ""
+
+
+def _relaxed(line: str, match: re.Match[str]) -> Iterator[str]:
+    """An atomic that orders nothing, and one that orders one way where it ordered both."""
+    order = _ORDERED.search(match["opcode"])
+    if not match["opcode"].startswith(("atom", "red")) or order is None:
+        return
+    for weaker in ("acquire", "release", "relaxed") if order[0] == ".acq_rel." else ("relaxed",):
+        yield line.replace(order[0], f".{weaker}.", 1)
 
 
 def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
@@ -113,7 +128,7 @@ def _distances(line: str, match: re.Match[str]) -> Iterator[str]:
 
 _OF_KIND = {
     "wait": _waits, "weaken": _weakened, "barrier": _barriers, "predicate": _guards, "address": _shifted,
-    "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances,
+    "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances, "order": _relaxed, "fence": _fences,
 }
 
 
