@@ -16,7 +16,7 @@ import pytest
 
 from tilefw.api import Artifact
 from tilefw.api.errors import UsageError
-from tilefw.kernels import index, spec
+from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.reference import typed
 from tilefw.runtime import compiler, loader, options
 from tilefw.runtime.jit import specialize
@@ -42,18 +42,29 @@ ATOMICS = {
 }
 
 
+# Parameters whose choices other combinations have: element types that are only moved are all in `strided_copy`.
+ELSEWHERE = {"masks": {"dtype"}, "transpose": {"dtype"}, "atomic_mix": {"dtype", "operation"}, "elementwise": {"operation"}}
+
+
 def combinations() -> Iterator[Combination]:
     """Each kernel as it is, and with each choice of each parameter but inputs and sizes; products, attention in further tiles."""
     for info in index.KERNELS.values():
         yield info.name, {}
         for parameter in info.parameters:
-            size = isinstance(parameter.default, int) and not parameter.name.startswith("num_")
-            if parameter.name != "inputs" and (not size or isinstance(parameter.default, bool)):
+            if _is_chosen(parameter) and parameter.name not in ELSEWHERE.get(info.name, ()):
                 yield from ((info.name, {parameter.name: c}) for c in parameter.choices if c not in (parameter.default, *TOO_MUCH))
     yield from (("matmul", {"m": 256, "n": 256, "k": 256, **more}) for more in MATMULS)
     yield from (("attention", more) for more in ATTENTIONS)
     for operation, names in ATOMICS.items():
         yield from (("atomic_mix", {"operation": operation, "dtype": n, "mask": "none"}) for n in names)
+    for operation, row in elementwise_table.OPERATIONS.items():
+        yield "elementwise", {"operation": operation, "dtype": "fp32" if "fp32" in row.types else "int32"}
+
+
+def _is_chosen(parameter: index.Parameter) -> bool:
+    """Whether it is one of a few kinds, and not a size or how arrays are drawn."""
+    size = isinstance(parameter.default, int) and not parameter.name.startswith("num_")
+    return parameter.name != "inputs" and (not size or isinstance(parameter.default, bool))
 
 
 def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tilefw
-from tilefw.kernels import index, spec
+from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime.jit import JITFunction, signature_name
 
@@ -75,6 +75,7 @@ def combinations() -> Iterator[Combination]:
     yield from _products()
     yield from _attentions()
     yield from _atomics()
+    yield from _control_and_memory()
     yield from _single_operations()
 
 
@@ -137,9 +138,8 @@ def _products() -> Iterator[Combination]:
 
 def _attentions() -> Iterator[Combination]:
     """Chained products: head sizes, types, masks, and heads that share keys."""
-    for size in (16, 40, 64, 128):
-        for causal in (False, True):
-            yield "attention", {"head_size": size, "causal": causal}
+    for size, causal in ((16, False), (40, True), (64, True), (128, False)):
+        yield "attention", {"head_size": size, "causal": causal}
     for queries, keys in ((1, 128), (128, 128), (100, 333)):
         yield "attention", {"queries": queries, "keys": keys}
     yield "attention", {"dtype": "bf16", "heads": 4, "kv_heads": 2, "layout": "positions_first"}
@@ -161,8 +161,28 @@ def _atomics() -> Iterator[Combination]:
     yield from ((name, {}) for name in ("histogram", "split_k_matmul", "locked_accumulate", "grid_argmax", "chained_sum"))
 
 
+def _control_and_memory() -> Iterator[Combination]:
+    """Masks of every kind, arguments that share memory, volumes, offsets of 64 bits, trip counts from memory."""
+    for mask in index.MASKS:
+        yield "masks", {"mask": mask, "dtype": "fp16"}
+    for other in ("zero", "scalar", "tile"):
+        yield "masks", {"mask": "triangle", "other": other, "dtype": "int8"}
+    for views in index.VIEWS:
+        yield "shared_buffers", {"views": views}
+    for far, stride in (("x", "int64"), ("x", "pointer"), ("out", "int64"), ("out", "pointer")):
+        yield "far_rows", {"far": far, "stride": stride, "reach": 3}
+    for name, order in (("fp64", "rows_columns_depth"), ("fp32", "depth_rows_columns"), ("bf16", "columns_rows_depth")):
+        yield "stencil", {"dtype": name, "memory_order": order}
+    for loop in index.LOOPS:
+        yield "ragged_sums", {"loop": loop}
+    yield "sparse_matvec", {}
+    yield "sparse_matvec", {"dtype": "bf16", "num_stages": 5, "num_warps": 1}
+
+
 def _single_operations() -> Iterator[Combination]:
-    """Each reduction, each move, dots of every type."""
+    """Each elementwise operation, each reduction, each move, dots of every type."""
+    for operation, row in elementwise_table.OPERATIONS.items():
+        yield "elementwise", {"operation": operation, "dtype": "fp32" if "fp32" in row.types else "int32"}
     for operation in index.REDUCTIONS:
         yield "reduce_tile", {"operation": operation, "dtype": "int32", "columns": 32}
         yield "reduce_tile", {"operation": operation, "dtype": "int8", "axis": "1", "columns": 32}
@@ -215,7 +235,7 @@ def assembler() -> str:
 
 
 def test_the_matrix_is_as_wide_as_promised() -> None:
-    assert len({(name, repr(sorted(parameters.items()))) for name, parameters in COMBINATIONS}) >= 290
+    assert len({(name, repr(sorted(parameters.items()))) for name, parameters in COMBINATIONS}) >= 440
     assert {name for name, _ in COMBINATIONS} == set(index.KERNELS)
 
 
