@@ -71,7 +71,8 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     lse = peak + np.log(np.exp(x - peak[:, None]).sum(axis=1))
     loss = lse - x[np.arange(p["rows"]), np.where(counted, labels, 0)]
     smoothing = np.float32(p["smoothing"])  # a float argument is passed as fp32, and 1 - smoothing is computed in it
-    loss = float(np.float32(1) - smoothing) * loss + float(smoothing) * (lse - x.mean(axis=1, dtype=np.float64))
+    if smoothing > 0:
+        loss = float(np.float32(1) - smoothing) * loss + float(smoothing) * (lse - x.mean(axis=1, dtype=np.float64))
     return {"loss_ptr": np.where(counted, loss, 0.0), "lse_ptr": lse}
 
 

@@ -14,7 +14,9 @@ ALL_DTYPES = FLOATS + NARROW_FLOATS + INTEGERS + NARROW_INTEGERS
 # `specials` are zeros, infinities, NaN, the ends of every range; `edges` leaves out the largest values: their sums may overflow
 # or not. `poles` are zeros, infinities and NaN among small numbers.
 INPUTS = ("normal", "uniform", "ints", "specials", "edges", "poles")
-FINITE = ("normal", "uniform", "ints")  # what sums and products are drawn from: each infinity makes a NaN there
+# What sums and products are drawn from: each infinity makes a NaN there. `low` are far below zero, `tiny` around the least
+# normal number.
+FINITE = ("normal", "uniform", "ints", "low", "tiny")
 ROWS = (*FINITE, "rare")  # `rare` has a zero, an infinity or NaN in every third row, which no other row may notice
 MEMORY_ORDERS = ("rows", "columns", "padded")
 REDUCTIONS = ("sum", "product", "max", "min", "argmax", "argmin", "xor", "or", "and", "farthest")
@@ -206,11 +208,11 @@ _TABLE = (
     KernelInfo("ragged_sums", "out[row] = the sum of as many elements as memory says, and how many trips that took", (
         Parameter("rows", 12, "rows", least=1), Parameter("columns", 300, "elements of a row at most"),
         _dtype("fp32", ("fp32", "bf16", "fp16")), Parameter("loop", "for", "which loop does it", LOOPS),
-        _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints"),
+        _block(64, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs("normal", "uniform", "ints", "rare"),
     )),
     KernelInfo("sparse_matvec", "out = a @ x for a sparse matrix in rows (CSR)", (
         Parameter("rows", 20, "rows", least=1), Parameter("columns", 150, "columns", least=1),
-        _dtype("fp32", ("fp32", "bf16", "fp16")), _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+        _dtype("fp32", ("fp32", "bf16", "fp16")), _block(32, doc="elements of a tile"), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("integer_mix", "quotients, remainders, high products, shifts and a hash with run-time loops", (
         _SIZE, Parameter("dtype", "int32", "element type", INTEGERS),
@@ -222,7 +224,7 @@ _TABLE = (
         Parameter("rows", 24, "rows"), Parameter("columns", 781, "columns", least=1), _dtype("fp16"),
         Parameter("padded", False, "the rows of x lie further apart than their length"),
         _block(4096, doc="columns of one tile; longer rows go tile by tile"),
-        Parameter("programs", 16, "programs that share the rows", least=1), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+        Parameter("programs", 16, "programs that share the rows", least=1), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("layernorm", "out = (x - mean) · rstd · weight + bias along rows, and mean and rstd", (
         Parameter("rows", 20, "rows", least=1), Parameter("columns", 700, "columns", least=1), _dtype("fp16"), _EPS,
@@ -242,20 +244,20 @@ _TABLE = (
         Parameter("bias", False, "a bias for each column of out"),
         Parameter("activation", "none", "what is applied to each sum", ("none", "relu", "gelu", "silu")),
         _layout("a_layout", "a"), _layout("b_layout", "b"), _layout("out_layout", "out"),
-        *_blocks(64, 64, 32), _GROUP_M, _NUM_WARPS, _stages(3), _inputs(*FINITE),
+        *_blocks(64, 64, 32), _GROUP_M, _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("batched_matmul", "out[i] = a[i] @ b[i]", (
         Parameter("batch", 3, "products", least=1), *_extents(70, 80, 96), _dtype("fp16"), _PRECISION, _RESULT,
         _layout("a_layout", "each a[i]"), _layout("b_layout", "each b[i]"),
         Parameter("shared_b", False, "one b for the whole batch"),
-        *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+        *_blocks(64, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("grouped_matmul", "rows in groups of different sizes, each group times its own matrix", (
         Parameter("rows", 180, "rows of all groups", least=1), Parameter("groups", 5, "groups; some may be empty", least=1),
         Parameter("n", 96, "columns of out", least=1), Parameter("k", 64, "columns of a", least=1),
         _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION, _layout("b_layout", "each group's matrix"),
         Parameter("programs", 8, "programs that share the blocks", least=1),
-        *_blocks(32, 64, 32), _NUM_WARPS, _stages(3), _inputs(*FINITE),
+        *_blocks(32, 64, 32), _NUM_WARPS, _stages(3), _inputs(*ROWS),
     )),
     KernelInfo("int8_matmul", "out = (a @ b) · row_scale · column_scale for int8 operands", (
         *_extents(100, 96, 128), Parameter("result", "fp16", "element type of out", ("fp32", "bf16", "fp16")),
@@ -270,14 +272,14 @@ _TABLE = (
         Parameter("causal", True, "a query sees no later key"), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
         Parameter("layout", "heads_first", "which lies further out in memory", ("heads_first", "positions_first")),
         _block(64, "block_m", "queries of one program"), _block(32, "block_n", "keys of one tile"),
-        _NUM_WARPS, _stages(2), _inputs(*FINITE),
+        _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("cross_entropy", "loss and log-sum-exp of logits by label, with smoothing; ignored labels give 0", (
         Parameter("rows", 30, "rows", least=1), Parameter("classes", 1000, "logits of a row", least=1), _dtype("fp32"),
         _dtype("int64", ("int32", "int64"), "label_dtype", "element type of the labels"),
         Parameter("ignore_index", -100, "the label that gives no loss", least=-(2**31)),
         Parameter("smoothing", 0.0, "what part of the loss every class has alike"),
-        _block(2048, doc="logits of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*FINITE),
+        _block(2048, doc="logits of one tile; longer rows go tile by tile"), _NUM_WARPS, _inputs(*ROWS),
     )),
     KernelInfo("transpose", "out = x transposed", (
         Parameter("rows", 100, "rows"), Parameter("columns", 140, "columns"), _dtype("fp16", ALL_DTYPES),
@@ -303,7 +305,7 @@ _TABLE = (
         Parameter("rows", 30, "rows"), Parameter("columns", 400, "columns", least=1), _dtype("fp32", FLOATS + INTEGERS),
         Parameter("operation", "argmax", "which value is looked for", ("argmax", "argmin")),
         _block(8, "block_rows", "rows of one program"), _block(256, "block_columns", "columns of one tile"),
-        _NUM_WARPS, _inputs("ints", "normal", "uniform", "edges"),
+        _NUM_WARPS, _inputs("ints", "normal", "uniform", "low", "edges"),
     )),
     KernelInfo("reduce_tile", "one reduction of one tile, any kind and axis", (
         Parameter("operation", "sum", "what is reduced by", REDUCTIONS), _dtype("fp32", FLOATS + INTEGERS),
@@ -317,13 +319,13 @@ _TABLE = (
         Parameter("axis", "2", "the axis along which elements are combined", ("0", "1", "2")),
         Parameter("reverse", False, "from the end of the axis on"),
         _block(2, "layers", "extent of axis 0"), _block(16, "rows", "extent of axis 1"), _block(64, "columns", "extent of axis 2"),
-        _NUM_WARPS, _inputs(*FINITE, "edges"),
+        _NUM_WARPS, _inputs(*ROWS, "edges"),
     )),
     KernelInfo("selective_scan", "a state space model's recurrence along time, in chunks with a carried state", (
         Parameter("batch", 2, "sequences", least=1), Parameter("channels", 3, "channels, a program each", least=1),
         Parameter("states", 16, "states of a channel, a power of two", tuple(2**k for k in range(9))),
         Parameter("length", 150, "steps of time"), _dtype("fp32"), _block(64, doc="steps of a chunk"), _NUM_WARPS,
-        _inputs(*FINITE),
+        _inputs(*ROWS),
     )),
     KernelInfo("dot_tile", "one product of tiles plus an accumulator, any types and shape", (
         _dtype("fp16", DOT_OPERANDS, "a_dtype", "element type of a"), _dtype("fp16", DOT_OPERANDS, "b_dtype", "element type of b"),
@@ -360,7 +362,7 @@ _TABLE = (
         *_extents(70, 80, 200), _dtype("fp16", ("fp32", "bf16", "fp16")), _PRECISION,
         _dtype("fp32", ("fp32", "bf16", "fp16"), "result", "element type of out"),
         Parameter("splits", 4, "programs that share a sum", least=1), _ORDER,
-        _layout("a_layout", "a"), _layout("b_layout", "b"), *_blocks(32, 32, 32), _NUM_WARPS, _stages(2), _inputs(*FINITE),
+        _layout("a_layout", "a"), _layout("b_layout", "b"), *_blocks(32, 32, 32), _NUM_WARPS, _stages(2), _inputs(*ROWS),
     )),
     KernelInfo("locked_accumulate", "sums of rows in groups, each group's under a lock", (
         Parameter("rows", 24, "rows, one a program", least=1), Parameter("columns", 100, "columns", least=1),

@@ -33,9 +33,11 @@ def nonzero(buffer: Buffer) -> Buffer:
 def _floats(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name: str) -> np.ndarray:
     if kind == "ints":
         return rng.integers(-8, 9, shape).astype(np.float64)
-    if kind == "uniform":
-        return rng.uniform(-2.0, 2.0, shape)
+    if kind in ("uniform", "low"):
+        return rng.uniform(-2.0, 2.0, shape) - (200.0 if kind == "low" else 0.0)
     values = rng.standard_normal(shape)
+    if kind == "tiny":
+        return values * 2.0 ** (1 - dtype(name).bias)
     if kind == "rare":
         _place(rng, values, _poles(name))
     elif kind == "poles":
@@ -53,6 +55,10 @@ def _integers(rng: np.random.Generator, kind: str, shape: tuple[int, ...], name:
     low, high = (-(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1) if element.is_signed else (0, (1 << element.bits) - 1)
     if kind == "ints":
         return rng.integers(max(low, -8), min(high, 8), shape, dtype=wide, endpoint=True)
+    if kind == "low":
+        return rng.integers(low, low // 2, shape, dtype=wide, endpoint=True)
+    if kind == "tiny":
+        return rng.integers(max(low, -1), 1, shape, dtype=wide, endpoint=True)
     values = rng.integers(low, high, shape, dtype=wide, endpoint=True)
     if kind in ("specials", "edges"):
         powers = [1 << k for k in range(element.bits)]

@@ -69,7 +69,7 @@ def silu(x: np.ndarray) -> np.ndarray:
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "none": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
+    "relu": lambda x: np.fmax(x, 0),  # of NaN it is 0, as of Triton's maximum
     "gelu": gelu,
     "silu": silu,
 }
