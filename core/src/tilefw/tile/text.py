@@ -6,39 +6,16 @@ import re
 from collections.abc import Iterable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.scf import WhileOp
 from xdsl.ir import Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
+from tilefw.api.collector import paused
 from tilefw.api.errors import IRError, Place
 from tilefw.tile.dialect import context
+from tilefw.tile.placed_parser import PlacedParser
 from tilefw.tile.places import place_of
-
-
-class _PlacedParser(Parser):
-    """Stamps each op that has no location of its own with the place of its text, so that messages can name a line."""
-
-    def __init__(self, ctx: Context, text: str, name: str) -> None:
-        super().__init__(ctx, text, name)
-        self._line_starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
-        self._file = StringAttr(name)
-
-    def parse_operation(self) -> Operation:
-        line, column = line_and_column(self._line_starts, self._current_token.span.start)
-        op = super().parse_operation()
-        if isinstance(op.location, UnknownLoc):
-            op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
-        return op
-
-
-def line_and_column(line_starts: list[int], position: int) -> tuple[int, int]:
-    """Line and column, from 1, of a position in a text whose lines begin at `line_starts`."""
-    from bisect import bisect_right
-
-    line = bisect_right(line_starts, position)
-    return line, position - line_starts[line - 1] + 1
 
 
 def parse(text: str, name: str = "<text>", dialects: Iterable[Dialect] = ()) -> ModuleOp:
@@ -55,8 +32,9 @@ def parse(text: str, name: str = "<text>", dialects: Iterable[Dialect] = ()) -> 
 def _parse(ctx: Context, text: str, name: str) -> ModuleOp:
     parser = None
     try:
-        parser = _PlacedParser(ctx, text, name)
-        return parser.parse_module()
+        with paused():
+            parser = PlacedParser(ctx, text, name)
+            return parser.parse_module()
     except ParseError as error:
         message = error.msg.strip().splitlines()[0] if error.msg.strip() else "malformed IR"
         if (undefined := _UNDEFINED.search(message)) is not None:

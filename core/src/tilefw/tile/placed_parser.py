@@ -1,0 +1,93 @@
+"""The parser of IR text: xDSL's, which stamps ops with their places and reads once what a text says again and again.
+
+A location stands behind every op and a type behind most, in few different spellings: the first of each spelling is parsed, the
+others are looked up. With that and one regular expression for the frequent tokens, a text is read in about half of the time.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
+from xdsl.ir import Operation, TypeAttribute
+from xdsl.parser import Parser
+from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+
+T = TypeVar("T")
+
+# Spellings whose meaning does not hang on where they stand; any other goes to xDSL's parser each time.
+_LOCATION = re.compile(r'loc\("[^"\\\n]*":[0-9]+:[0-9]+\)')
+_TYPE = re.compile(r"(?:(?:tensor|![\w.$]+)<[^<>\"]*(?:<[^<>\"]*>[^<>\"]*)*>|index|bf16|[if][0-9]+)(?![\w$.<])", re.ASCII)
+
+_TOKEN = re.compile(
+    r"[ \n]*(?:(%(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*))|([a-zA-Z_][a-zA-Z0-9_$.]*)|([:,()\[\]<>=]))", re.ASCII
+)
+_PUNCTUATION = {character: MLIRTokenKind(character) for character in ":,()[]<>="}
+
+
+class Lexer(MLIRLexer):
+    """xDSL's, with one match for a name, a value or a mark that is no part of a longer one."""
+
+    def lex(self) -> MLIRToken:
+        found = _TOKEN.match(self.input.content, self.pos)
+        if found is None:
+            return super().lex()
+        group = found.lastindex or 0
+        start, self.pos = found.span(group)
+        if group == 3:
+            kind = _PUNCTUATION[found[3]]
+        else:
+            kind = MLIRTokenKind.PERCENT_IDENT if group == 1 else MLIRTokenKind.BARE_IDENT
+        return Token(kind, Span(start, self.pos, self.input))
+
+
+class PlacedParser(Parser):
+    """Stamps each op that has no location of its own with the place of its text, so that messages can name a line."""
+
+    def __init__(self, ctx: Context, text: str, name: str) -> None:
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(Lexer(Input(text, name)))
+        self._line_starts = [0, *(i + 1 for i, c in enumerate(text) if c == "\n")]
+        self._file = StringAttr(name)
+        self._locations: dict[str, LocationAttr] = {}
+        self._types: dict[str, TypeAttribute] = {}
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            line, column = line_and_column(self._line_starts, start)
+            op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
+        return op
+
+    def parse_optional_location(self) -> LocationAttr | None:
+        return self._once(_LOCATION, self._locations, super().parse_optional_location)
+
+    def parse_optional_type(self) -> TypeAttribute | None:
+        return self._once(_TYPE, self._types, super().parse_optional_type)
+
+    def _once(self, spelling: re.Pattern[str], known: dict[str, T], parse: Callable[[], T | None]) -> T | None:
+        """What `parse` gives here; where it took a whole `spelling`, the same for that spelling from now on."""
+        content: Any = self.lexer.input.content
+        match = spelling.match(content, self.pos)
+        if match is None:
+            return parse()
+        if (found := known.get(match[0])) is not None:
+            self._resume_from(match.end())
+            return found
+        found = parse()
+        if found is not None and self.pos >= match.end() and not content[match.end() : self.pos].strip():
+            known[match[0]] = found
+        return found
+
+
+def line_and_column(line_starts: list[int], position: int) -> tuple[int, int]:
+    """Line and column, from 1, of a position in a text whose lines begin at `line_starts`."""
+    line = bisect_right(line_starts, position)
+    return line, position - line_starts[line - 1] + 1
