@@ -2,6 +2,7 @@
 
     python bench/planted.py                  # all of it, some minutes
     python bench/planted.py --kernel softmax # of one kernel, to look at; writes nothing
+    python bench/planted.py --again          # the last record once more: judge it, write its page
 
 Exit code 1 where the core level misses a bug that `conformance/tests/planted/unseen.py` does not list, or finds one that it does.
 """
@@ -10,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +34,48 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernel", action="append", default=[])
     parser.add_argument("--bug", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true")
     said = parser.parse_args(argv)
     os.environ["TILEFW_CACHE"] = "0"
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as site:
-        sys.path[:0] = hunting.install(Path(site))
-        record = _hunted(said.kernel, said.bug)
-    faults = list(wrong(record["hunts"], whole=not (said.kernel or said.bug)))
+    whole = not (said.kernel or said.bug)
+    if said.again:
+        record = json.loads((HERE / "planted.json").read_text("utf-8"))
+    else:
+        with tempfile.TemporaryDirectory() as site:
+            sys.path[:0] = hunting.install(Path(site))
+            record = _hunted(said.kernel, said.bug, said.jobs)
+    faults = list(wrong(record["hunts"], whole))
     print("\n".join(faults))
-    if not (said.kernel or said.bug):
+    if whole:
         (HERE / "planted.json").write_text(_lines(record), "utf-8")
         (HERE / "planted.md").write_text(told(record), "utf-8")
     print(f"{len(record['hunts'])} hunts, {len(faults)} faults, {time.perf_counter() - began:.0f} s")
     return 1 if faults else 0
 
 
-def _hunted(kernels: Sequence[str], bugs: Sequence[str]) -> dict[str, Any]:
+def _hunted(kernels: Sequence[str], bugs: Sequence[str], jobs: int) -> dict[str, Any]:
     from tilefw_planted.table import BUGS
 
-    hunts: list[dict[str, Any]] = []
-    correct: dict[str, Any] = {}
-    for kernel, cases in sorted(hunting.core_cases(kernels).items()):
-        cleaned = [hunting.clean(case) for case in cases]
-        correct[kernel] = {"cases": len(cases), "error_over_bound": _rounded(max(one.error_over_bound for one in cleaned))}
-        hunts += [_told(hunting.as_json(one)) for one in hunting.hunts(cleaned, bugs or BUGS)]
-        print(kernel, sum(one["kernel"] == kernel for one in hunts), flush=True)
-    return {"bugs": {bug.name: [bug.mistake, bug.shows] for bug in BUGS.values()}, "correct": correct, "hunts": hunts}
+    named = sorted(hunting.core_cases(kernels))
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:  # children know where the plugin is
+        parts = list(pool.map(_of_one, named, [bugs or list(BUGS)] * len(named)))
+    return {
+        "bugs": {bug.name: [bug.mistake, bug.shows] for bug in BUGS.values()},
+        "correct": {kernel: correct for kernel, (correct, _) in zip(named, parts, strict=True)},
+        "hunts": [hunt for _, hunts in parts for hunt in hunts],
+    }
+
+
+def _of_one(kernel: str, bugs: Sequence[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What is said of the kernel without a bug, and its hunts."""
+    cases = hunting.core_cases([kernel])[kernel]
+    cleaned = [hunting.clean(case) for case in cases]
+    correct = {"cases": len(cases), "error_over_bound": _rounded(max(one.error_over_bound for one in cleaned))}
+    hunts = [_told(hunting.as_json(one)) for one in hunting.hunts(cleaned, bugs)]
+    print(kernel, len(hunts), *(f"{hunt['bug']}?" for hunt in hunts if hunt["case"] is None), flush=True)
+    return correct, hunts
 
 
 def _told(hunt: dict[str, Any]) -> dict[str, Any]:

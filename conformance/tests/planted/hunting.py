@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilefw.api.device import DEFAULT_CHECKS
 from tilefw.runtime.loader import find
 from tilefw_conformance.case import Case, bundled
 from tilefw_conformance.runner import Result, run
@@ -68,9 +69,12 @@ def clean(case: Case) -> Clean:
 
 def hunt(bug: str, kernel: str, cases: Iterable[Case]) -> Hunt:
     """Run the cases on the target with the bug until one fails."""
+    from tilefw_planted.table import BUGS  # once the plugin is installed
+
     target, tried = find(f"planted-{bug}"), 0
+    checks = DEFAULT_CHECKS | BUGS[bug].checks
     for case in cases:
-        result = run(case, target)
+        result = run(case, target, checks=checks)
         tried += 1
         assert result.outcome in ("pass", *FOUND), f"{bug}: the rewrite is wrong\n{result.message()}"
         if result.outcome != "pass":

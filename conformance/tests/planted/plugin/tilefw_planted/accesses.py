@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Block, Operation, Region
 
 from tilefw.passes.rewriting import erase, exchange, insert, place_before
 from tilefw.tile import types
-from tilefw.tile.base import string_attr
 from tilefw.tile.block_ops import BlockAccess
 from tilefw.tile.fold import constant_of
 from tilefw.tile.memory_ops import PointerAccess
@@ -104,10 +102,6 @@ def _not_in_last_program(op: Operation) -> None:
     block.add_ops([op, scf.YieldOp()])
 
 
-def _unchecked_below(op: BlockAccess) -> None:
-    op.properties["checks"] = ArrayAttr([string_attr("upper" if check == "both" else check) for check in op.checks])
-
-
 BUGS = [
     Bug(
         "load-one-more", "a load's bound is one too large", "what is loaded is no `other`, or lies outside the array",
@@ -132,10 +126,6 @@ BUGS = [
     Bug(
         "store-unmasked", "a store ignores its mask or bounds", "in elements that must stay",
         lambda op: _checked(op, StoreBlockOp) or _masked(op, StoreOp), _bare_store,
-    ),
-    Bug(
-        "unchecked-below", "a block's lower bound is not checked", "before the array's start",
-        lambda op: isinstance(op, BlockAccess) and "both" in op.checks, _unchecked_below,
     ),
     Bug(
         "other-ignored", "masked-off elements keep what a register held", "where a masked-off element is used",

@@ -84,11 +84,11 @@ BUGS = [
     Bug(
         "atomic-unordered", "an atomic's acquire and release are left out", "where it orders other accesses",
         lambda op: isinstance(op, AtomicRmwOp | AtomicCasOp) and op.order != "relaxed",
-        lambda op: op.properties.update(order=string_attr("relaxed")),
+        lambda op: op.properties.update(order=string_attr("relaxed")), frozenset({"races"}),
     ),
     Bug(
         "atomic-narrow-scope", "an atomic for the device is one for its own program", "where programs meet",
         lambda op: isinstance(op, AtomicRmwOp | AtomicCasOp) and op.scope != "workgroup",
-        lambda op: op.properties.update(scope=string_attr("workgroup")),
+        lambda op: op.properties.update(scope=string_attr("workgroup")), frozenset({"races"}),
     ),
 ]

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
+from tilefw.tile import types
+from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.reference_backend import ReferenceBackend
-from tilefw_planted.bug import Bug
+from tilefw_planted.bug import Bug, changed, element, made
 from tilefw_planted.table import BUGS
+
+SITES = "planted.sites"
 
 
 class PlantPass(ModulePass):
@@ -29,16 +34,41 @@ class PlantPass(ModulePass):
             self.bug.plant(site)
 
 
+class SitesPass(ModulePass):
+    """Notes at the module which bugs have sites in it."""
+
+    name = "note-sites"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        op.attributes[SITES] = ArrayAttr([StringAttr(bug.name) for bug in BUGS.values() if bug.sites(op)])
+
+
+class RoundPass(ModulePass):
+    """Rounds every approximation to its type, as a machine does: the interpreter keeps it in f64, where nothing underflows."""
+
+    name = "round-approximations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for site in [site for site in op.walk() if isinstance(site, ElementwiseOp) and site.row.error.kind == "ulp"]:
+            if element(site.result) != types.f64:
+                changed(site, _in_bits)
+
+
+def _in_bits(value: SSAValue, before: Operation) -> SSAValue:
+    """A float by way of its bits, which are those of a rounded number."""
+    bits = types.with_element(value.type, {16: types.i16, 32: types.i32}[types.dtype_of(element(value)).bits])
+    return made("bitcast", made("bitcast", value, before=before, result=bits), before=before, result=value.type)
+
+
 class Planted(ReferenceBackend):
     """The bug is that of the target's name; without one, the artifact's metadata name the bugs that could be planted."""
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         bug = BUGS.get(self.target.chip)
-        return () if bug is None else (PlantPass(bug),)
+        return (SitesPass() if bug is None else PlantPass(bug), RoundPass())
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        noted = module.attributes.pop(SITES, ArrayAttr([]))
+        assert isinstance(noted, ArrayAttr)
         artifact = super().emit(module, options)
-        if self.target.chip in BUGS:
-            return artifact
-        sites = tuple(bug.name for bug in BUGS.values() if bug.sites(module))
-        return replace(artifact, metadata={**artifact.metadata, "sites": sites})
+        return replace(artifact, metadata={**artifact.metadata, "sites": tuple(name.data for name in noted)})

@@ -22,7 +22,8 @@ Plants = Callable[[Any], None]
 class Bug:
     """One mistake of a backend's author: what was done wrong, how it shows, at which ops, and the rewrite of such an op.
 
-    `finds` is asked before anything is planted, and holds only where `plant` changes the op's meaning for some input.
+    `finds` is asked before anything is planted, and holds only where `plant` changes the op's meaning for some input. `checks` are
+    those that see it beside the checks that are always on.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Bug:
     shows: str
     finds: Finds
     plant: Plants
+    checks: frozenset[str] = frozenset()
 
     def sites(self, module: ModuleOp) -> list[Operation]:
         """The ops at which it is planted."""
@@ -96,6 +98,6 @@ def put_at(value: SSAValue, axis: int, index: int, number: float, before: Operat
 
 
 def through(name: str, value: SSAValue, before: Operation) -> SSAValue:
-    """A float rounded to the IR type called `name`, as its own type again."""
+    """A float as the IR type called `name`, then rounded to its own type again."""
     narrow = types.with_element(value.type, getattr(types, name))
     return made("castf", made("castf", value, before=before, result=narrow), before=before, result=value.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.passes.rewriting import exchange, replace
 from tilefw.tile import types
@@ -37,16 +37,14 @@ def _drop_scale(op: Operation) -> None:
     replace(op, op.operands[1 - index])
 
 
-def _small_index(op: Operation) -> int | None:
-    for index, operand in enumerate(op.operands):
-        number = constant_of(operand)
-        if isinstance(number, float) and 0 < abs(number) < 1e-2:
-            return index
-    return None
+def _epsilon_index(op: Operation) -> int | None:
+    """Which operand of a sum below a root is an argument of the kernel."""
+    rooted = any(is_row(use.operation, "rsqrt", "sqrt", "sqrt_rn") for use in op.results[0].uses)
+    return next((index for index, operand in enumerate(op.operands) if rooted and isinstance(operand.owner, Block)), None)
 
 
-def _drop_small(op: Operation) -> None:
-    index = _small_index(op)
+def _drop_epsilon(op: Operation) -> None:
+    index = _epsilon_index(op)
     assert index is not None
     replace(op, op.operands[1 - index])
 
@@ -128,8 +126,8 @@ def _unfused(op: Operation) -> None:
 BUGS = [
     Bug("scale-dropped", "a multiplication by one number is left out", "wherever the scale is not 1", _is_scale, _drop_scale),
     Bug(
-        "epsilon-dropped", "a small constant is left out of a sum or a maximum", "where the rest is small too",
-        lambda op: is_row(op, "addf", "maxf", "maxf_nan") and _small_index(op) is not None, _drop_small,
+        "epsilon-dropped", "the argument that keeps a root from zero is left out", "where the rest is small",
+        lambda op: is_row(op, "addf") and _epsilon_index(op) is not None, _drop_epsilon,
     ),
     Bug(
         "half-arithmetic", "sums, differences and products of fp32 are computed in fp16", "from the twelfth bit on",

@@ -46,7 +46,6 @@ _ROWS: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "divide-unsigned": ("signed division and remainder are unsigned", "for negative values", {"divs": "divu", "rems": "remu"}),
     "divide-signed": ("unsigned division and remainder are signed", "with the top bit set", {"divu": "divs", "remu": "rems"}),
     "high-half-signed": ("the high half of an unsigned product is the signed one", "with the top bit set", {"mulhu": "mulhs"}),
-    "high-half-unsigned": ("the high half of a signed product is the unsigned one", "for negative values", {"mulhs": "mulhu"}),
     "order-unsigned": ("signed minimum and maximum are unsigned", "with one negative operand", {"mins": "minu", "maxs": "maxu"}),
     "order-signed": ("unsigned minimum and maximum are signed", "with one top bit set", {"minu": "mins", "maxu": "maxs"}),
     "minimum-for-maximum": (
