@@ -50,7 +50,8 @@ def test_a_number_is_one_program() -> None:
 @pytest.mark.parametrize(("asked", "name"), [
     ("divs", "divs"), ("log", "log"), ("castf", "castf"), ("ptr_to_int", "ptr_to_int"), ("select", "select"), ("cat", "join"),
     ("interleave", "reshape"), ("reduce_function", "reduce"), ("scan_function", "scan"), ("dot_loop", "dot"),
-    ("chained_dots", "dot"), ("flip", "flip"),
+    ("chained_dots", "dot"), ("flip", "flip"), ("atomic_shared", "atomic_rmw"), ("atomic_alone", "atomic_rmw"),
+    ("atomic_swap", "atomic_cas"),
 ])
 def test_the_operation_asked_for_occurs(asked: str, name: str) -> None:
     assert all(f"tile.{name} " in generate(random.Random(seed), 1, asked).text for seed in range(5))

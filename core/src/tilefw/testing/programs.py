@@ -48,7 +48,7 @@ PART = 25  # programs that one process runs before the next comes: what they lea
 # What is counted: the rows of the table, and the dialect's own ops that compute, move or reach memory.
 COUNTED: tuple[str, ...] = (
     *ROWS, "reduce", "scan", "dot", "trans", "reshape", "expand_dims", "broadcast", "join", "split", "flip", "splat", "iota",
-    "load", "store", "load_block", "store_block",
+    "load", "store", "load_block", "store_block", "atomic_rmw", "atomic_cas",
 )
 
 

@@ -1,9 +1,9 @@
-"""A random tile program as tile IR text with its arguments: rows of the elementwise table, moves, reductions, scans, dots, control
-flow.
+"""A random tile program as tile IR text with its arguments: rows of the elementwise table, moves, reductions, scans, dots, atomics,
+control flow.
 
 Every row of the table can come up, on tiles and on scalars, inside and outside of loops and branches; loads and stores are masked,
 strided, by pointer tiles, by base and offsets, or by rows and columns. Values that nothing uses are stored, so that every operation
-drawn counts. No two programs (tile instances) of a launch touch the same output element.
+drawn counts. No two programs (tile instances) of a launch touch the same output element but by atomics that commute.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from tilefw.api.dtypes import DType, dtype
 from tilefw.kernels.spec import Buffer
+from tilefw.testing.program_atomics import ATOMICS
 from tilefw.testing.program_control import CONTROL
 from tilefw.testing.program_rows import any_row, write_row
 from tilefw.testing.program_scans import SCANS
@@ -25,7 +26,7 @@ from tilefw.testing.program_values import MOST_TRIPS, ProgramValues
 from tilefw.tile.elementwise import ROWS
 
 OUTPUTS_LIMIT = 8
-TILES: dict[str, Callable[[ProgramValues], None]] = {**MOVES, **SUMS, **SCANS}
+TILES: dict[str, Callable[[ProgramValues], None]] = {**MOVES, **SUMS, **SCANS, **ATOMICS}
 OPERATIONS: tuple[str, ...] = (*ROWS, *TILES)  # what a program can be asked to have
 
 
