@@ -105,8 +105,8 @@ CONFIGURATIONS = {
 
 _MEASURED = {configuration.kernel for configuration in CONFIGURATIONS.values()}
 _VAST = {"far_rows"}  # arrays of GiB, which would be restored for each mutant
-# Every kernel that is neither among these nor among those, as its defaults have it; where a program has several blocks, so that what one reads another
-# writes, with odd numbers of steps for each.
+# Every other kernel, as its defaults have it; where a program has several blocks, so that what one reads another writes, with odd
+# numbers of steps for each.
 OTHERS = {
     **{name: Configuration(name, {}) for name in KERNELS if name not in _MEASURED | _VAST},
     "grouped_matmul": Configuration("grouped_matmul", {"programs": 2}, (Variant({"k": 16}), Variant({"k": 80}))),
