@@ -9,11 +9,13 @@ import sys
 
 import pytest
 
+# A plugin that hangs costs every listing the whole time that plugins have to answer.
+SECONDS = "5"
 STATUSES = {"acme": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed"}
 
 
 def tilefw(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "TILEFW_STRICT_PLUGINS": "0", **environment}
+    variables = {**os.environ, "TILEFW_STRICT_PLUGINS": "0", "TILEFW_PLUGIN_SECONDS": SECONDS, **environment}
     command = [sys.executable, "-m", "tilefw", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=1800, env=variables, check=False)
 
@@ -37,10 +39,15 @@ def test_a_command_goes_on(words: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name, code", [("broken", "TFW0503"), ("future", "TFW0504")])
-def test_who_names_one_is_told_why_it_cannot_be_used(name: str, code: str) -> None:
-    done = tilefw("run", "vector_add", "--target", f"{name}-x1")
-    assert done.returncode == 4 and code in done.stderr
+@pytest.mark.parametrize("verb", ["run", "compile", "conformance"])
+@pytest.mark.parametrize("name, code, why", [
+    ("broken", "TFW0503", "RuntimeError: the driver of this card is too old"), ("future", "TFW0504", "interface 2.0"),
+    ("hanging", "TFW0508", f"it did not answer within {SECONDS} s"), ("crashing", "TFW0508", "signal 11 (SIGSEGV)"),
+])
+def test_who_names_one_is_told_why_it_cannot_be_used(name: str, code: str, why: str, verb: str) -> None:
+    done = tilefw(verb, *([] if verb == "conformance" else ["vector_add"]), "--target", f"{name}-x1")
+    assert done.returncode == 4 and code in done.stderr and why in done.stderr, done.stderr
+    assert f"TILEFW_DISABLE_PLUGINS={name} goes on without it" in done.stderr
 
 
 def test_strictness_makes_them_errors_and_switching_them_off_helps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilefw.api import CompileOptions
+from tilefw.api.capabilities import PROFILES, profiles
 from tilefw.api.machine import Function, parse_functions
 from tilefw.cli.main import main
 from tilefw_acme.backend import AcmeBackend
@@ -50,6 +51,19 @@ def test_a_chip_is_used_as_far_as_its_description_goes(target, tmp_path, capsys)
     assert bool(used & MATRICES.keys()) == (target is X2)
     used = {inst.opcode for inst in code("softmax rows=2 columns=300", target.name, tmp_path / "softmax").insts()}
     assert ("shuffle" in used) == (target is X2)
+
+
+@pytest.mark.parametrize("kernel", ["matmul dtype=fp16", "matmul dtype=bf16", "matmul dtype=fp32 input_precision=tf32", "int8_matmul"])
+def test_the_dots_of_the_profile_are_made_by_the_matrix_unit(kernel, tmp_path, capsys) -> None:
+    """`tile-mma` and `tile-mma-int8`, which a report lists by the claims, are what the X2 has instructions for."""
+    assert {"tile-mma", "tile-mma-int8"} <= set(profiles(X2.capabilities))
+    used = {inst.opcode for inst in code(f"{kernel} m=32 n=32 k=64 {_TILE}", "acme-x2", tmp_path).insts()}
+    assert used & MATRICES.keys()
+
+
+def test_all_profiles_are_claimed_but_the_one_of_binary64() -> None:
+    for target in (X1, X2):
+        assert PROFILES.keys() - set(profiles(target.capabilities)) == {"tile-fp64"}
 
 
 @CHIPS
