@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import UnknownLoc
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnknownLoc
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input
@@ -63,6 +63,15 @@ def test_each_spelling_has_its_own_meaning_wherever_it_stands():
     for _ in 2 * TYPES:
         assert fast.parse_type() == plain.parse_type()
         assert fast.pos == plain.pos
+
+
+@pytest.mark.parametrize("name", ["a.py", "", 'q"u\\o te.py', "\u00e9 [~]!#.py", "tab\t.py"])
+def test_locations_in_files_of_any_name_read_back(name):
+    module = _fast(TEXTS[0]).parse_module()
+    place = FileLineColLoc(StringAttr(name), IntAttr(3), IntAttr(4))
+    for op in module.walk():
+        op.location = place
+    assert all(op.location == place for op in _fast(with_locations(module)).parse_module().body.walk())
 
 
 def _tokens(lexer: MLIRLexer) -> list[tuple[MLIRTokenKind, int, int]]:

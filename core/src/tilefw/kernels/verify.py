@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.artifact import Artifact
+from tilefw.api.collector import paused
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
 from tilefw.kernels.capabilities import needed
@@ -196,6 +197,10 @@ class _Run:
 
     def _compile(self) -> None:
         """Always compiled anew: a verdict on a cached artifact would say nothing of the stages."""
+        with paused():
+            self._compile_anew()
+
+    def _compile_anew(self) -> None:
         self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
         with stage("requirements", self.times):
             self.fields["required"] = needed(self.module) | self.spec.requires(self.parameters)

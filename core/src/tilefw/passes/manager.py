@@ -32,7 +32,7 @@ class PassManager:
     """`passes` over one module after another.
 
     `dump(pass name, module)` is called after each pass, `timer(pass name, seconds)` too; `verify_each` verifies after
-    every pass and names the one that broke the module, `verify_ends` before the first and after the last.
+    every pass and names the one that broke the module, `verify_ends` before the first and after the last, where there are any.
     """
 
     passes: Sequence[ModulePass]
@@ -46,7 +46,7 @@ class PassManager:
 
     def run(self, module: ModuleOp) -> None:
         """Run them. Raises IRError when the module does not verify (TFW0402), or no longer does after a pass (TFW0403)."""
-        if self.verify_ends:
+        if self.verify_ends and self.passes:
             verify(module)
         for index, item in enumerate(self.passes):
             self._run_one(index, item, module)

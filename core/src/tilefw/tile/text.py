@@ -120,7 +120,16 @@ def with_locations(module: ModuleOp) -> str:
     from xdsl.printer import Printer
 
     class LocatedPrinter(Printer):
-        """`scf.while` prints its types by a method that also prints the location, in a place where no parser takes it."""
+        """`scf.while` prints its types by a method that also prints the location, in a place where no parser takes it.
+
+        xDSL writes literals byte by byte, and escapes bytes beyond ASCII, which its own parser does not take in a file's name.
+        """
+
+        def print_string_literal(self, string: str) -> None:
+            if string.isprintable() and '"' not in string and "\\" not in string:
+                self.print_string(f'"{string}"')
+            else:
+                super().print_string_literal(string)
 
         def print_operation_type(self, op: Operation) -> None:
             self.print_function_type(op.operand_types, op.result_types)
