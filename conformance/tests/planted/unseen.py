@@ -21,7 +21,7 @@ _WHOLE_PROGRAMS = "nothing but atomics is ordered by it, and an interpreter runs
 _REASONS: dict[str, dict[str, str]] = {
     "signed-as-unsigned": {
         _COUNTED: "attention chained_sum column_sum cross_entropy embedding grid_argmax grouped_matmul integer_mix layernorm "
-        "layernorm_backward masks matmul reduce_tile sparse_matvec split_k_matmul vector_add",
+        "layernorm_backward masks matmul reduce_tile sparse_matvec split_k_matmul vector_add welford",
         _GUARDED: "histogram stencil",
     },
     "divide-unsigned": {_COUNTED: "atomic_mix attention batched_matmul grouped_matmul locked_accumulate masks matmul ragged_sums"},
@@ -35,21 +35,22 @@ _REASONS: dict[str, dict[str, str]] = {
     "nan-kept": {_NAN_ANYWAY: "attention cross_entropy softmax", _NO_NAN: "matmul quantize"},
     "infinity-saturated": {
         _MODERATE: "attention cross_entropy int8_matmul locked_accumulate matmul quantize ragged_sums selective_scan softmax "
-        "sparse_matvec",
+        "sparse_matvec welford",
     },
     "subnormals-flushed": {
         _SHIFT_FREE: "softmax cross_entropy attention",
-        _NORMAL: "int8_matmul layernorm layernorm_backward locked_accumulate matmul matvec quantize ragged_sums rmsnorm "
-        "selective_scan shared_buffers sparse_matvec stencil",
+        _NORMAL: "int8_matmul layernorm layernorm_backward locked_accumulate matmul matvec quantize ragged_sums "
+        "selective_scan sparse_matvec stencil welford",
     },
     "loop-runs-on": {
         _NEUTRAL: "argmax batched_matmul column_sum cross_entropy int8_matmul layernorm matvec rmsnorm selective_scan "
-        "sparse_matvec split_k_matmul swiglu",
+        "sparse_matvec split_k_matmul swiglu welford",
     },
     "sum-from-one": {_RESCALED: "attention softmax"},
     "negated-from-zero": {_EVEN_IN_EXP: "gelu_bias_residual swiglu"},
     "other-ignored": {
-        _NOT_STORED: "atomic_mix gelu_bias_residual grouped_matmul histogram integer_mix locked_accumulate quantize rope swiglu",
+        _NOT_STORED: "atomic_mix gelu_bias_residual histogram integer_mix locked_accumulate quantize rope swiglu",
+        "masked-off elements have the weight 0": "welford",
     },
     "other-zero": {_NOT_STORED: "histogram integer_mix rope"},
     "one-program-fewer": {_AGAIN: "grouped_matmul softmax"},
