@@ -13,7 +13,6 @@ from tilefw.runtime import compiler
 
 if TYPE_CHECKING:
     from tilefw.api.target import TargetInfo
-    from tilefw.kernels.spec import KernelSpec, Launch
 
 TEXT_LIMIT = 64 << 20  # bytes of an IR file
 NOT_YET = {".ttir": "Triton IR"}
@@ -25,27 +24,14 @@ def from_library(
     """A library kernel as its own launch would compile it, that launch's keywords, and its facts that the target wants."""
     import numpy as np
 
+    from tilefw.kernels.instance import instance
     from tilefw.kernels.spec import load
     from tilefw.runtime.launch import facts_of
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))
-    source, values = from_launch(spec, launch)
-    return source, dict(launch.keywords), facts_of(info, values)
-
-
-def from_launch(spec: KernelSpec, launch: Launch) -> tuple[compiler.Source, dict[str, Any]]:
-    """The kernel with the specialisation that this launch's arguments give it, and their values."""
-    from tilefw.kernels.spec import Buffer
-    from tilefw.runtime.arrays import TypedArray
-    from tilefw.runtime.arrays import dtype as element
-    from tilefw.runtime.jit import specialize
-
-    values = {n: TypedArray(v.array, element(v.dtype)) if isinstance(v, Buffer) else v for n, v in launch.arguments.items()}
-    bound = {**values, **launch.constexprs}
-    given = {p.name: bound[p.name] for p in spec.kernel.params if p.name in bound}
-    signature, constexprs, passed = specialize(spec.kernel, given)
-    return compiler.from_jit(spec.kernel, signature, constexprs), dict(passed)
+    made = instance(spec, launch)
+    return made.source, dict(launch.keywords), facts_of(info, made.values)
 
 
 def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> compiler.Source:
