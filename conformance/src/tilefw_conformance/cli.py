@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
-from tilefw.runtime.loader import registry
+from tilefw.runtime.names import suggest
 from tilefw_conformance import EDITION, quantities
 from tilefw_conformance.campaign import EMPTY, Campaign, shown
 from tilefw_conformance.case import LEVELS, STAGES, Case
-from tilefw_conformance.running import Plan, TargetRun
+from tilefw_conformance.running import Plan, TargetRun, targets
 from tilefw_conformance.selection import checked_edition
 from tilefw_conformance.workers.supervisor import Limits
 
@@ -24,38 +24,44 @@ _SEVERITY = (0, EMPTY, 1)  # of exit codes, when several targets ran
 
 def main(argv: list[str]) -> int:
     """Exit code 0 when every case passed or is rightly refused, 1 when one did not, 5 when none passed, 130 when interrupted."""
-    if argv and argv[0] in ("verify", "diff", "page"):
-        from tilefw_conformance.report.commands import COMMANDS
-
-        return COMMANDS[argv[0]](argv[1:])
+    if argv and not argv[0].startswith("-"):
+        return _command(argv[0])(argv[1:])
     args = _parser().parse_all(argv)
     if args.resume and not args.report:
         raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
-    ran = list(_each(_plan(args), _targets(args.target), args, argv))
+    ran = list(_each(_plan(args), targets(args.target), args, argv))
     if args.list:
-        return 0 if any(one.selected for one in ran) else EMPTY
+        return _list(ran, args.json)
     if args.json:
         print_json("conformance", {"runs": [shown(one) for one in ran]})
     _merge(args.report, [one.folder for one in ran if one.folder and one.footer])
     return max((one.exit_code for one in ran), key=_SEVERITY.index, default=EMPTY)
 
 
-def _each(plan: Plan, targets: Sequence[str], args: argparse.Namespace, argv: Sequence[str]) -> Iterator[Campaign]:
+def _command(word: str) -> Callable[[list[str]], int]:
+    from tilefw_conformance.report.commands import COMMANDS
+
+    if word not in COMMANDS:
+        raise UsageError(
+            f"`tilefw conformance` has no command '{word}'", code="TFW0911", help=suggest(word, COMMANDS, what="commands")
+        )
+    return COMMANDS[word]
+
+
+def _each(plan: Plan, names: Sequence[str], args: argparse.Namespace, argv: Sequence[str]) -> Iterator[Campaign]:
     """The run on each target; with several, each has its report in a folder of its own."""
     cases: tuple[Case, ...] = ()
-    for target in targets:
+    for target in names:
         with TargetRun(plan, target) as run:
             cases = cases or plan.cases()  # read while the first worker starts
-            folder = args.report and (args.report if len(targets) == 1 else os.path.join(args.report, run.target))
+            folder = args.report and (args.report if len(names) == 1 else os.path.join(args.report, run.target))
             one = Campaign(run, cases, folder, quiet=args.json)
-            if args.list:
-                _list(one.selected, args.json)
-            elif one.selected:
+            if not one.selected:
+                print(f"{run.target}: no case was selected{run.elsewhere(cases)}", file=sys.stderr)
+            elif not args.list:
                 one.run(argv, resume=args.resume)
                 if args.update_expectations is not None:
                     print(one.update(args.update_expectations or None), file=sys.stderr)
-            else:
-                print(f"{run.target}: no case was selected", file=sys.stderr)
             yield one
 
 
@@ -103,15 +109,12 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
-def _targets(said: Sequence[str]) -> list[str]:
-    """The names that the user said, each once; `all` is every usable target that executes."""
-    if "all" in said:
-        return [info.name for info in registry().infos() if "simulate" in info.provides]
-    return list(dict.fromkeys(said))
-
-
-def _list(cases: Sequence[Case], as_json: bool) -> None:
+def _list(ran: Sequence[Campaign], as_json: bool) -> int:
+    """The ids that would run on any of the targets, each once."""
+    ids = list(dict.fromkeys(case.id for one in ran for case in one.selected))
     if as_json:
-        print_json("cases", {"cases": [case.id for case in cases]})
+        print_json("cases", {"cases": ids})
     else:
-        print("\n".join(case.id for case in cases))
+        for name in ids:
+            print(name)
+    return 0 if ids else EMPTY

@@ -7,6 +7,8 @@ the command line, after all conftests had their say: elsewhere the names belong 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 # Those of `tilefw conformance`, which explains them; values are read where the suite runs.
@@ -29,6 +31,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("artifacts", {"action": "store_true", "help": "keep the machine code of cases that pass, too"}),
     ("audit-capabilities", {"action": "store_true", "help": "run what is not claimed, too"}),
 )
+_NO_PASS = ("unsupported", "over-capacity", "xfailed")
 _ALWAYS = ("target", "level")  # by their long names, in every pytest run
 
 
@@ -43,7 +46,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> None:
-    if not any("tilefw_conformance" in argument for argument in args):
+    if not _is_asked_for(args):
         return
     for name, facts in _OPTIONS:
         if name not in _ALWAYS:
@@ -54,5 +57,41 @@ def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str
             continue
 
 
-# Marks the hook as `trylast` without importing pytest: pytest reads this attribute of hook functions.
+def pytest_collection(session: Any) -> None:
+    """What is wrong with the options is told before anything is collected: in a line, and not as a test file's fault."""
+    config = session.config
+    if hasattr(config, "workerinput") or not _is_asked_for(map(str, config.invocation_params.args)):
+        return
+    import pytest
+
+    if not config.getoption("tilefw_target"):
+        raise pytest.UsageError("the conformance suite runs on a target: say --target T, with a name that `tilefw targets` lists")
+    if not config.pluginmanager.hasplugin("dsession"):
+        from tilefw_conformance.pytest_session import session_of
+
+        session_of(config)
+    elif config.getoption("tilefw_report", None):
+        raise pytest.UsageError("--report is written by one process: leave -n out, --jobs says how many workers the suite has")
+
+
+def pytest_sessionfinish(session: Any) -> None:
+    """A run in which every case was refused or excused is no good one: it ends as one without tests does, with status 5."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.exitstatus != 0 or reporter is None or not _is_asked_for(map(str, session.config.invocation_params.args)):
+        return
+    if any(reporter.stats.get(outcome) for outcome in _NO_PASS) and not reporter.stats.get("passed"):
+        session.exitstatus = 5
+
+
+def pytest_unconfigure(config: Any) -> None:
+    if (module := sys.modules.get("tilefw_conformance.pytest_session")) is not None:
+        module.close(config)
+
+
+def _is_asked_for(arguments: Iterable[str]) -> bool:
+    return any("tilefw_conformance" in argument for argument in arguments)
+
+
+# pytest reads this attribute of hook functions, so that they are marked without importing it.
+pytest_collection.pytest_impl = {"tryfirst": True}  # type: ignore[attr-defined]
 pytest_load_initial_conftests.pytest_impl = {"trylast": True}  # type: ignore[attr-defined]

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tilefw.api.errors import UsageError
+import pytest
+
+from tilefw.api.errors import KernelError, UsageError
 from tilefw_conformance import EDITION, quantities
 from tilefw_conformance.campaign import Campaign
 from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.report.records import Record
-from tilefw_conformance.running import Plan, TargetRun
+from tilefw_conformance.running import Plan, TargetRun, targets
 from tilefw_conformance.selection import checked_edition
 from tilefw_conformance.workers.supervisor import Limits
-
-if TYPE_CHECKING:
-    import pytest
 
 Pair = tuple[str, Case]
 
@@ -33,11 +32,13 @@ class Session:
         self._campaigns: dict[str, Campaign] = {}
         self._results: dict[tuple[str, str], Record] = {}
         self._left: dict[str, int] = {}
-        targets = self._said("target")
+        if self._said("resume") and not self._said("report"):
+            raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
+        names = targets(self._said("target"))
         cases = plan.cases()
         try:
-            for name in targets:
-                self._open(plan, name, cases, alone=len(targets) == 1)
+            for name in names:
+                self._open(plan, name, cases, alone=len(names) == 1)
         except BaseException:
             self.close()
             raise
@@ -74,7 +75,7 @@ class Session:
     def close(self) -> None:
         """End the workers; a report all of whose cases are done is made whole, any other can be resumed."""
         for name, campaign in self._campaigns.items():
-            if campaign.header and self._left[name] == 0 and self._ahead:
+            if self._left.get(name) == 0 and self._ahead:
                 campaign.finish()
             campaign.leave()
             campaign.target.close()
@@ -116,3 +117,31 @@ class Session:
             return None if said is None else read(said)
         except (ValueError, argparse.ArgumentTypeError) as error:
             raise UsageError(f"--{name.replace('_', '-')}: {error}", code="TFW0911") from None
+
+
+_SESSION = pytest.StashKey[Session]()
+
+
+def session_of(config: pytest.Config) -> Session:
+    """The run behind the tests; made once, as it starts processes. Raises pytest.UsageError for a mistake in the options."""
+    if _SESSION not in config.stash:
+        os.environ.setdefault("TILEFW_VERIFY", "1")  # machine passes check what they did; the workers inherit it
+        try:
+            config.stash[_SESSION] = Session(config)
+        except KernelError as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[_SESSION]
+
+
+def begin(config: pytest.Config, pairs: Iterable[Pair]) -> None:
+    """See `Session.begin`; raises pytest.UsageError where the report cannot be written or gone on with."""
+    try:
+        config.stash[_SESSION].begin(pairs)
+    except KernelError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def close(config: pytest.Config) -> None:
+    """See `Session.close`."""
+    if _SESSION in config.stash:
+        config.stash[_SESSION].close()

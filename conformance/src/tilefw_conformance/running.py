@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any
 
 from tilefw.api.errors import KernelError, UsageError
+from tilefw.runtime.loader import registry
 from tilefw_conformance import EDITION
-from tilefw_conformance.case import Case, bundled
+from tilefw_conformance.case import LEVELS, Case, bundled
 from tilefw_conformance.expectations import expected, faults
 from tilefw_conformance.packs import PACKS, pack
 from tilefw_conformance.report import records
@@ -40,6 +41,20 @@ class Plan:
     def cases(self) -> tuple[Case, ...]:
         """The whole body of cases that the run takes some of."""
         return bundled() if self.pack is None else pack(self.pack).cases()
+
+
+def targets(said: Sequence[str]) -> list[str]:
+    """The names of the targets that the user said, each once; `all` is every usable one that executes.
+
+    Raises what a launch would for a name that does not exist: before any of several runs. One name alone is left to its worker.
+    """
+    if len(said) == 1 and said[0] != "all":
+        return list(said)
+    known = registry().infos()
+    own = {word: info.name for info in known for word in (info.name, *info.aliases)}
+    executing = [info.name for info in known if "simulate" in info.provides]
+    names = [name for word in said for name in (executing if word == "all" else [own.get(word) or registry().find(word).name])]
+    return list(dict.fromkeys(names))
 
 
 class TargetRun:
@@ -82,6 +97,13 @@ class TargetRun:
 
     def selected(self, cases: Sequence[Case]) -> tuple[Case, ...]:
         return select(self.all(cases), self.plan.level, self.plan.expression, self.plan.edition)
+
+    def elsewhere(self, cases: Sequence[Case]) -> str:
+        """Where nothing is selected: the first level at which something would be, in words."""
+        for level in LEVELS:
+            if found := select(self.all(cases), level, self.plan.expression, self.plan.edition):
+                return f"; of --level {level} there are {len(found)}"
+        return ""
 
     def faults(self, cases: Sequence[Case]) -> tuple[KernelError, ...]:
         """What is wrong with the plugin's expectations; those about a pack's cases are looked at when it runs."""

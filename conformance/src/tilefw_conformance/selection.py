@@ -48,6 +48,9 @@ Term = tuple[bool, str]  # whether it must fit, and the word or glob
 
 def _choices(expression: str) -> list[list[Term]]:
     """`or` of `and` of words, each with or without `not`."""
+    if set(expression) & set("()"):
+        message = f"-k {expression!r}: there are no parentheses here"
+        raise UsageError(message, code="TFW0955", help="`and` binds closer than `or`: write 'a and b or a and c'")
     choices: list[list[Term]] = [[]]
     positive, wants_word = True, True
     for word in expression.split():

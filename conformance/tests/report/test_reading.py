@@ -198,6 +198,26 @@ def test_a_run_with_other_options_does_not_go_on(tmp_path: Path) -> None:
     assert reading_fails(path)  # and what there was is still there, to be resumed
 
 
+def test_two_runs_do_not_write_through_each_other(tmp_path: Path) -> None:
+    whole = reading.read(str(made.report(tmp_path / "whole", cases=4)))
+    folder = str(tmp_path / "one")
+    with Writer(folder, whole.header, whole.cases.values()):
+        for resume in (False, True):
+            with pytest.raises(UsageError, match="another run is writing"):
+                Writer(folder, whole.header, [], resume=resume)
+    with Writer(folder, whole.header, [], resume=True) as writer:
+        assert not writer.done
+
+
+def test_a_whole_report_that_was_edited_is_not_made_whole_again(tmp_path: Path) -> None:
+    path = made.report(tmp_path, cases=4)
+    lines = written(path)
+    path.write_bytes(path.read_bytes().replace(b'"reason":""', b'"reason":"so"', 1))
+    with pytest.raises(KernelError, match="edited") as caught:
+        Writer(str(tmp_path), lines[0], [], resume=True)
+    assert caught.value.code == "TFW0978"
+
+
 def lacks_a_field(lines: Records) -> None:
     del first(lines, "result")["target"]
 

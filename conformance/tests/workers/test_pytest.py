@@ -57,12 +57,23 @@ def test_a_test_that_is_not_reached_is_left_for_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
-    (["--target", "referense"], "did you mean"), (["--target", "reference", "--jobs", "0"], "number of processes"),
+    ([], "say --target T"),
+    (["--target", "referense"], "did you mean"),
+    (["--target", "reference", "-k", "vector_add/ragged", "--report", "a_file"], "cannot be written to a_file"),
 ])
-def test_a_mistake_is_told_without_a_traceback(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_told_in_a_line_and_not_as_a_test_that_failed(arguments: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "a_file").touch()
     done = run(tmp_path, *arguments)
-    assert done.returncode != 0 and said in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    assert said in done.stderr and "error" not in done.stdout.lower() and "Traceback" not in done.stderr
+
+
+def test_a_run_in_which_nothing_passes_is_no_good_run(unruly: Path, tmp_path: Path) -> None:
+    (unruly / "conformance.yaml").write_text(
+        "expectations:\n  - {case: unruly/leave, reason: it leaves, issue: 'https://example.org/7', until: '9.9'}\n"
+    )
+    done = run(tmp_path, "--target", "unruly-x1", "-k", "unruly/leave", PYTHONPATH=str(unruly.parent))
+    assert done.returncode == 5 and "1 xfailed" in done.stdout, done.stdout + done.stderr
 
 
 def test_with_xdist_each_process_has_a_worker_of_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tilefw.cli.output import print_json
 from tilefw_conformance.report.derived import write
 from tilefw_conformance.report.difference import KINDS, Change, Difference, difference
 from tilefw_conformance.report.page import page
-from tilefw_conformance.report.reading import Report, read
+from tilefw_conformance.report.reading import Report, all_of, read
 from tilefw_conformance.report.wording import EXECUTORS
 
 
@@ -21,7 +21,7 @@ def verify(argv: list[str]) -> int:
     parse.add_argument("reports", nargs="+", metavar="REPORT", help="report.jsonl, or the folder that holds it")
     add_json(parse)
     args = parse.parse_all(argv)
-    reports = [read(path) for path in args.reports]
+    reports = all_of(args.reports)
     if args.json:
         print_json("verify", {"reports": [{"file": one.file, "footer": one.footer} for one in reports]})
     else:
@@ -54,7 +54,7 @@ def make_page(argv: list[str]) -> int:
     parse.add_argument("--out", required=True, metavar="FILE", help="the page")
     parse.add_argument("--against", action="append", default=[], metavar="OLD", help="an older report to compare with; repeatable")
     args = parse.parse_all(argv)
-    text = page([read(path) for path in args.reports], [read(path) for path in args.against])
+    text = page(all_of(args.reports), all_of(args.against))
     print(f"{write(args.out, text)}: {len(text.encode()) / 1000:.0f} KB")
     return 0
 

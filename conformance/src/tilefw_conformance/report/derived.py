@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tilefw.api.errors import UsageError
 from tilefw_conformance.report.badge import badges
@@ -35,6 +36,8 @@ def write(path: str, text: str) -> str:
             file.write(text)
         os.replace(temporary, path)
     except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0954") from None
     return path
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from glob import escape, glob
 from importlib.resources import files
 from typing import Any
 
@@ -42,6 +43,18 @@ class Report:
         return sorted((one for key, one in self.results.items() if key[0] == target), key=lambda one: order[one["case"]])
 
 
+def all_of(paths: Iterable[str]) -> list[Report]:
+    """The reports at `paths`; of a folder that a run on several targets named, the report of each. Raises as `read` does."""
+    return [read(one) for path in paths for one in _several(path) or [path]]
+
+
+def _several(path: str) -> list[str]:
+    """The folders with reports in a folder that has none of its own."""
+    if not os.path.isdir(path) or os.path.exists(os.path.join(path, FILE)):
+        return []
+    return sorted(os.path.dirname(found) for found in glob(os.path.join(escape(path), "*", FILE)))
+
+
 def read(path: str) -> Report:
     """The report in a file, or in the folder that `--report` named.
 
@@ -49,12 +62,16 @@ def read(path: str) -> Report:
     report that ends before its footer, TFW0978 for one whose footer does not fit its lines, TFW0979 for records that are there
     twice, TFW0980 for another version of the schema.
     """
+    there = _several(path)
     path = os.path.join(path, FILE) if os.path.isdir(path) else path
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise UsageError(f"no report can be read from {path}: {error.strerror or error}", code="TFW0976") from None
+        raise UsageError(
+            f"no report can be read from {path}: {error.strerror or error}", code="TFW0976",
+            help=f"there are {', '.join(there)}" if there else None,
+        ) from None
     return parse(data, path)
 
 

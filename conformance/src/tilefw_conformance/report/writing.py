@@ -5,12 +5,13 @@ The footer comes last. A file without it is an interrupted run, which a writer t
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from tilefw.api.errors import CodeError, Place, UsageError
 from tilefw_conformance.report.reading import check_form, record_of
@@ -25,24 +26,26 @@ class Writer:
     """Streams one report into `folder`; `done` are the (target, case) pairs whose results were there before.
 
     Without `resume` an older report in the folder is replaced. With it, complete lines are kept, a torn last one and a footer are
-    dropped. Raises UsageError TFW0954 where the folder cannot be written, TFW0975 where the report in it is of another run, and
-    CodeError TFW0976 with the line where it was damaged.
+    dropped. Raises UsageError TFW0954 where the folder cannot be written, or another run is writing there; TFW0975 where the report
+    in it is of another run, and CodeError TFW0976 with the line where it was damaged, TFW0978 where it was whole and was edited.
     """
 
     def __init__(self, folder: str, header: Record, cases: Iterable[Record], *, resume: bool = False) -> None:
         self.folder, self.path = folder, os.path.join(folder, FILE)
         self.results: list[Record] = []
         self._content = hashlib.sha256()
-        kept = _kept(self.path, header) if resume and os.path.exists(self.path) else []
+        self._file = _locked(folder, self.path)
         try:
-            os.makedirs(folder, exist_ok=True)
-            self._file = open(self.path, "r+b" if kept else "wb")  # noqa: SIM115 (closed by `close`)
+            kept = _kept(self.path, self._file.read(), header) if resume else []
             for line, record in kept:
                 self._keep(line, record)
             self._file.seek(sum(len(line) for line, _ in kept))
             self._file.truncate()
         except OSError as error:
             raise _unwritable(folder, error) from None
+        except CodeError:
+            self.close()
+            raise
         self.done = frozenset(_key(one) for one in self.results)
         known = {record["case"] for _, record in kept if record["kind"] == "case"}
         if not kept:
@@ -90,13 +93,28 @@ def encode(record: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _kept(path: str, header: Record) -> list[tuple[bytes, Record]]:
-    """The lines of an interrupted report to go on after, each with its record; none where not even the header was whole."""
+def _locked(folder: str, path: str) -> BinaryIO:
+    """The file at `path`, made where there is none, for this run alone; two would write through each other."""
     try:
-        with open(path, "rb") as file:
-            lines = file.read().split(b"\n")[:-1]
+        os.makedirs(folder, exist_ok=True)
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 (closed by `Writer.close`)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", code="TFW0975") from None
+        raise _unwritable(folder, error) from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UsageError(
+            f"another run is writing its report to {folder}", code="TFW0954", help="report into another folder, or wait for it"
+        ) from None
+    except OSError:
+        pass  # a file system without locks: nothing can be said about others
+    return file
+
+
+def _kept(path: str, data: bytes, header: Record) -> list[tuple[bytes, Record]]:
+    """The lines of an interrupted report to go on after, each with its record; none where not even the header was whole."""
+    lines = data.split(b"\n")[:-1]
     kept: list[tuple[bytes, Record]] = []
     for number, line in enumerate(lines, 1):
         place = Place(path, number)
@@ -111,6 +129,8 @@ def _kept(path: str, header: Record) -> list[tuple[bytes, Record]]:
             raise
         if record["kind"] != "footer":
             kept.append((line + b"\n", record))
+        elif record["content"] != hashlib.sha256(b"".join(text for text, _ in kept)).hexdigest():
+            raise CodeError(f"{path} is not what a run wrote: it was edited since", code="TFW0978", place=place)
     _check_once(path, kept)
     return kept
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilefw.api.errors import InternalError, KernelError, PluginError
+from tilefw.api.errors import InternalError, KernelError, PluginError, UnsupportedError, UsageError
 from tilefw.runtime import config
+from tilefw.runtime.executor import executor_for
 from tilefw.runtime.loader import Target, find
 from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.report import records
@@ -44,10 +45,20 @@ def opened(opening: Open) -> Session | Refused:
 
 def _ready(opening: Open, target: Target) -> Ready:
     known = expectations_of(target)
-    executor = "ref" if target.name == "reference" else config.resolve(config.settings(target.name, **opening.execution)).executor
-    return Ready(
-        records.target(target, executor, known), _last_stage(opening.stage, target), known, writable(target), cases_of(target)
-    )
+    shown = records.target(target, _executor(opening, target), known)
+    return Ready(shown, _last_stage(opening.stage, target), known, writable(target), cases_of(target))
+
+
+def _executor(opening: Open, target: Target) -> str:
+    """What executes the cases. Raises UsageError for an option that no case could run with: better now, and once."""
+    asked = config.resolve(config.settings(target.name, **opening.execution)).executor
+    if target.name == "reference" and asked != "hw":
+        return "ref"
+    executes = {"simulate", "device"} & target.info.provides
+    try:
+        return "sim" if asked == "sim" or (asked == "auto" and not executes) else executor_for(target, asked).device.executor
+    except UnsupportedError as error:
+        raise UsageError(error.message, code=error.code, help="leave --executor out, or say --executor sim") from None
 
 
 def _last_stage(asked: str, target: Target) -> str:

@@ -1,0 +1,39 @@
+"""What a user gets wrong on the command line is told once, before anything runs, with exit code 2."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tilefw.cli.main import main
+
+ONE = ("-k", "vector_add/ragged/n=33")
+
+
+@pytest.mark.parametrize(("argv", "said"), [
+    (["--target", "reference", *ONE, "--budget", "0"], "budget is a positive whole number"),
+    (["--target", "reference", *ONE, "--seed", "-1"], "seed is a whole number, 0 or more"),
+    (["--target", "reference", *ONE, "--checks", "bonds"], "did you mean 'bounds'"),
+    (["--target", "reference", *ONE, "--executor", "hw"], "reference has no hardware executor"),
+    (["--target", "reference", "--target", "referense", *ONE], "did you mean 'reference'"),
+    (["--target", "reference", "-k", "(cast or swiglu) and fp16"], "no parentheses"),
+    (["vrify", "report"], "did you mean 'verify'"),
+])
+def test_a_mistake_is_told_once_and_nothing_runs(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("error[") == 1 and said in err, err
+
+
+def test_a_list_names_a_case_once_however_many_targets_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--target", "all", "--target", "reference", *ONE, "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cases"] == ["vector_add/ragged/n=33"]
+
+
+def test_who_selects_nothing_is_told_the_level_that_has_something(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that is right but for `--level` looks like one with a wrong `-k`."""
+    assert main(["conformance", "--target", "reference", "-k", "no_such_case", "--list"]) == 5
+    assert capsys.readouterr() == ("", "reference: no case was selected\n")
+    assert main(["conformance", "--target", "reference", "-k", "argmax/many_warps", "--list"]) == 5
+    assert "selected; of --level extended there are " in capsys.readouterr().err
