@@ -151,17 +151,21 @@ def test_probing_survives_plugins_that_hang_or_kill_their_process(install):
 @pytest.mark.parametrize("source, status, words", [
     ("import time\ntime.sleep(600)", "hung", "it did not answer within 2 s"),
     ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "crashed", "its process was ended by signal 11"),
+    ("import signal, time\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(600)", "hung", "it did not answer within 2 s"),
     ("import os\nos._exit(0)", "crashed", "what it answered cannot be read"),
 ])
-def test_naming_the_target_of_a_plugin_that_hangs_or_ends_its_process_is_an_error(install, registry, monkeypatch, source, status, words):
+def test_naming_the_target_of_a_plugin_that_hangs_or_ends_its_process_is_an_error(
+    install, registry, monkeypatch, source, status, words
+):
     module = install("bad", f"TILEFW_API = (0, 1)\n{source}\n")
     monkeypatch.setenv("TILEFW_PLUGIN_SECONDS", "2")
+    monkeypatch.setattr(probe, "START_SECONDS", 8.0)
     for _ in range(2):
         with pytest.raises(PluginError, match=f"target 'bad-x1' cannot be used: plugin 'bad' is {status}: {words}") as caught:
             registry.find("bad-x1")
         assert (caught.value.code, caught.value.exit_code) == ("TFW0508", 4)
         assert "TILEFW_DISABLE_PLUGINS=bad" in str(caught.value)
-        monkeypatch.setattr(probe, "_start", lambda _: pytest.fail("asked twice in one process"))
+        monkeypatch.setattr(probe, "_start", lambda *_: pytest.fail("asked twice in one process"))
     assert module not in sys.modules
 
 
@@ -170,7 +174,7 @@ def test_who_has_answered_once_is_not_asked_again_by_the_next_process(install, r
     monkeypatch.setenv("TILEFW_CACHE", cache)
     install("good")
     registry.find("good-x1")
-    monkeypatch.setattr(probe, "_start", lambda _: pytest.fail("a kept answer was asked for again"))
+    monkeypatch.setattr(probe, "_start", lambda *_: pytest.fail("a kept answer was asked for again"))
     sys.modules.pop(next(c.module for c in candidates() if c.name == "good"))
     assert loader.Registry().find("good-x1").name == "good-x1"
 
@@ -178,7 +182,7 @@ def test_who_has_answered_once_is_not_asked_again_by_the_next_process(install, r
 def test_nobody_is_asked_whose_version_says_enough(install, registry, monkeypatch):
     install("later", "TILEFW_API = (9, 9)")
     install("silent", "x = 1")
-    monkeypatch.setattr(probe, "_start", lambda _: pytest.fail("a child was started for nothing"))
+    monkeypatch.setattr(probe, "_start", lambda *_: pytest.fail("a child was started for nothing"))
     assert (status(registry, "later").status, status(registry, "silent").status) == ("incompatible", "broken")
 
 
@@ -186,7 +190,7 @@ def test_a_good_answer_is_kept_and_a_changed_module_is_asked_again(install, monk
     module = install("good")
     asked = [c for c in candidates() if c.name == "good"]
     probe.probe_all(asked, frozenset())
-    monkeypatch.setattr(probe, "_start", lambda _: pytest.fail("a kept answer was asked for again"))
+    monkeypatch.setattr(probe, "_start", lambda *_: pytest.fail("a kept answer was asked for again"))
     assert probe.probe_all(asked, frozenset())[0].status == "ok"
     monkeypatch.undo()
     monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "cache"))

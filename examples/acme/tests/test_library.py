@@ -53,7 +53,9 @@ def test_a_chip_is_used_as_far_as_its_description_goes(target, tmp_path, capsys)
     assert ("shuffle" in used) == (target is X2)
 
 
-@pytest.mark.parametrize("kernel", ["matmul dtype=fp16", "matmul dtype=bf16", "matmul dtype=fp32 input_precision=tf32", "int8_matmul"])
+@pytest.mark.parametrize("kernel", [
+    "matmul dtype=fp16", "matmul dtype=bf16", "matmul dtype=fp32 input_precision=tf32", "int8_matmul",
+])
 def test_the_dots_of_the_profile_are_made_by_the_matrix_unit(kernel, tmp_path, capsys) -> None:
     """`tile-mma` and `tile-mma-int8`, which a report lists by the claims, are what the X2 has instructions for."""
     assert {"tile-mma", "tile-mma-int8"} <= set(profiles(X2.capabilities))

@@ -23,8 +23,11 @@ from tilefw.runtime.entry_points import Candidate, VersionNotStated, candidates,
 from tilefw.runtime.plugin import Plugin, from_json, load, seen, to_json
 from tilefw.runtime.target_check import BadTarget
 
+START_SECONDS = 60.0  # for a child to come to its plugin: a busy machine is no plugin's fault
 ANSWER_LIMIT = 16 << 20  # bytes
 MEMORY_LIMIT = 8 << 30  # bytes of address space: a light module needs a hundredth, and one that fills memory must not fill all
+
+_ALARM = -signal.SIGALRM if hasattr(signal, "SIGALRM") else None  # the exit status of a child whose time is up; not on Windows
 
 
 def load_warily(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
@@ -40,9 +43,9 @@ def load_warily(candidate: Candidate, disabled: frozenset[str]) -> Plugin:
 
 
 def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: float | None = None) -> list[Plugin]:
-    """Every candidate's plugin, in order; the children run side by side and share one time limit.
+    """Every candidate's plugin, in order; the children run side by side.
 
-    `seconds` is that of TILEFW_PLUGIN_SECONDS unless given.
+    `seconds` is the time for each to answer once it is reached, that of TILEFW_PLUGIN_SECONDS unless given.
     """
     seconds = config.plugin_seconds() if seconds is None else seconds
     known: dict[int, Plugin] = {}
@@ -54,8 +57,8 @@ def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: flo
         if (kept := _kept(candidate)) is not None:
             known[index] = kept
         else:
-            children[index] = _start(candidate)
-    deadline = time.monotonic() + seconds
+            children[index] = _start(candidate, seconds)
+    deadline = time.monotonic() + START_SECONDS + seconds
     try:
         for index, child in children.items():
             known[index] = _answer(asked[index], child, deadline, seconds)
@@ -69,10 +72,10 @@ def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: flo
     return [known[index] for index in range(len(asked))]
 
 
-def _start(candidate: Candidate) -> subprocess.Popen[bytes]:
+def _start(candidate: Candidate, seconds: float) -> subprocess.Popen[bytes]:
     # -P keeps the current folder off the path; our own path goes along, so that the child finds what we would find.
     path = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-P", "-m", "tilefw.runtime.probe", candidate.name]
+    command = [sys.executable, "-P", "-m", "tilefw.runtime.probe", candidate.name, str(seconds)]
     errors = None if config.trace_plugins() else subprocess.DEVNULL
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
@@ -80,12 +83,15 @@ def _start(candidate: Candidate) -> subprocess.Popen[bytes]:
 
 def _answer(candidate: Candidate, child: subprocess.Popen[bytes], deadline: float, seconds: float) -> Plugin:
     failed = Plugin(candidate.name, candidate.distribution, candidate.version, candidate.module, "crashed", code="TFW0508")
+    hung = replace(failed, status="hung", error=f"it did not answer within {seconds:g} s (TILEFW_PLUGIN_SECONDS)")
     try:
         out, _ = child.communicate(timeout=max(0.05, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired:  # it was never reached, or it keeps the alarm from ending it
         child.kill()
         child.communicate()
-        return replace(failed, status="hung", error=f"it did not answer within {seconds:g} s (TILEFW_PLUGIN_SECONDS)")
+        return hung
+    if child.returncode == _ALARM:
+        return hung
     if child.returncode != 0:
         return replace(failed, error=_ending(child.returncode))
     try:
@@ -139,12 +145,14 @@ def _path(candidate: Candidate) -> Path | None:
     return folder / "plugins" / (hashlib.sha256(repr(facts).encode()).hexdigest() + ".json")
 
 
-def main(name: str) -> None:
+def main(name: str, seconds: float) -> None:
     """The child's part: load one plugin and print it; what the plugin itself prints goes nowhere."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     _limit_memory()
     chosen = next(c for c in candidates() if c.name == name and c.shadowed_by is None)
+    if _ALARM is not None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # its default action ends code that never comes back to Python too
     answer.write(json.dumps(to_json(load(chosen, frozenset()))))
     answer.flush()
     os._exit(0)  # threads and exit handlers of a plugin cannot hold us up
@@ -161,4 +169,4 @@ def _limit_memory() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], float(sys.argv[2]))
