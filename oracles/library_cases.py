@@ -18,6 +18,8 @@ _NO_TERMS = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 48,
 _STEEP = Variant(scale=200.0)
 # No step of time at all: what a loop would have waited for is still under way behind it.
 _NO_TIME = Variant(scalars={"length": -5})
+# Factors whose products neither vanish nor run away: else what is far back in a recurrence is below every bound.
+_GROWING = Variant(scale=2.7)
 # Heads of no elements in buffers as wide as the code was made for: the conditions on a head's elements decide.
 _NO_HEAD = Variant(scalars={"head_size": 0})
 
@@ -80,7 +82,9 @@ CONFIGURATIONS = {
     "scan_columns": Configuration(
         "scan_tile", {"operation": "product", "axis": "1", "layers": 1, "rows": 128, "columns": 4, "inputs": "uniform"},
     ),
-    "scan_recurrence": Configuration("scan_tile", {"operation": "recurrence", "layers": 2, "rows": 1, "columns": 256}),
+    "scan_recurrence": Configuration(
+        "scan_tile", {"operation": "recurrence", "layers": 2, "rows": 1, "columns": 256}, (_GROWING,),
+    ),
     "selective_scan": Configuration(
         "selective_scan", {"batch": 1, "channels": 2, "states": 4, "length": 150}, (Variant({"length": 20}), _NO_TIME),
     ),

@@ -21,6 +21,7 @@ from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime import compiler, options
 from tilefw.runtime.compiler import Source
 from tilefw.runtime.jit import specialize
+from tilefw.runtime.launch import facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.module import Module
 
@@ -82,8 +83,9 @@ def specialized(kernel: Any, launch: Launch) -> tuple[dict[str, str], dict[str, 
 
 
 def requested(launch: Launch, target: Target) -> CompileOptions:
-    """The options that a library kernel is compiled with, whose fresh arrays have no memory in common and are small."""
-    return options.resolve(launch.keywords, target.info, facts=frozenset(target.info.wants & {"disjoint", "under_2_gib"}))
+    """The options that a library kernel is compiled with, and what its launch knows of its arrays."""
+    given = {name: typed(value) for name, value in launch.arguments.items()}
+    return options.resolve(launch.keywords, target.info, facts=facts_of(target.info, given))
 
 
 class _Prepared:
