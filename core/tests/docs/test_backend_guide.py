@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
+OTHER_CHIP = Path(__file__).with_name("other_chip.diff")
 WALK = GUIDE.read_text(encoding="utf-8").partition("\n## 2. ")[0]
 BLOCKS = re.findall(r"^```(sh|diff)\n(.*?)^```$", WALK, re.MULTILINE | re.DOTALL)
 DIFFS = [text for kind, text in BLOCKS if kind == "diff"]
@@ -87,6 +88,19 @@ def test_the_page_followed_word_by_word(tmp_path: Path) -> None:
             if "conformance" in command:
                 counts += [int(n) for n in re.findall(r"mychip-v1 \(sim\): (\d+) pass", output)]
     assert len(counts) == 5 and counts[0] >= 20, counts  # the scaffold's own, and a look after each step
+
+
+def test_a_chip_that_is_unlike_the_scaffolds_follows_the_same_page(tmp_path: Path) -> None:
+    """Eight lanes, 64-bit registers of their own, no upper half of a product: all steps at once, and twenty cases of the core level."""
+    project = Project(tmp_path)
+    for command in ("tilefw new-backend mychip --out tilefw-mychip", 'pip install -e "tilefw-mychip[test]"'):
+        project.run(command)
+    project.change(OTHER_CHIP.read_text(encoding="utf-8"))
+    output = project.run('tilefw conformance --target mychip-v1 -k "vector_add/types or vector_add/ragged or softmax/types"')
+    (passed,) = re.findall(r"mychip-v1 \(sim\): (\d+) pass", output)
+    assert int(passed) >= 20, output
+    output = project.run("tilefw compile integer_mix --target mychip-v1 --emit machine")
+    assert "$a[" in output and "mulh.u" not in output
 
 
 def test_the_page_counts_its_lines() -> None:
