@@ -252,7 +252,8 @@ def _admit_fused(row: Row, operands: Sequence[Value], index: int, value: Value, 
     err = np.zeros(value.x.shape) if value.err is None else value.err
     if dtype.bits == 64:
         reach = numbers.ulp(product, dtype) + numbers.ulp(value.x, dtype)
-        unbounded = False if operands[index].product_err is None else ~np.isfinite(operands[index].product_err)
+        known = operands[index].product_err
+        unbounded = False if known is None else ~np.isfinite(known)
         special = ~np.isfinite(x) | ~np.isfinite(y)  # an infinite term stays one, fused or not
         deviation = np.where(unbounded, np.inf, np.where(special, err, err + reach))
     else:

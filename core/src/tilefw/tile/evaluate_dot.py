@@ -95,7 +95,7 @@ def _floats(a: Value, b: Value, acc: Value, result: DType, split: _Split | None)
 def _surely_nan(a: Value, b: Value, acc: Value) -> Array:
     """Where a row of `a`, a column of `b` or the accumulator has a NaN that cannot be anything else."""
     left, right, sums = (np.isnan(v.x) & ~_unknown(v) for v in (a, b, acc))
-    return left.any(-1)[..., :, None] | right.any(-2)[..., None, :] | sums
+    return left.any(-1, keepdims=True) | right.any(-2, keepdims=True) | sums
 
 
 def _unknown(value: Value) -> Array:
