@@ -91,7 +91,7 @@ def test_the_page_followed_word_by_word(tmp_path: Path) -> None:
 
 
 def test_a_chip_that_is_unlike_the_scaffolds_follows_the_same_page(tmp_path: Path) -> None:
-    """Eight lanes, 64-bit registers of their own, no upper half of a product: all steps at once, and twenty cases of the core level."""
+    """Eight lanes, 64-bit registers of their own, no upper half of a product: all steps at once, twenty core cases."""
     project = Project(tmp_path)
     for command in ("tilefw new-backend mychip --out tilefw-mychip", 'pip install -e "tilefw-mychip[test]"'):
         project.run(command)
