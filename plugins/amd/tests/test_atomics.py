@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tilefw
@@ -36,6 +37,18 @@ def test_the_chip_s_own_atomics_are_used(operation: str, name: str, opcode: str,
         (signature if there else constexprs)[argument] = pointer if there else None
     text = tilefw.compile(atomic_mix, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text
     assert told(text, "global_atomic") == [f"global_atomic_{opcode}{' sc0' if old else ''}"]
+
+
+@tilefw.jit
+def last_half(memory_ptr, old_ptr):
+    old = tl.atomic_cas(memory_ptr + 2, tl.full((), 0, tl.float16), tl.full((), 3, tl.float16))
+    tl.store(old_ptr, old)
+
+
+def test_the_last_half_of_an_odd_number_is_changed_within_a_word_that_the_array_does_not_fill() -> None:
+    memory, old = np.array([1, 2, 0], np.float16), np.full(1, 7, np.float16)
+    last_half[(1,)](memory, old, target=TARGET)
+    assert (memory.tolist(), old.tolist()) == ([1, 2, 3], [0])
 
 
 @tilefw.jit

@@ -16,7 +16,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
-from tilefw.simt.select.cells import Cell, cell_of, half_of
+from tilefw.simt.select.cells import Cell, Half, cell_of, half_of
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
@@ -191,7 +191,8 @@ class AtomicSelection:
         """What memory is first taken to hold, and for which lanes the access is still to be made."""
         code, chip = self.code, self.chip
         old, pending = code.new_register(form_of(cell.word)), code.new_register("i1")
-        loads = f"load.{cell.word}" in chip.atomics
+        # The word around a half may end behind the array, where an atomic alone may reach.
+        loads = f"load.{cell.word}" in chip.atomics and not isinstance(cell, Half)
         if wanted.predicate is not None or not loads:
             chip.move(code, old, Const(cell.word, 0))  # without a load the first exchange tells
         if loads:
