@@ -84,6 +84,7 @@ def test_the_cache_can_be_off(monkeypatch):
 
 
 def test_the_time_for_a_plugin_is_a_positive_number(monkeypatch):
+    monkeypatch.delenv("TILEFW_PLUGIN_SECONDS", raising=False)
     assert config.plugin_seconds() == 10
     monkeypatch.setenv("TILEFW_PLUGIN_SECONDS", "2.5")
     assert config.plugin_seconds() == 2.5

@@ -152,6 +152,10 @@ def main(name: str, seconds: float) -> None:
     _limit_memory()
     chosen = next(c for c in candidates() if c.name == name and c.shadowed_by is None)
     if _ALARM is not None:
+        import pluggy  # noqa: F401 (what `load` needs for any plugin is none of this one's time)
+
+        import tilefw.api.hooks  # noqa: F401
+
         signal.setitimer(signal.ITIMER_REAL, seconds)  # its default action ends code that never comes back to Python too
     answer.write(json.dumps(to_json(load(chosen, frozenset()))))
     answer.flush()
