@@ -4,6 +4,7 @@ language is exchanged. Skipped where Triton is not installed.
 
 from __future__ import annotations
 
+import linecache
 import types
 from typing import Any
 
@@ -28,7 +29,7 @@ def translated(value: Any) -> Any:
         scope = {name: translated(value.fn.__globals__[name]) for name in names if name in value.fn.__globals__}
         copy = types.FunctionType(value.fn.__code__, {**value.fn.__globals__, **scope}, value.fn.__name__, value.fn.__defaults__)
         copy.__annotations__ = value.fn.__annotations__
-        return triton.jit(copy)
+        return triton.jit(with_source(copy, value.source.text) if copy.__code__.co_filename == "<string>" else copy)
     if isinstance(value, tl.constexpr):
         return triton.language.constexpr(value.value)
     if isinstance(value, tl.dtype):
@@ -36,6 +37,14 @@ def translated(value: Any) -> Any:
     if value is tl:
         return triton.language
     return libdevice if value is tl.extra.libdevice else value
+
+
+def with_source(function: types.FunctionType, text: str) -> types.FunctionType:
+    """`function`, whose text is in no file, where Triton looks for it: under a file name of its own in `linecache`."""
+    name = f"<{function.__name__}>"
+    function.__code__ = function.__code__.replace(co_filename=name)
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return function
 
 
 def source_of(spec: KernelSpec) -> tuple[Any, dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw.api.errors import InternalError, UnsupportedError
+from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.assign_registers import assign
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
@@ -39,7 +39,7 @@ def test_spilled_programs_compute_what_they_did(rng: random.Random, limits: dict
     coalesce(function, programs.chip())
     try:
         assign(function, programs.chip(), limits, programs.SPILLS)
-    except UnsupportedError:
+    except CapacityError:
         return  # one instruction alone may need more than there is
     assert all(function.attributes["registers"].get(file, 0) <= limits[file] for file in limits)
     found = [programs.run(function, way) for way in ways]
@@ -53,7 +53,7 @@ def test_few_programs_are_refused() -> None:
         function = programs.draw(random.Random(seed))
         try:
             assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
-        except UnsupportedError:
+        except CapacityError:
             refused += 1
         spills += bool(function.attributes.get("spills"))
     assert refused <= 10 and spills >= 50
@@ -69,7 +69,7 @@ def test_the_checker_reports_damaged_spill_code(seed: int) -> None:
     before = snapshot(function)
     try:
         assign(function, programs.chip(), SMALL[seed % len(SMALL)], programs.SPILLS, verify=False)
-    except UnsupportedError:
+    except CapacityError:
         return
     table = programs.chip()
     for block in function.blocks:
@@ -136,5 +136,5 @@ def test_one_register_of_a_pair_comes_back_to_any_place() -> None:
 
 def test_an_instruction_that_needs_more_than_there_is_is_refused() -> None:
     text = 'func @f target "toy"\n  regs v: 0-3\nentry:\n' + "".join(f"  %{i} = early {i}\n" for i in range(4))
-    with pytest.raises(UnsupportedError, match="of class 'v' at once; the chip has 64, of which it may use 3"):
+    with pytest.raises(CapacityError, match="of class 'v' at once; the chip has 64, of which it may use 3"):
         spilled(text + "  early %0, %1, %2, %3\n  ret\n", {"v": 3, "a": 0})

@@ -10,7 +10,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Artifact, BufferView, CheckError, CodeError, InternalError, LaunchError, Scalar
+from tilefw.api import Artifact, BufferView, CapacityError, CheckError, CodeError, InternalError, LaunchError, Scalar
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import executor, loader, options
 from tilefw.runtime.binding import grid_of
@@ -186,7 +186,7 @@ def test_a_workgroup_larger_than_the_chips_is_not_compiled():
     limits = {"lanes": 32, "threads_per_workgroup": 1024}
     chip = TargetInfo("toy-chip", "toy", "chip", "", "toy:Backend", frozenset(), limits=limits)
     assert options.resolve({"num_warps": 32}, chip).num_warps == 32
-    with pytest.raises(tilefw.LaunchError, match="2048 threads") as caught:
+    with pytest.raises(CapacityError, match="2048 threads") as caught:
         options.resolve({"num_warps": 64}, chip)
     assert caught.value.code == "TFW0321" and caught.value.help == "use num_warps=32 or less"
 

@@ -58,7 +58,7 @@ def combinations() -> Iterator[Combination]:
     for operation, names in ATOMICS.items():
         yield from (("atomic_mix", {"operation": operation, "dtype": n, "mask": "none"}) for n in names)
     for operation, row in elementwise_table.OPERATIONS.items():
-        yield "elementwise", {"operation": operation, "dtype": "fp32" if "fp32" in row.types else "int32"}
+        yield "elementwise", {"operation": operation, "dtype": next(t for t in ("fp32", "int32", *row.types) if t in row.types)}
 
 
 def _is_chosen(parameter: index.Parameter) -> bool:

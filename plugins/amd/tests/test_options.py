@@ -11,7 +11,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import CheckError, LaunchError, UnsupportedError
+from tilefw.api import CapacityError, CheckError, LaunchError
 from tilefw.cli.main import main
 from tilefw_amd.options import OPTIONS
 from tilefw_amd.target import GFX942_LIMITS
@@ -101,7 +101,7 @@ def test_so_many_waves_fit_on_a_simd() -> None:
 
 
 def test_a_refusal_names_the_option() -> None:
-    with pytest.raises(UnsupportedError, match=r"of which it may use 64 \(waves_per_eu=8\)"):
+    with pytest.raises(CapacityError, match=r"of which it may use 64 \(waves_per_eu=8\)"):
         tilefw.compile(double, TARGET, {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"BLOCK": 1 << 17}, num_warps=1, waves_per_eu=8)
 
 

@@ -182,7 +182,7 @@ def _control_and_memory() -> Iterator[Combination]:
 def _single_operations() -> Iterator[Combination]:
     """Each elementwise operation, each reduction, each move, dots of every type."""
     for operation, row in elementwise_table.OPERATIONS.items():
-        yield "elementwise", {"operation": operation, "dtype": "fp32" if "fp32" in row.types else "int32"}
+        yield "elementwise", {"operation": operation, "dtype": next(t for t in ("fp32", "int32", *row.types) if t in row.types)}
     for operation in index.REDUCTIONS:
         yield "reduce_tile", {"operation": operation, "dtype": "int32", "columns": 32}
         yield "reduce_tile", {"operation": operation, "dtype": "int8", "axis": "1", "columns": 32}

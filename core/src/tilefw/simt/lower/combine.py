@@ -20,6 +20,9 @@ from tilefw.tile.ops import ConstantOp
 # One trip through shared memory brings up to 2^5 parts together: all warps of the largest workgroup, or the lanes of a chip without
 # shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.
 ROUND = 5
+# Of more values than these, each goes its way before the next: with three read at once, Welford's reduction takes 73 registers on a
+# chip that has all its waves with 64.
+_TOGETHER = 2
 
 
 class Combiner:
@@ -59,20 +62,25 @@ class Combiner:
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
 
     def exchanged(self, group: Sequence[SSAValue], written: LinearLayout, read: LinearLayout) -> list[SSAValue]:
-        """A group that stands in `written`, as `read` has it, by way of shared memory: all are stored before the first is read."""
-        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
-        sent: list[tuple[SSAValue, int, SharedLayout]] = []
-        for value in group:
-            bits = max(8, bits_of(type_name(value.type)))
-            layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
-            buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
-            shared_access.write(self.context, buffer.results[0], layout, written, value, buffer=buffer.id)
-            sent.append((buffer.results[0], buffer.id, layout))
+        """A group that stands in `written`, as `read` has it, by way of shared memory: a few are stored, then read."""
         found = list(group)
-        for i in self._by_needs():
-            address, buffer_id, layout = sent[i]
-            found[i] = shared_access.read(self.context, address, layout, read, types.element_of(group[i].type), buffer=buffer_id)
+        order = self._by_needs()
+        together = len(group) if len(group) <= _TOGETHER else 1
+        for first in range(0, len(order), together):
+            some = order[first : first + together]
+            sent = {i: self._sent(group[i], written, read) for i in some}
+            for i, (address, buffer, layout) in sent.items():
+                found[i] = shared_access.read(self.context, address, layout, read, types.element_of(group[i].type), buffer=buffer)
         return found
+
+    def _sent(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> tuple[SSAValue, int, SharedLayout]:
+        """A value that stands in `written`, stored: address, number and layout of its buffer."""
+        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
+        bits = max(8, bits_of(type_name(value.type)))
+        layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
+        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
+        shared_access.write(self.context, buffer.results[0], layout, written, value, buffer=buffer.id)
+        return buffer.results[0], buffer.id, layout
 
     def _by_needs(self) -> tuple[int, ...]:
         """The values of the function by how many arguments each needs, the most first.
