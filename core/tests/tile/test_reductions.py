@@ -250,6 +250,13 @@ def test_no_order_of_inexact_terms_leaves_the_bound_with_infinities_and_overflow
         assert within(in_some_order([actual], function, rng)[0], found)
 
 
+def test_a_zero_times_what_may_have_either_sign_may_be_either_zero() -> None:
+    x = np.array([0, 1, -2], np.float32)
+    either, negative = (combined("mulf", x, np.array([0, blur, 0])) for blur in (2.0, 0.5))
+    assert [within(np.array([zero], np.float32), either) for zero in (0.0, -0.0)] == [True, True]
+    assert [within(np.array([zero], np.float32), negative) for zero in (0.0, -0.0)] == [False, True]
+
+
 INF, NAN = np.inf, np.nan
 TOP = float(np.finfo(np.float32).max)
 

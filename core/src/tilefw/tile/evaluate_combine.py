@@ -118,6 +118,9 @@ def _product(value: Value, along: Along, dtype: DType) -> Value:
     # A product below the normal numbers is off by up to half of the least number; what it is multiplied by then is within reach.
     lost = count * numbers.smallest_normal(dtype) * unit(dtype) * 2 * (1 + growth(count, unit(dtype))) * reach
     err = np.where(kept, err, err + lost)
+    # A factor that may have either sign leaves a zero's open: any bound but none allows both zeros.
+    signed = along(np.logical_and, (narrow > 0) | (errors == 0))
+    err = np.where((total == 0) & ~signed, np.fmax(err, numbers.smallest_normal(dtype) * unit(dtype)), err)
     # The sign is sure and no partial product vanishes: an infinity then stays one in every order.
     steady = (least >= numbers.smallest_normal(dtype)) & along(np.logical_and, (narrow > 0) | ~np.isfinite(x))
     doubt = doubtful(x, 0.0 if value.err is None else value.err)
