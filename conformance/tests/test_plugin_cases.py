@@ -17,16 +17,6 @@ from tilefw_conformance.case import collect
 from tilefw_conformance.subject import contradiction, spec_of
 
 HOOKS = """
-TILEFW_API = (0, 1)
-from tilefw.api import hookimpl, TargetInfo
-
-@hookimpl
-def tilefw_targets():
-    return [TargetInfo(
-        name="bringer-x", vendor="b", chip="x", summary="the reference by another name", capabilities=frozenset({"*"}),
-        backend="tilefw.tile.reference_backend:ReferenceBackend", provides=frozenset({"lower", "emit", "simulate"}),
-    )]
-
 @hookimpl
 def tilefw_register_kernels():
     return {"twice": "bringer_kernels:TWICE", "missing": "bringer_kernels:NOTHING", "misnamed": "bringer_kernels:MISNAMED"}
@@ -69,10 +59,11 @@ cases:
 
 
 @pytest.fixture
-def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Target]:
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed_reference: Callable[[str], str]) -> Callable[[str], Target]:
     """Installs the plugin with this text of its case file, and finds its target."""
     def make(cases: str) -> Target:
-        for name, text in (("bringer_hooks.py", HOOKS), ("bringer_kernels.py", KERNELS), ("bringer_package/__init__.py", "")):
+        hooks = renamed_reference("bringer-x") + HOOKS
+        for name, text in (("bringer_hooks.py", hooks), ("bringer_kernels.py", KERNELS), ("bringer_package/__init__.py", "")):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
         (tmp_path / "bringer_package" / "cases").mkdir()

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tilefw.cli.main import main
 
-ALONE = """
-TILEFW_API = (0, 1)
-from tilefw.api import hookimpl, TargetInfo
-
-@hookimpl
-def tilefw_targets():
-    return [TargetInfo(
-        name="alone-x", vendor="a", chip="x", summary="the reference by another name", capabilities=frozenset({"*"}),
-        backend="tilefw.tile.reference_backend:ReferenceBackend", provides=frozenset({"lower", "emit", "simulate"}),
-    )]
-"""
 ENDS_WORKERS = """
 import os
 TILEFW_API = (0, 1)
@@ -33,9 +23,9 @@ def tilefw_after_pass(target, pass_name, seconds):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed_reference: Callable[[str], str]) -> Path:
     """Two plugins, each a file of the current folder: one has a target, the other ends whatever process compiles."""
-    (tmp_path / "tilefw_alone.py").write_text(ALONE)
+    (tmp_path / "tilefw_alone.py").write_text(renamed_reference("alone-x"))
     (tmp_path / "tilefw_ender.py").write_text(ENDS_WORKERS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

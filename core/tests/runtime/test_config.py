@@ -92,3 +92,16 @@ def test_the_time_for_a_plugin_is_a_positive_number(monkeypatch):
         monkeypatch.setenv("TILEFW_PLUGIN_SECONDS", word)
         with pytest.raises(UsageError, match=f"not '{word}'"):
             config.plugin_seconds()
+
+
+@pytest.mark.parametrize("switch, name", [
+    (config.strict_plugins, "TILEFW_STRICT_PLUGINS"),
+    (config.trace_plugins, "TILEFW_TRACE_PLUGINS"),
+    (config.verify_code, "TILEFW_VERIFY"),
+])
+def test_a_switch_takes_the_usual_words(monkeypatch, switch, name):
+    monkeypatch.delenv(name, raising=False)
+    assert not switch()
+    for word, on in (("1", True), ("On", True), ("yes", True), ("TRUE", True), ("0", False), ("off", False), ("", False)):
+        monkeypatch.setenv(name, word)
+        assert switch() == on, word

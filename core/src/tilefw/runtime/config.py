@@ -164,12 +164,12 @@ def disabled_plugins() -> frozenset[str]:
 
 def strict_plugins() -> bool:
     """Whether a plugin that does not load is fatal (TILEFW_STRICT_PLUGINS=1, for CI)."""
-    return os.environ.get("TILEFW_STRICT_PLUGINS", "").lower() in ("1", "on", "yes", "true")
+    return _on("TILEFW_STRICT_PLUGINS")
 
 
 def trace_plugins() -> bool:
     """Whether calls of hooks are told on stderr (TILEFW_TRACE_PLUGINS=1)."""
-    return os.environ.get("TILEFW_TRACE_PLUGINS", "").lower() in ("1", "on", "yes", "true")
+    return _on("TILEFW_TRACE_PLUGINS")
 
 
 def plugin_seconds() -> float:
@@ -191,7 +191,12 @@ def plugin_seconds() -> float:
 
 def verify_code() -> bool:
     """Whether machine passes check what they did (TILEFW_VERIFY=1, for tests): allocation, waits, wait states."""
-    return os.environ.get("TILEFW_VERIFY", "").lower() in ("1", "on", "yes", "true")
+    return _on("TILEFW_VERIFY")
+
+
+def _on(name: str) -> bool:
+    """Whether a switch of the environment is on; one that is not set is off."""
+    return os.environ.get(name, "").lower() in ("1", "on", "yes", "true")
 
 
 def _over(below: Settings, above: Settings) -> Settings:
