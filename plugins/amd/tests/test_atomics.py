@@ -7,7 +7,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.kernels.atomic_mix import atomic_mix
+from tilefw.kernels.atomic_mix import atomic_mix, function
 from tilefw.testing import contention
 
 TARGET = "amd-cdna3"
@@ -32,7 +32,9 @@ def told(text: str, *starts: str) -> list[str]:
 def test_the_chip_s_own_atomics_are_used(operation: str, name: str, opcode: str, old: bool) -> None:
     pointer = f"*{name}:16"
     signature = {"x_ptr": pointer, "memory_ptr": pointer, "n": "i32:16", "cells": "i32"}
-    constexprs = {"OPERATION": operation, "ORDER": "relaxed", "SCOPE": "gpu", "MASK": "none", "SCALAR": False, "BLOCK": 256}
+    constexprs = {
+        "FUNCTION": function(operation), "ORDER": "relaxed", "SCOPE": "gpu", "MASK": "none", "SCALAR": False, "BLOCK": 256,
+    }
     for argument, there in (("compare_ptr", operation == "cas"), ("old_ptr", old)):
         (signature if there else constexprs)[argument] = pointer if there else None
     text = tilefw.compile(atomic_mix, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import tilefw
-from tilefw.kernels.atomic_mix import atomic_mix
+from tilefw.kernels.atomic_mix import atomic_mix, function
 from tilefw.testing import contention
 
 TARGET = "nvidia-sm80"
@@ -20,7 +20,7 @@ def listing(
     """The opcodes of a kernel with one atomic that have to do with it; a thread has one element, or more of a larger block."""
     pointer = f"*{name}:16"
     signature = {"x_ptr": pointer, "memory_ptr": pointer, "n": "i32:16", "cells": "i32"}
-    constexprs = {"OPERATION": operation, "ORDER": order, "SCOPE": scope, "MASK": "none", "SCALAR": False, "BLOCK": block}
+    constexprs = {"FUNCTION": function(operation), "ORDER": order, "SCOPE": scope, "MASK": "none", "SCALAR": False, "BLOCK": block}
     for argument, there in (("compare_ptr", operation == "cas"), ("old_ptr", old)):
         (signature if there else constexprs)[argument] = pointer if there else None
     text = tilefw.compile(atomic_mix, target=TARGET, signature=signature, constexprs=constexprs, num_warps=4).text

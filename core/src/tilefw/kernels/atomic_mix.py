@@ -7,6 +7,7 @@ and old values are not kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,36 +16,25 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
-from tilefw.kernels import formats, inputs
+from tilefw.kernels import formats, generated, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
 _BITS = ("and", "or", "xor")
 
 
-@tilefw.jit
-def changed(pointer, x, compare, mask, OPERATION: tl.constexpr, ORDER: tl.constexpr, SCOPE: tl.constexpr):
-    if OPERATION == "add":
-        old = tl.atomic_add(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "max":
-        old = tl.atomic_max(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "min":
-        old = tl.atomic_min(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "and":
-        old = tl.atomic_and(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "or":
-        old = tl.atomic_or(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "xor":
-        old = tl.atomic_xor(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    elif OPERATION == "xchg":
-        old = tl.atomic_xchg(pointer, x, mask=mask, sem=ORDER, scope=SCOPE)
-    else:
-        old = tl.atomic_cas(pointer, compare, x, sem=ORDER, scope=SCOPE)
-    return old
+@cache
+def function(operation: str) -> Any:
+    """The jit function of one operation; what `compare` is, only a compare-and-swap asks, which takes no mask."""
+    given = "pointer, compare, x" if operation == "cas" else "pointer, x, mask=mask"
+    return generated.function(
+        f"changed_by_{operation}", "pointer, x, compare, mask, ORDER: tl.constexpr, SCOPE: tl.constexpr",
+        f"tl.atomic_{operation}({given}, sem=ORDER, scope=SCOPE)",
+    )
 
 
 @tilefw.jit
 def atomic_mix(
-    x_ptr, compare_ptr, memory_ptr, old_ptr, n, cells, OPERATION: tl.constexpr, ORDER: tl.constexpr, SCOPE: tl.constexpr,
+    x_ptr, compare_ptr, memory_ptr, old_ptr, n, cells, FUNCTION: tl.constexpr, ORDER: tl.constexpr, SCOPE: tl.constexpr,
     MASK: tl.constexpr, SCALAR: tl.constexpr, BLOCK: tl.constexpr,
 ):
     index = tl.program_id(0)
@@ -54,7 +44,7 @@ def atomic_mix(
     cell = index % cells
     x = tl.load(x_ptr + index, mask=inside, other=0)
     compare = x
-    if OPERATION == "cas":
+    if compare_ptr is not None:
         compare = tl.load(compare_ptr + cell)
     mask = inside
     if MASK == "alternating":
@@ -66,9 +56,9 @@ def atomic_mix(
     elif MASK == "data":
         mask = inside & (x > 0)
     if MASK == "none":
-        old = changed(memory_ptr + cell, x, compare, None, OPERATION, ORDER, SCOPE)
+        old = FUNCTION(memory_ptr + cell, x, compare, None, ORDER, SCOPE)
     else:
-        old = changed(memory_ptr + cell, x, compare, mask, OPERATION, ORDER, SCOPE)
+        old = FUNCTION(memory_ptr + cell, x, compare, mask, ORDER, SCOPE)
     if old_ptr is not None:
         tl.store(old_ptr + index, old, mask=mask)
 
@@ -106,8 +96,8 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "n": n, "cells": cells,
     }
     constexprs = {
-        "OPERATION": p["operation"], "ORDER": p["order"], "SCOPE": p["scope"], "MASK": p["mask"], "SCALAR": p["scalar"],
-        "BLOCK": block,
+        "FUNCTION": function(p["operation"]), "ORDER": p["order"], "SCOPE": p["scope"], "MASK": p["mask"],
+        "SCALAR": p["scalar"], "BLOCK": block,
     }
     outputs = ("memory_ptr", "old_ptr") if p["share"] == 1 else ("memory_ptr",)
     return Launch(arguments, constexprs, (max(1, -(-n // block)), 1, 1), outputs, {"num_warps": p["num_warps"]})
@@ -141,7 +131,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
             after = np.where(equal, x[: memory.size], memory)
         else:
             _COMBINED[operation].at(after, cell[touched], x[touched])
-    found = {"memory_ptr": after if dtype(name).is_float else formats.wrap(after, name)}
+    found = {"memory_ptr": formats.wrap(after, name)}
     if p["share"] == 1:
         found["old_ptr"] = np.where(touched, memory, formats.decode(launch.buffer("old_ptr").array, name))
     return found

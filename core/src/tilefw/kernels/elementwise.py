@@ -72,8 +72,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     given = [launch.arguments[argument] for argument in ("x_ptr", "y_ptr", "z_ptr")]
     x, y, z = (formats.decode((given[0] if buffer is None else buffer).array, name) for buffer in given)
     found = operation.numpy(x, y, z)
-    out = operation.result or name
-    return {"out_ptr": found if dtype(out).is_float else formats.wrap(found, out)}
+    return {"out_ptr": formats.wrap(found, operation.result or name)}
 
 
 SPEC = KernelSpec("elementwise", elementwise, _prepare, _expected)

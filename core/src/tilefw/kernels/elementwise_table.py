@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-import tilefw
-import tilefw.language as tl
+from tilefw.kernels import generated
 from tilefw.kernels.index import FLOATS, INTEGERS
-from tilefw.language.extra import libdevice
 
 _WIDE = ("fp64", "fp32")
 _BOTH = "propagate_nan=tl.PropagateNan.ALL"
@@ -147,7 +145,4 @@ OPERATIONS: dict[str, Operation] = {
 @cache
 def function(name: str) -> Any:
     """The jit function of the operation `name`, of x, y and z."""
-    text = f"def {name}_of(x, y, z):\n    return {OPERATIONS[name].text}\n"
-    names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
-    exec(text, names)
-    return tilefw.jit(source=text)(names[f"{name}_of"])
+    return generated.function(f"{name}_of", "x, y, z", OPERATIONS[name].text)

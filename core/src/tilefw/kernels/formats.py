@@ -68,8 +68,13 @@ def to_integers(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def wrap(values: np.ndarray, name: str) -> np.ndarray:
-    """Integer `values` reduced modulo 2^bits into the integer type `name`, as int64 or uint64."""
+    """Computed `values` as far as element type `name` can hold them exactly: integers modulo 2^bits, as int64 or uint64.
+
+    Floats stay as they are: how they may be rounded is for their bound to say.
+    """
     kind = dtype(name)
+    if kind.is_float:
+        return values
     low = values.astype(np.uint64) & np.uint64((1 << kind.bits) - 1)
     if not kind.is_signed:
         return low

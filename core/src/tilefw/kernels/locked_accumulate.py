@@ -69,7 +69,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
         sums[group] = x[group :: p["groups"]].sum(axis=0)
     counts = (np.arange(p["groups"]) < touched).astype(np.int64)
     return {
-        "sums_ptr": sums if dtype(p["dtype"]).is_float else formats.wrap(sums, p["dtype"]),
+        "sums_ptr": formats.wrap(sums, p["dtype"]),
         "locks_ptr": np.stack([np.zeros_like(counts), counts]),
     }
 

@@ -11,21 +11,16 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
-from tilefw.kernels import formats, inputs
+from tilefw.kernels import formats, inputs, whole_tile
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
+from tilefw.kernels.whole_tile import both, coordinates
 
-_INTEGERS_ONLY = ("xor", "or", "and")
 _INDICES = ("argmax", "argmin")
 
 
 @tilefw.jit
 def multiply(a, b):
     return a * b
-
-
-@tilefw.jit
-def both(a, b):
-    return a & b
 
 
 @tilefw.jit
@@ -65,10 +60,7 @@ def reduce_tile(
     x_ptr, out_ptr, OPERATION: tl.constexpr, AXIS: tl.constexpr, KEEP_DIMS: tl.constexpr,
     LAYERS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):
-    layer = tl.arange(0, LAYERS)[:, None, None]
-    row = tl.arange(0, ROWS)[None, :, None]
-    column = tl.arange(0, COLUMNS)[None, None, :]
-    index = (layer * ROWS + row) * COLUMNS + column
+    layer, row, column, index = coordinates(LAYERS, ROWS, COLUMNS)
     result = reduced(tl.load(x_ptr + index), index, OPERATION, AXIS, KEEP_DIMS)
     if AXIS is None:
         tl.store(out_ptr, result)
@@ -95,9 +87,8 @@ def _result(operation: str, name: str) -> str:
 
 
 def _refuse_odd_requests(p: Parameters) -> None:
-    operation, name = p["operation"], p["dtype"]
-    if operation in _INTEGERS_ONLY and dtype(name).is_float:
-        raise UsageError(f"reduce_tile: {operation} of {name}", code="TFW0942", note="only integers have bits to combine")
+    whole_tile.refuse_bits_of_floats("reduce_tile", p)
+    operation = p["operation"]
     if p["axis"] == "all" and (operation in (*_INDICES, "farthest") or p["keep_dims"]):
         raise UsageError(
             f"reduce_tile: {operation} over all axes", code="TFW0942", note="indices and kept dims are those of one axis",
@@ -108,16 +99,13 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     _refuse_odd_requests(p)
     operation, name = p["operation"], p["dtype"]
     axis = None if p["axis"] == "all" else int(p["axis"])
-    shape = (p["layers"], p["rows"], p["columns"])
+    shape = whole_tile.shape(p)
     left = tuple(extent for dim, extent in enumerate(shape) if dim != axis) if axis is not None else (1,)
     arguments = {
         "x_ptr": inputs.draw(rng, p["inputs"], shape, name),
         "out_ptr": inputs.empty(left, _result(operation, name)),
     }
-    constexprs = {
-        "OPERATION": operation, "AXIS": axis, "KEEP_DIMS": p["keep_dims"],
-        "LAYERS": p["layers"], "ROWS": p["rows"], "COLUMNS": p["columns"],
-    }
+    constexprs = {"OPERATION": operation, "AXIS": axis, "KEEP_DIMS": p["keep_dims"], **whole_tile.extents(p)}
     return Launch(arguments, constexprs, (1, 1, 1), ("out_ptr",), {"num_warps": p["num_warps"]})
 
 
@@ -137,7 +125,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     x = formats.decode(launch.buffer("x_ptr").array, p["dtype"])
     with np.errstate(over="ignore"):
         found = np.asarray(_NUMPY[p["operation"]](x, axis=launch.constexprs["AXIS"])).reshape(out.array.shape)
-    return {"out_ptr": found if dtype(out.dtype).is_float else formats.wrap(found, out.dtype)}
+    return {"out_ptr": formats.wrap(found, out.dtype)}
 
 
 SPEC = KernelSpec("reduce_tile", reduce_tile, _prepare, _expected)

@@ -9,11 +9,9 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
-from tilefw.api.errors import UsageError
-from tilefw.kernels import formats, inputs
+from tilefw.kernels import formats, inputs, whole_tile
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
-
-_INTEGERS_ONLY = ("xor", "or", "and")
+from tilefw.kernels.whole_tile import both, coordinates
 
 
 @tilefw.jit
@@ -29,11 +27,6 @@ def smaller(a, b):
 @tilefw.jit
 def either(a, b):
     return a | b
-
-
-@tilefw.jit
-def both(a, b):
-    return a & b
 
 
 @tilefw.jit
@@ -55,39 +48,32 @@ def then(scale_a, offset_a, scale_b, offset_b):
 
 
 @tilefw.jit
-def scanned(x, scale, OPERATION: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr):
+def scanned(x, scale, OPERATION: tl.constexpr, COMBINE: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr):
     if OPERATION == "sum":
         result = tl.cumsum(x, axis=AXIS, reverse=REVERSE)
     elif OPERATION == "product":
         result = tl.cumprod(x, axis=AXIS, reverse=REVERSE)
-    elif OPERATION == "max":
-        result = tl.associative_scan(x, AXIS, larger, reverse=REVERSE)
-    elif OPERATION == "min":
-        result = tl.associative_scan(x, AXIS, smaller, reverse=REVERSE)
-    elif OPERATION == "xor":
-        result = tl.associative_scan(x, AXIS, differ, reverse=REVERSE)
-    elif OPERATION == "or":
-        result = tl.associative_scan(x, AXIS, either, reverse=REVERSE)
-    elif OPERATION == "and":
-        result = tl.associative_scan(x, AXIS, both, reverse=REVERSE)
-    elif OPERATION == "latest":
-        result = tl.associative_scan(x, AXIS, latest, reverse=REVERSE)
+    elif OPERATION == "recurrence":
+        _, result = tl.associative_scan((scale, x), AXIS, COMBINE, reverse=REVERSE)
     else:
-        _, result = tl.associative_scan((scale, x), AXIS, then, reverse=REVERSE)
+        result = tl.associative_scan(x, AXIS, COMBINE, reverse=REVERSE)
     return result
 
 
 @tilefw.jit
 def scan_tile(
-    x_ptr, scale_ptr, out_ptr, OPERATION: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr,
+    x_ptr, scale_ptr, out_ptr, OPERATION: tl.constexpr, COMBINE: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr,
     LAYERS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):
-    layer = tl.arange(0, LAYERS)[:, None, None]
-    row = tl.arange(0, ROWS)[None, :, None]
-    column = tl.arange(0, COLUMNS)[None, None, :]
-    index = (layer * ROWS + row) * COLUMNS + column
-    result = scanned(tl.load(x_ptr + index), tl.load(scale_ptr + index), OPERATION, AXIS, REVERSE)
+    _, _, _, index = coordinates(LAYERS, ROWS, COLUMNS)
+    result = scanned(tl.load(x_ptr + index), tl.load(scale_ptr + index), OPERATION, COMBINE, AXIS, REVERSE)
     tl.store(out_ptr + index, result)
+
+
+# What combines two elements, or two pairs of them; sums and products have names of their own.
+_COMBINE = {
+    "max": larger, "min": smaller, "xor": differ, "or": either, "and": both, "latest": latest, "recurrence": then,
+}
 
 
 def _result(operation: str, name: str) -> str:
@@ -99,18 +85,16 @@ def _result(operation: str, name: str) -> str:
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
-    operation, name = p["operation"], p["dtype"]
-    if operation in _INTEGERS_ONLY and dtype(name).is_float:
-        raise UsageError(f"scan_tile: {operation} of {name}", code="TFW0942", note="only integers have bits to combine")
-    shape = (p["layers"], p["rows"], p["columns"])
+    whole_tile.refuse_bits_of_floats("scan_tile", p)
+    operation, name, shape = p["operation"], p["dtype"], whole_tile.shape(p)
     arguments = {
         "x_ptr": inputs.draw(rng, p["inputs"], shape, name),
         "scale_ptr": _scales(rng, shape, name),
         "out_ptr": inputs.empty(shape, _result(operation, name)),
     }
     constexprs = {
-        "OPERATION": operation, "AXIS": int(p["axis"]), "REVERSE": p["reverse"],
-        "LAYERS": p["layers"], "ROWS": p["rows"], "COLUMNS": p["columns"],
+        "OPERATION": operation, "COMBINE": _COMBINE.get(operation), "AXIS": int(p["axis"]), "REVERSE": p["reverse"],
+        **whole_tile.extents(p),
     }
     return Launch(arguments, constexprs, (1, 1, 1), ("out_ptr",), {"num_warps": p["num_warps"]})
 
@@ -138,7 +122,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     with np.errstate(all="ignore"):
         found = _prefixes(p["operation"], x, scale, axis)
     found = np.flip(found, axis) if p["reverse"] else found
-    return {"out_ptr": found if dtype(out.dtype).is_float else formats.wrap(found, out.dtype)}
+    return {"out_ptr": formats.wrap(found, out.dtype)}
 
 
 def _prefixes(operation: str, x: np.ndarray, scale: np.ndarray, axis: int) -> np.ndarray:
