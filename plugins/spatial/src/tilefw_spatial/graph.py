@@ -1,0 +1,203 @@
+"""The kernel of one launch as a graph of arrays over named axes: programs of the grid, loops and tiles alike.
+
+Nothing here knows lanes or time. A value has one element for each index of the product of its axes; an operand that lacks an axis
+is the same for all its indices. Arithmetic of addresses and masks is gone: accesses say where each index stands in a buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """A dimension by identity: two axes are never the same for having one extent. `name` is for people."""
+
+    name: str
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What one axis adds to an access: index i adds `offsets[i]` elements; where `valid[i]` is False nothing is accessed."""
+
+    axis: Axis
+    offsets: NDArray[np.int64]
+    valid: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The elements of a parameter that a value's indices stand for: `base + Σ offsets`, separably by axis; or, where no such form
+    holds, `explicit`: an offset for each index of the value's axes in order, -1 for none."""
+
+    parameter: int
+    base: int
+    along: tuple[Along, ...]
+    explicit: NDArray[np.int64] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """One array. `op` says how it is made; `axes` in no meaningful order."""
+
+    op: Op
+    axes: tuple[Axis, ...]
+    dtype: str
+    place: Place | None = None
+
+
+class Op:
+    """How a value is made."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Op):
+    """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
+
+    where: Where
+    fill: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Op):
+    """Known when the program is made: `data` over the value's axes in order, of the storage type of its dtype."""
+
+    data: NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(Op):
+    """A row of tile IR's elementwise table; each operand is over a subset of the value's axes and has its own element type."""
+
+    row: str
+    operands: tuple[Value, ...]
+    fusion: bool = True
+
+
+class Combine(StrEnum):
+    """What a reduction combines with, as the row of the elementwise table."""
+
+    ADDF = "addf"
+    ADDI = "addi"
+    MULF = "mulf"
+    MULI = "muli"
+    MAXF = "maxf"  # NaN wins where the row says so
+    MINF = "minf"
+    MAXNUM = "maxnumf"
+    MINNUM = "minnumf"
+    MAXS = "maxs"
+    MINS = "mins"
+    MAXU = "maxu"
+    MINU = "minu"
+    AND = "andi"
+    OR = "ori"
+    XOR = "xori"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Op):
+    """`operand` combined over `axes`, which the value then lacks. `ordered` names the axis, if any, whose order is the kernel's own
+    (a loop's): combined from its first index to its last, beginning with `initial`; other axes in any order."""
+
+    kind: Combine
+    operand: Value
+    axes: tuple[Axis, ...]
+    ordered: Axis | None = None
+    initial: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dot(Op):
+    """Σ over `contracted` of a · b (+ `accumulator`); `dtype` of the value is that of the sums."""
+
+    a: Value
+    b: Value
+    contracted: tuple[Axis, ...]
+    accumulator: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(Op):
+    """The operand's elements under other axes: value index i along `new` is index `index[i]` along `old` (identity where None).
+
+    A transpose needs no node; a flip, a slice, one half of a split or a reshaped axis is one."""
+
+    operand: Value
+    old: tuple[Axis, ...]
+    new: tuple[Axis, ...]
+    index: NDArray[np.int64] | None = None  # over the extents of `new`, flat index into those of `old`
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Op):
+    """Several operands one after the other along `axis` of the value; operand k has `parts[k]` in its place."""
+
+    operands: tuple[Value, ...]
+    axis: Axis
+    parts: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A value written to a buffer, in the order of the list: of two that write one element the later stands.
+
+    `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value is
+    added to what stands there (static atomics)."""
+
+    value: Value
+    where: Where
+    mask: Value | None = None
+    accumulate: str | None = None
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class Graph:
+    """The whole launch: its stores, and through them all values."""
+
+    stores: list[Store] = field(default_factory=list)
+
+    def values(self) -> list[Value]:
+        """Every value, operands before their users."""
+        seen: dict[int, Value] = {}
+
+        def visit(value: Value) -> None:
+            stack = [(value, False)]
+            while stack:
+                current, done = stack.pop()
+                if id(current) in seen:
+                    continue
+                if done:
+                    seen[id(current)] = current
+                else:
+                    stack.append((current, True))
+                    stack += [(operand, False) for operand in operands_of(current.op)]
+
+        for store in self.stores:
+            visit(store.value)
+            if store.mask is not None:
+                visit(store.mask)
+        return list(seen.values())
+
+
+def operands_of(op: Op) -> tuple[Value, ...]:
+    """The values that an op reads."""
+    match op:
+        case Elementwise(operands=operands) | Join(operands=operands):
+            return operands
+        case Reduce(operand=operand, initial=initial):
+            return (operand,) if initial is None else (operand, initial)
+        case Dot(a=a, b=b, accumulator=accumulator):
+            return (a, b) if accumulator is None else (a, b, accumulator)
+        case Rename(operand=operand):
+            return (operand,)
+    return ()

@@ -1,0 +1,141 @@
+"""A program of the machine as data: instructions in queues, and where the host's arrays lie in the slices.
+
+The scheduler makes it, the container and the text hold it, the simulators run it and the checker judges it. Time is not stored: an
+instruction issues when what stands before it in its queue has issued (`isa` says how long each occupies the queue).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Inst:
+    """One instruction word, field by field (`word.py` packs it); what each field means is the row's affair (`isa`).
+
+    `dtype` is an element type's name (`fp16`) or empty; `burst` counts vectors on consecutive cycles, 1 to 4096. `a`, `b`, `c` and
+    `dst` are six bits each: a stream (0-31 flow east, 32-63 west), or an ALU's operand as `map` says. `address` is bank · 4096 + row,
+    `step` the rows from vector to vector, `map` an index of the chip's maps, an accumulator row, or the kinds of ALU operands.
+    """
+
+    op: str
+    dtype: str = ""
+    burst: int = 1
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    dst: int = 0
+    flags: int = 0
+    address: int = 0
+    step: int = 0
+    imm: int = 0
+    map: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChipCode:
+    """One chip's queues by name (`MEM.E12`, `MXM.W0.MAC`, `VXM.5`, …), and its maps: 320 source lanes each, -1 for zero."""
+
+    queues: Mapping[str, tuple[Inst, ...]]
+    maps: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Consecutive rows of one bank of one slice (`MEM.E12`) of one chip."""
+
+    slice: str
+    bank: int
+    row: int
+    chip: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where an array of vectors lies: `planes[byte][group]`. Byte plane `byte` of vector v is row `row + v // groups` of
+    `planes[byte][v % groups]`; a vector of 4-byte elements has four planes."""
+
+    dtype: str
+    vectors: int
+    planes: tuple[tuple[Rows, ...], ...]
+
+    @property
+    def groups(self) -> int:
+        return len(self.planes[0])
+
+
+@dataclass(frozen=True, slots=True)
+class AxisMap:
+    """One axis of an array's elements. Index i stands `offsets[i]` elements from the array's begin in the host's buffer, and adds
+    i · `vector` to the vector's number and i · `lane` to the position in lanes; where `valid` is False nothing is transferred."""
+
+    extent: int
+    offsets: NDArray[np.int64]
+    vector: int
+    lane: int
+    valid: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """How elements of a host buffer and lanes of an array correspond.
+
+    Element (i…) of the product of `axes` stands at `base + Σ offsets_k[i_k]` of parameter `parameter` (elements of `dtype`), and in
+    lane `position % lanes` of vector `Σ i_k · vector_k + (position // lanes) · chunk`, where position = Σ i_k · lane_k. `explicit`,
+    where it is given, stands for all axes: rows of (host element, vector, lane). Lanes that no element comes to hold `fill`
+    (bits of one element).
+    """
+
+    parameter: int
+    base: int
+    axes: tuple[AxisMap, ...]
+    lanes: int = 320
+    chunk: int = 0
+    explicit: NDArray[np.int64] | None = None
+    fill: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An array that the host fills before the first cycle (`in`, `const`) or reads after the last (`out`).
+
+    `transfers` are carried out in order: where two write one element of the host's buffer the later one stands. A `const` has `data`:
+    its vectors, [vectors, lanes], as elements of its home's dtype."""
+
+    name: str
+    role: str
+    home: Home
+    transfers: tuple[Transfer, ...] = ()
+    data: NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the kernel. A scalar was bound when the program was made: `value` is what it must be."""
+
+    name: str
+    kind: str
+    dtype: str
+    nbytes: int = 0
+    value: int | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """All that the machine needs: code for each chip, tensors, and the cycles that the scheduler predicted.
+
+    `machine_hash` names the machine file that it was scheduled for: on any other its times mean nothing."""
+
+    entry: str
+    machine: str
+    machine_hash: str
+    grid: tuple[int, int, int]
+    parameters: tuple[Parameter, ...]
+    tensors: tuple[Tensor, ...]
+    chips: tuple[ChipCode, ...]
+    cycles: int
+    metadata: Mapping[str, object] = field(default_factory=dict)

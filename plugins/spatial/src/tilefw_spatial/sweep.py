@@ -1,0 +1,150 @@
+"""Sweeps: the rigid pieces of work that the scheduler places in time.
+
+A sweep streams arrays through one unit: vectors leave memory, meet the ALUs (or the matrix unit) as they pass, and results go back
+to memory. Within a sweep all distances in time are fixed, because a stream neither stops nor waits; only when it begins is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import Place
+from tilefw_spatial.program import Transfer
+
+
+@dataclass(slots=True, eq=False)
+class Array:
+    """Vectors of one element type somewhere in memory; `placement` decides where.
+
+    `role` is `in`, `out`, `const` or `temp`. `groups` > 1 spreads neighbouring vectors over that many places (the matrix unit takes
+    several at once). `side` is where it must be read from or is better: `W`, `E` or empty. `transfers` as in `program.Tensor`."""
+
+    name: str
+    dtype: str
+    vectors: int
+    role: str
+    groups: int = 1
+    side: str = ""
+    transfers: tuple[Transfer, ...] = ()
+    data: NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Which vector is touched at each point of a sweep's domain: `start + Σ index_d · strides_d`, one stride a loop, outermost first;
+    or `table`, where that is no such sum: one vector's number a point."""
+
+    array: Array
+    start: int
+    strides: tuple[int, ...]
+    table: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An operand of an ALU: `kind` is `stream` (index of the sweep's read), `alu` (index of an earlier step), `imm` (bits of the
+    element), `lane` (the lane's own number), or `none`. Sign and magnitude are free for floats: |x| first, then -x."""
+
+    kind: str
+    index: int = 0
+    negate: bool = False
+    absolute: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One ALU at work for the whole sweep: `op` is a row of the instruction table with its suffix (`CMP.lt`), on elements of `dtype`
+    (`to` is what a CVT makes). A TRED step combines `every` successive vectors and has a result once each `every` points."""
+
+    op: str
+    dtype: str
+    operands: tuple[Source, ...]
+    to: str = ""
+    every: int = 1
+    alu: int = -1  # which of the ALUs, and
+    time: int = 0  # the cycle of the first point at which it issues, counted from the sweep's begin at the vector unit
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A stream into the sweep: vectors of `walk`, the first at the vector unit at `time` (same origin as `Step.time`)."""
+
+    walk: Walk
+    time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A stream out of the sweep: results of step `step` (each `every` points one), to vectors of `walk`. The walk's domain is the
+    sweep's, without its innermost loop where the step reduces it."""
+
+    step: int
+    walk: Walk
+
+
+@dataclass(slots=True, eq=False)
+class VectorSweep:
+    """A chain of ALUs over a domain of points: `domain` are extents of loops, outermost first; one point a cycle.
+
+    Where `drains` is set, read 0 comes from the matrix unit's accumulators instead of memory."""
+
+    domain: tuple[int, ...]
+    reads: list[Read]
+    steps: list[Step]
+    writes: list[Write]
+    drains: tuple[MatrixSweep, ...] = ()
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Activations times one set of weights: the vectors of `activations` (`half` 0 or 1 of their lanes where the plane takes half a
+    vector) by `weights`, whose vectors from `first` on are the rows of K; `depth` of them count."""
+
+    activations: Walk
+    half: int
+    weights: Array
+    first: int
+    depth: int
+
+
+@dataclass(slots=True, eq=False)
+class MatrixSweep:
+    """Sums of products into accumulators: one tile of results, `rows` by 320 lanes, on one side's planes.
+
+    Products follow one another; the first sets the accumulators, or adds to what they hold where `accumulate` is set. A VectorSweep
+    that `drains` it takes the results; one that drains two of them (a K split) adds them."""
+
+    dtype: str
+    rows: int
+    products: list[Product]
+    side: str = ""
+    accumulate: bool = False
+    place: Place | None = None
+
+
+@dataclass(slots=True, eq=False)
+class LaneSweep:
+    """Vectors through the switch: `op` is `PRM` with `map` (source lane of each lane, -1 for zero), or `TRN`."""
+
+    domain: tuple[int, ...]
+    op: str
+    dtype: str
+    read: Walk
+    write: Walk
+    map: tuple[int, ...] = ()
+    place: Place | None = None
+
+
+Sweep = VectorSweep | MatrixSweep | LaneSweep
+
+
+@dataclass(slots=True)
+class Work:
+    """All sweeps in an order that is right if they ran one after the other, and the arrays that they touch."""
+
+    sweeps: list[Sweep] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
