@@ -32,6 +32,7 @@ class Combiner:
         self.context = context
         self.builder = context.builder
         self.op = op
+        self._alike: list[int] = [0]  # distances of lanes that hold the same in each register
 
     def combine(self, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
         """The combine function on groups, element by element."""
@@ -60,6 +61,15 @@ class Combiner:
             return self.builder.shuffle(value, "xor", distance)
         wide = self.builder.shuffle(self.builder.op("extu", value, result=types.i32), "xor", distance)
         return self.builder.op("nei", wide, self.builder.constant(0, wide.type))
+
+    def cheapest(self, distance: int) -> int:
+        """Of the partners that hold the same as the one at a distance, one that the chip reaches in a single instruction."""
+        exchanges = self.context.machine.chip.exchanges
+        return next((distance ^ other for other in self._alike if distance ^ other in exchanges), distance)
+
+    def now_alike(self, distance: int) -> None:
+        """Lanes at that distance have combined with each other, and hold the same in each register from now on."""
+        self._alike += [distance ^ other for other in self._alike]
 
     def exchanged(self, group: Sequence[SSAValue], written: LinearLayout, read: LinearLayout) -> list[SSAValue]:
         """A group that stands in `written`, as `read` has it, by way of shared memory: a few are stored, then read."""

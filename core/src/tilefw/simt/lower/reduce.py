@@ -107,7 +107,6 @@ class _Reduction(Combiner):
         self.target, _ = layout.slice(op.axis)
         self.registers = list(range(layout.registers))
         self.dropped: list[Direction] = []
-        self.alike: list[int] = [0]  # distances of lanes that hold the same in each register
 
     def of(self, registers: Sequence[int]) -> list[SSAValue]:
         """The values of these registers, in this order."""
@@ -146,15 +145,10 @@ class _Reduction(Combiner):
             if offset >> done.pivot & 1:
                 offset ^= done.register
         parts = self.of([r ^ offset for r in self.registers])
-        distance = self._cheapest(direction.lane)
+        distance = self.cheapest(direction.lane)
         self.values = self.combine(self.values, [self.shuffled(part, distance) for part in parts])
         if not offset:
-            self.alike += [distance ^ other for other in self.alike]
-
-    def _cheapest(self, distance: int) -> int:
-        """Of the partners that hold the same as the one at a distance, one that the chip reaches in a single instruction."""
-        exchanges = self.context.machine.chip.exchanges
-        return next((distance ^ other for other in self.alike if distance ^ other in exchanges), distance)
+            self.now_alike(distance)
 
     def through_shared(self, found: Sequence[Direction], later: int) -> None:
         """Every part is written at (element, part), and each thread reads all parts of its elements.

@@ -107,7 +107,6 @@ class _Scan(Combiner):
         self.done = self.run = 0
         self.scanned = self.totals = operands
         self.before: Group | None = None
-        self.alike: list[int] = [0]  # distances of lanes that hold the same totals in each register
 
     def level(self, bits: int) -> _Level:
         """The blocks of 2^`bits` elements."""
@@ -151,20 +150,15 @@ class _Scan(Combiner):
         """Every lane gets the total of its block's other half."""
         flip, level = self.flips[self.done], self.level(self.done)
         given = self.pick(self.totals, [level.source[r ^ flip.register] for r in level.registers])
-        distance = self._cheapest(flip.lane)
+        distance = self.cheapest(flip.lane)
         other = [self.shuffled(value, distance) for value in given] if flip.lane else given
         upper = [self.ranks.at_least(r, self.done, 1, 1) for r in self._runs]
         self._put_before(lambda at: self.pick(other, [level.source[self._runs[i]] for i in at]), upper)
         if self.done + 1 < len(self.flips):
             self._meet(other, level)
         if flip.lane and not flip.register:
-            self.alike += [distance ^ known for known in self.alike]
+            self.now_alike(distance)
         self.done += 1
-
-    def _cheapest(self, distance: int) -> int:
-        """Of the partners that hold the same as the one at a distance, one that the chip reaches in a single instruction."""
-        exchanges = self.context.machine.chip.exchanges
-        return next((distance ^ known for known in self.alike if distance ^ known in exchanges), distance)
 
     def _meet(self, other: Group, level: _Level) -> None:
         """The totals of two halves, the lower one's first."""

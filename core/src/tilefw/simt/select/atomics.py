@@ -16,15 +16,12 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
-from tilefw.simt.select.cells import Cell, Half, cell_of, half_of
+from tilefw.simt.select.cells import BY_SIGN, Cell, Half, cell_of, half_of
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
 _TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
 _TRUE, _RELAXED = Const("i1", 1), "relaxed"
-# Floats are ordered by their codes: as integers with a sign where the operand has none, the other way round where it has one. By
-# kind, what that is for operands without and with a sign.
-_BY_SIGN = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ class AtomicSelection:
             where = {"address": half.address, "immediate": half.immediate}
             sums = replace(wanted, type=pair, bits=2 * wanted.bits, operands=(half.sum_operand(),), **where)
             return self._made(op, sums, [(wanted.kind, wanted.predicate)], half)
-        signs = self._by_sign(wanted) if wanted.kind in _BY_SIGN else [(wanted.kind, wanted.predicate)]
+        signs = self._by_sign(wanted) if wanted.kind in BY_SIGN else [(wanted.kind, wanted.predicate)]
         served = all(f"{kind}.{wanted.type}" in self.chip.atomics for kind, _ in signs)
         return self._made(op, wanted, signs, None) if served else None
 
@@ -146,7 +143,7 @@ class AtomicSelection:
 
     def _by_sign(self, wanted: Wanted) -> list[tuple[str, Slice | None]]:
         """A maximum or minimum of floats as one of their codes: the kinds, and for which lanes."""
-        plain, signed = _BY_SIGN[wanted.kind]
+        plain, signed = BY_SIGN[wanted.kind]
         operand = wanted.operands[0]
         if isinstance(operand, Const):
             return [(signed if operand.bits >> wanted.bits - 1 else plain, wanted.predicate)]

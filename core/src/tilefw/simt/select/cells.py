@@ -19,8 +19,9 @@ _HALF_MASK, _WORD_MASK, _WORD_BYTES = (1 << _HALF) - 1, (1 << 32) - 1, 4
 _ROWS = {
     "and": "andi", "or": "ori", "xor": "xori", **{row: row for row in ("maxs", "maxu", "mins", "minu")},
 }
-# By the operand's sign, which of the codes of two floats is kept (see `AtomicSelection`).
-_ORDERED = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
+# Floats are ordered by their codes: as integers with a sign where the operand has none, the other way round where it has one. By
+# kind, what that is for operands without and with a sign.
+BY_SIGN = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
 
 
 class Cell(Protocol):
@@ -134,9 +135,9 @@ def combined(code: Code, wanted: Wanted, old: Element) -> Element:
         return operand
     if kind == "cas":
         return code(f"select.{type}", code(f"eqi.{type}", old, wanted.operands[0]), operand, old)
-    if kind not in _ORDERED:
+    if kind not in BY_SIGN:
         return code(f"{_ROWS[kind]}.{type}", old, operand)
-    plain, signed = (code(f"{row}.{type}", old, operand) for row in _ORDERED[kind])
+    plain, signed = (code(f"{row}.{type}", old, operand) for row in BY_SIGN[kind])
     if isinstance(operand, Const):
         return signed if operand.bits >> wanted.bits - 1 else plain
     return code(f"select.{type}", code(f"lts.{type}", operand, Const(type, 0)), signed, plain)
