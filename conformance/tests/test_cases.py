@@ -45,7 +45,7 @@ def test_the_bundled_cases_serve_every_kernel_at_core() -> None:
 @pytest.mark.parametrize(("old", "new", "line", "said"), [
     ("level: core", "level: cores", 8, "did you mean 'core'"),
     ("level: core", "levl: core", 7, "needs 'level'"),
-    ("kernel: vector_add", "kernel: vectoradd", 2, "no library kernel"),
+    ("kernel: vector_add", "kernel: vectoradd", 2, "no kernel is called"),
     ("flags: [tail]", "flags: [tails]", 9, "has no note"),
     ("flags: [tail]", "flags: []", 9, "is empty"),
     ("dtype: [fp32, fp16]", "dtype: [fp32, fp33]", 10, "cannot be 'fp33'"),

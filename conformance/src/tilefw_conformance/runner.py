@@ -18,7 +18,8 @@ from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import message, reproduce
 from tilefw_conformance.subject import contradiction, spec_of
 
-DEFAULT_BUDGET = 200_000_000
+# A tenth of what a launch has (`tilefw.api.device`): cases are small, and one that never ends should say so in seconds.
+CASE_BUDGET = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +65,26 @@ def run(
     said = {name: value for name, value in execution.items() if value is not None}
     last = min(stage, case.stop_after, key=STAGES.index)
     start = time.perf_counter()
+
+    def ended(
+        outcome: str, error: BaseException | None, unclaimed: frozenset[str] = frozenset(), verdict: Verdict | None = None
+    ) -> Result:
+        return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - start)
+
     try:
         spec = spec_of(case)
     except UnsupportedError as refused:  # the pack knows the case, and does not lower it: no word on the target
-        return Result(case, target.name, "unsupported", None, refused, execution=said, seconds=time.perf_counter() - start)
+        return ended("unsupported", refused)
     except (Exception, SystemExit) as raised:
-        return Result(case, target.name, "error", None, _told(raised), execution=said, seconds=time.perf_counter() - start)
+        return ended("error", _told(raised))
     try:
         verdict = verify(
             spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target), began=began,
-            **{"seed": case.seed, "budget": case.budget or DEFAULT_BUDGET, **said},
+            **{"seed": case.seed, "budget": case.budget or CASE_BUDGET, **said},
         )
-        outcome, error, unclaimed = _judge(case, target, verdict)
+        return ended(*_judge(case, target, verdict), verdict)
     except (Exception, SystemExit) as raised:
-        verdict, outcome, unclaimed = None, "error", frozenset[str]()
-        error = _told(raised)
-    return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - start)
+        return ended("error", _told(raised))
 
 
 def _told(raised: BaseException) -> BaseException:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from tilefw.api.errors import CodeError, UsageError
-from tilefw.kernels.index import KERNELS, KernelInfo
-from tilefw.kernels.spec import KernelSpec, load
+from tilefw.api.errors import CodeError
+from tilefw.kernels import spec
+from tilefw.kernels.index import KernelInfo
+from tilefw.kernels.spec import KernelSpec
 from tilefw_conformance.case import Case
 from tilefw_conformance.packs import PACKS, pack
 
@@ -24,20 +24,12 @@ def spec_of(case: Case) -> KernelSpec:
 def named(kernel: str) -> KernelSpec:
     """The kernel called `kernel`."""
     owner, colon, name = kernel.partition(":")
-    return pack(owner).spec(name) if colon and owner in PACKS else load(kernel)
+    return pack(owner).spec(name) if colon and owner in PACKS else spec.load(kernel)
 
 
 def described(kernel: str) -> KernelInfo:
     """Its parameters; for a kernel of the library without importing the kernel."""
-    if ":" in kernel:
-        return named(kernel).info
-    if kernel not in KERNELS:
-        near = get_close_matches(kernel, KERNELS, 1)
-        raise UsageError(
-            f"no library kernel is called {kernel!r}", code="TFW0940", note=f"the library has {', '.join(KERNELS)}",
-            help=f"did you mean {near[0]!r}?" if near else None,
-        )
-    return KERNELS[kernel]
+    return named(kernel).info if ":" in kernel else spec.described(kernel)
 
 
 def contradiction(case: Case, required: Iterable[str]) -> CodeError | None:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tilefw.api.errors import UsageError
-from tilefw_conformance import EDITION
+from tilefw_conformance import EDITION, whole_file
 from tilefw_conformance.expectations import Expectation
 from tilefw_conformance.workers.protocol import Ready
 
@@ -74,19 +74,15 @@ def _literal(case: str) -> str:
 
 
 def _write(path: str, entries: Sequence[Expectation]) -> None:
-    """Whole or not at all; the comment lines on top of the file stay."""
+    """The comment lines on top of the file stay."""
     listed = [
         {"case": one.case, **({} if one.targets == "*" else {"targets": one.targets}), "reason": one.reason, "issue": one.issue,
          "until": one.until}
         for one in entries
     ]
     text = yaml.safe_dump({"expectations": listed}, sort_keys=False, allow_unicode=True, width=1000)
-    temporary = f"{path}.{os.getpid()}.partial"
     try:
-        head = _comments(path)
-        with open(temporary, "w", encoding="utf-8") as out:
-            out.write(head + text)
-        os.replace(temporary, path)
+        whole_file.write(path, _comments(path) + text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0970") from None
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 
 from tilefw.api.errors import UsageError
+from tilefw_conformance import whole_file
 from tilefw_conformance.report.badge import badges
 from tilefw_conformance.report.junit import junit
 from tilefw_conformance.report.markdown import markdown
@@ -29,15 +29,10 @@ def merge(folder: str, parts: Sequence[str]) -> str:
 
 
 def write(path: str, text: str) -> str:
-    """Write a file, whole or not at all; returns its path."""
-    temporary = f"{path}.{os.getpid()}.partial"
+    """Write a file and return its path; raises UsageError TFW0954."""
     try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(temporary, path)
+        whole_file.write(path, text)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0954") from None
     return path
 

@@ -61,7 +61,7 @@ def case(one: Case) -> Record:
     return {
         "kind": "case", "case": one.id, "level": one.level, "kernel": one.kernel, "parameters": plain(one.parameters),
         "seed": one.seed, "flags": list(one.flags), "notes": {flag: dict(one.notes[flag]) for flag in one.flags},
-        "group": one.id.partition("/")[0], "requires": sorted(one.requires),
+        "group": one.group, "requires": sorted(one.requires),
     }
 
 

@@ -80,13 +80,18 @@ def load(name: str) -> KernelSpec:
         from tilefw.kernels import registered
 
         return registered.load(name)
+    return import_module(f"tilefw.kernels.{described(name).name}").SPEC
+
+
+def described(name: str) -> KernelInfo:
+    """The table's row of the library kernel called `name`, without importing the kernel; raises UsageError as `load` does."""
     if name not in KERNELS:
         near = get_close_matches(name, KERNELS, 1)
         raise UsageError(
             f"no kernel is called {name!r}", code="TFW0940",
             note=f"the library has {', '.join(KERNELS)}", help=f"did you mean {near[0]!r}?" if near else "see `tilefw kernels`",
         )
-    return import_module(f"tilefw.kernels.{name}").SPEC
+    return KERNELS[name]
 
 
 def resolve(info: KernelInfo, given: Parameters) -> dict[str, Any]:
