@@ -1,0 +1,19 @@
+"""Elementwise work as chains of ALUs: rows of the elementwise table to the vector unit's steps, cut into pieces that fit it.
+
+`legalise` turns a region's results into micro steps (what the unit does itself, and core's expansions of all else; constants
+folded, common steps shared, dead ones gone); `pieces` cuts those into sweeps of at most 16 ALUs, values between pieces through
+memory. `chain` does both:
+
+    x, y = Input("x", "fp32"), Input("y", "fp32")
+    [piece] = chain([Result("out", Apply("addf", (x, y), "fp32"))])
+    # piece.reads: x at 0, y at 0; piece.steps: ADD fp32; piece.writes: ("out",) from step 0
+"""
+
+from tilefw_spatial.chain.limits import Limits
+from tilefw_spatial.chain.node import Apply, Combined, Input, Lane, Literal, Node, Result, Results
+from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite, Temporary
+
+__all__ = [
+    "Apply", "Combined", "Input", "Lane", "Limits", "Literal", "Node", "Piece", "PieceRead", "PieceWrite", "Result", "Results",
+    "Temporary",
+]

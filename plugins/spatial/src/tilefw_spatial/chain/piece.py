@@ -1,0 +1,62 @@
+"""What the cutter hands back: pieces of a region, each a vector sweep but for its arrays and its domain."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from tilefw_spatial.sweep import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A value that one piece writes and later ones read, of element type `dtype`. It has a vector for each point of the domain;
+    if `reduced`, for each of the domain without its innermost loop. Hashable: a key like those of the caller."""
+
+    number: int
+    dtype: str
+    reduced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRead:
+    """A stream into the piece: the array `key` names (an `Input`'s key, a `Result`'s key that an earlier piece wrote, or a
+    Temporary), whose first vector is at the vector unit at `time`. `constant`: the same vector at every point of the innermost loop
+    (a reduced value in a piece that is not `reduced`): its walk has stride 0 there."""
+
+    key: Hashable
+    dtype: str
+    time: int = 0
+    constant: bool = False
+    drained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PieceWrite:
+    """A stream out: the result of step `step`, written to the array of each of `keys` (results, at most one Temporary); several
+    keys are one value that the caller wants twice."""
+
+    keys: tuple[Hashable, ...]
+    dtype: str
+    step: int
+    combined: bool = False  # the step is a TRED: one vector each `every` points
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One sweep. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as `sweep.Step` says;
+    the earliest read or step is at time 0. A `reduced` piece runs over the domain without its innermost loop.
+
+    Source indices are those of `reads` (`stream`) and `steps` (`alu`). A consumer of an ALU's result reads it 0, 4, 8 or 12 cycles
+    after it appeared: `consumer.time - producer.time - latency`. Results at different times of one piece never wait: a MOV holds
+    them. A drained read is read 0. Pieces are in an order that is right."""
+
+    reads: tuple[PieceRead, ...]
+    steps: tuple[Step, ...]
+    writes: tuple[PieceWrite, ...]
+    reduced: bool = False
+
+    @property
+    def alus(self) -> int:
+        """How many ALUs the piece keeps busy."""
+        return len(self.steps)
