@@ -56,16 +56,17 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where an array of vectors lies: `planes[byte][group]`. Byte plane `byte` of vector v is row `row + v // groups` of
-    `planes[byte][v % groups]`; a vector of 4-byte elements has four planes."""
+    """Where an array of vectors lies: `planes[byte][place]`, a vector of 4-byte elements has four planes.
+
+    Each `segment` successive vectors have `groups` places of their own, and neighbours lie in different ones: byte plane `byte` of
+    vector v is row `row + w // groups` of `planes[byte][s * groups + w % groups]`, where s, w = divmod(v, segment). A bank has 4096
+    rows, so that larger arrays have several segments; `segment` is a multiple of `groups`."""
 
     dtype: str
     vectors: int
     planes: tuple[tuple[Rows, ...], ...]
-
-    @property
-    def groups(self) -> int:
-        return len(self.planes[0])
+    groups: int
+    segment: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ class Write:
 class VectorSweep:
     """A chain of ALUs over a domain of points: `domain` are extents of loops, outermost first; one point a cycle.
 
-    Where `drains` is set, read 0 comes from the matrix unit's accumulators instead of memory."""
+    Where `drains` is set, read k comes from the accumulators of `drains[k]` instead of memory: their rows from first to last, so the
+    domain has as many points as they have rows, and what the walk says is not looked at."""
 
     domain: tuple[int, ...]
     reads: list[Read]
@@ -116,7 +117,7 @@ class MatrixSweep:
     """Sums of products into accumulators: one tile of results, `rows` by 320 lanes, on one side's planes.
 
     Products follow one another; the first sets the accumulators, or adds to what they hold where `accumulate` is set. A VectorSweep
-    that `drains` it takes the results; one that drains two of them (a K split) adds them."""
+    that `drains` it takes the results; one that drains two of them (a K split) has a step that adds the two reads."""
 
     dtype: str
     rows: int
