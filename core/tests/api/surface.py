@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 RECORD = Path(__file__).with_name("surface.json")
 PAGE = ROOT / "docs" / "api.md"
-_FACADES = ("hooks", "ir", "simt", "machine", "sim", "kernels")
+_FACADES = ("hooks", "ir", "simt", "expand", "machine", "sim", "kernels")
 MODULES = ("tilefw.api", *(f"tilefw.api.{facade}" for facade in _FACADES))
 _HEAD = """# The interface for plugins, name by name
 

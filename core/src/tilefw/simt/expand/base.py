@@ -31,6 +31,7 @@ BASE_ROWS: frozenset[str] = frozenset(
     + [f"{row}.f32" for row in _FLOAT32]
     + ["s2f.i32.f32", "f2s.f32.i32"]
 )
+"""The rows that all others can be made of."""
 
 NARROW_ROWS: frozenset[str] = frozenset({"extu.i8.i32", "extu.i16.i32", "trunci.i32.i8", "trunci.i32.i16"})
 

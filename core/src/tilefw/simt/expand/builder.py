@@ -9,12 +9,14 @@ from typing import Any, Protocol
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.errors import UnsupportedError
 
-Value = Any
+Value = Any  # what a row is made on; the expansions never look into it
 # A rule gets the builder, the operands and, for casts, the result type; it returns the result.
 Rule = Callable[..., Value]
 
 TYPES: dict[str, DType] = {d.ir: d for d in DTYPES.values() if d.kind != "uint" or d.bits == 1}
+"""The element types that a row may have, by tile IR's spelling (`f16`, `i32`)."""
 CASTS = frozenset({"exts", "extu", "trunci", "castf", "castf_rtz", "s2f", "u2f", "f2s", "f2u", "bitcast"})
+"""The rows whose result type must be named."""
 
 
 def key(row: str, type_: str, to: str | None = None) -> str:

@@ -150,9 +150,9 @@ def _remainder(b: Legal, x: Value, y: Value) -> Value:
     return b("select", defined, result, b.real(float("nan"), t))
 
 
-# f64 division and root are exact on every chip that has f64, so a chip lists them under the exact names.
 RULES: dict[str, Rule] = {
     "div_rn.f32": _divide, "sqrt_rn.f32": _square_root, "sqrt.f32": lambda b, x: b("sqrt_rn", x),
+    # f64 division and root are exact on every chip that has f64, so a chip lists them under the exact names.
     "divf.f64": lambda b, x, y: b("div_rn", x, y), "sqrt.f64": lambda b, x: b("sqrt_rn", x),
     "remf.f32": _remainder, "remf.f64": _remainder,
 }

@@ -9,6 +9,7 @@ from tilefw.simt.expand.builder import Chip, Legal, Rule
 _SUBJECTS = (narrow, wide, division, formats, halves, floats, exact, transcendental)
 
 RULES: dict[str, Rule] = {}
+"""Every expansion, by row key (`exp.f32`)."""
 for _subject in reversed(_SUBJECTS):
     RULES.update(_subject.RULES)
 
