@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Inst:
-    """One instruction word, field by field (`word.py` packs it); what each field means is the row's affair (`isa`).
+    """One instruction word, field by field (`word.py` packs it); what each field means is the row's affair (`isa`). `op` is a row
+    with its variant (`CMP.lt`).
 
     `dtype` is an element type's name (`fp16`) or empty; `burst` counts vectors on consecutive cycles, 1 to 4096. `a`, `b`, `c` and
     `dst` are six bits each: a stream (0-31 flow east, 32-63 west), or an ALU's operand as `map` says. `address` is bank · 4096 + row,
-    `step` the rows from vector to vector, `map` an index of the chip's maps, an accumulator row, or the kinds of ALU operands.
+    an accumulator likewise; `step` the rows from vector to vector, `map` an index of the chip's maps or the kinds of ALU operands.
     """
 
     op: str

@@ -1,0 +1,22 @@
+"""The instruction set of SDM-1: the table, its element types, and what its arithmetic means."""
+
+from tilefw_spatial.isa.row import ALU_USES, Field, Kind, Row, Use
+from tilefw_spatial.isa.table import (
+    ACCUMULATE_FLAG,
+    CODES,
+    HALF_FLAG,
+    OPS,
+    PUT_FLAG,
+    ROUNDINGS,
+    ROWS,
+    is_vector,
+    latency_key,
+    opcode,
+    result_type,
+)
+from tilefw_spatial.isa.types import TYPES, ElementType
+
+__all__ = [
+    "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "TYPES", "ElementType", "Field", "Kind",
+    "Row", "Use", "is_vector", "latency_key", "opcode", "result_type",
+]
