@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilefw.api.capabilities import missing
 from tilefw.api.errors import InternalError, KernelError, UnsupportedError
-from tilefw.kernels.capabilities import missing
 from tilefw.kernels.verify import Verdict, verify
 from tilefw.runtime.loader import Target
 from tilefw_conformance.case import STAGES, Case

@@ -1,6 +1,6 @@
 """All that a plugin may import. Plain data comes with this module; the heavy facades are modules of their own:
 
-`tilefw.api.ir` (tile dialect, passes), `tilefw.api.simt`, `tilefw.api.machine`, `tilefw.api.sim`.
+`tilefw.api.ir` (tile dialect, passes), `tilefw.api.simt`, `tilefw.api.expand`, `tilefw.api.machine`, `tilefw.api.sim`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from tilefw.api.errors import (
     UnsupportedError,
     UsageError,
 )
+from tilefw.api.launch import Buffer, Launch
 from tilefw.api.target import TargetInfo
 from tilefw.api.version import TILEFW_API
 
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device", "Entry",
-    "Finding", "IRError", "InternalError", "KernelError", "LaunchError", "LaunchOptions", "LaunchReport", "Parameter", "Place",
-    "PluginError", "Resources", "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype", "hookimpl",
+    "Buffer", "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device",
+    "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions", "LaunchReport",
+    "Parameter", "Place", "PluginError", "Resources", "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype",
+    "hookimpl",
 ]
 
 

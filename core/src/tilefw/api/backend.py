@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Device
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.launch import Launch
 from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class CompileOptions:
     """The launch keywords that shape code, resolved against the target's defaults; `extra` holds target options.
 
-    `facts` are what the launch knows of the arguments beyond their types ("disjoint", …). `verify`: machine passes run their
+    `facts` are what the launch knows of the arguments beyond their types ("disjoint", …). `launch` is there for a target that wants
+    the facts `scalars`, `grid` or `extents`, unless nobody said what will be launched. `verify`: machine passes run their
     independent checkers (TILEFW_VERIFY=1), which costs compile time.
     """
 
@@ -31,6 +33,7 @@ class CompileOptions:
     enable_fp_fusion: bool = True
     debug: bool = False
     facts: frozenset[str] = frozenset()
+    launch: Launch | None = None
     keep_levels: bool = False
     verify: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)

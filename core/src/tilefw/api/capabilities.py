@@ -49,8 +49,14 @@ _CONTROL = {
     "control.if": "a branch on a scalar",
     "control.while": "a loop that ends by a condition that its body computes",
     "cf.dynamic": "a loop whose trip count depends on data that the kernel loaded",
+    "cf.branch": "a branch on data that the kernel loaded",
 }
-_MEMORY = {"load": "elements read from global memory", "store": "elements written to global memory"}
+_MEMORY = {
+    "load": "elements read from global memory", "store": "elements written to global memory",
+    "gather": "elements read at addresses that depend on data that the kernel loaded",
+    "scatter": "elements written at addresses that depend on data that the kernel loaded",
+    "reload": "elements read that the kernel itself may have written before",
+}
 _INTEGER = {
     "add": "sums that wrap", "sub": "differences that wrap", "mul": "the low half of products",
     "mulhi": "the high half of products", "div": "quotients towards zero, signed and unsigned",

@@ -26,10 +26,15 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from tilefw.tile import elementwise, types
+from tilefw.tile import elementwise, numbers, types
 from tilefw.tile.dialect import Tile, context
+from tilefw.tile.atomic_ops import AtomicOp
+from tilefw.tile.block_ops import BlockAccess
+from tilefw.tile.combine_op import CombineOp
 from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
-from tilefw.tile.kernel_info import entry_of
+from tilefw.tile.evaluate_known import evaluate_known
+from tilefw.tile.kernel_info import argument_attributes, entry_of
+from tilefw.tile.memory_ops import PointerAccess
 from tilefw.tile.ops import (
     AddPtrOp,
     AtomicCasOp,
@@ -37,14 +42,20 @@ from tilefw.tile.ops import (
     BarrierOp,
     BroadcastOp,
     ConstantOp,
+    DotOp,
     ExpandDimsOp,
+    FlipOp,
     IotaOp,
+    JoinOp,
     LoadBlockOp,
     LoadOp,
     NumProgramsOp,
     ProgramIdOp,
+    ReduceOp,
     ReshapeOp,
+    ScanOp,
     SplatOp,
+    SplitOp,
     StoreBlockOp,
     StoreOp,
     TransOp,
@@ -54,12 +65,13 @@ from tilefw.tile.text import parse, verify, with_locations
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
 __all__ = [
-    "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockArgument", "BroadcastOp",
-    "Builder", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect", "ElementwiseOp", "ExpandDimsOp",
-    "FileLineColLoc", "FloatAttr", "ForOp", "Fp8E4B15Type", "FuncOp", "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint",
-    "IntegerAttr", "IntegerType", "IotaOp", "LoadBlockOp", "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult",
-    "Operation", "PatternRewriteWalker", "PatternRewriter", "ProgramIdOp", "PtrType", "ROWS", "Region", "ReshapeOp", "ReturnOp",
-    "RewritePattern", "Rewriter", "Row", "SSAValue", "SplatOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile",
-    "TransOp", "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "build", "context", "elementwise", "entry_of",
-    "op_type_rewrite_pattern", "parse", "place_of", "types", "verify", "with_locations",
+    "AddPtrOp", "ArrayAttr", "AtomicCasOp", "AtomicOp", "AtomicRmwOp", "Attribute", "BarrierOp", "Block", "BlockAccess",
+    "BlockArgument", "BroadcastOp", "Builder", "CombineOp", "ConditionOp", "ConstantOp", "Context", "DenseArrayBase", "Dialect",
+    "DotOp", "ElementwiseOp", "ExpandDimsOp", "FileLineColLoc", "FlipOp", "FloatAttr", "ForOp", "Fp8E4B15Type", "FuncOp",
+    "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp", "LoadBlockOp",
+    "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker", "PatternRewriter",
+    "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter",
+    "Row", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp",
+    "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "argument_attributes", "build", "context", "elementwise",
+    "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern", "parse", "place_of", "types", "verify", "with_locations",
 ]

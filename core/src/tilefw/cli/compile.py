@@ -15,6 +15,7 @@ from tilefw.cli.output import write_file
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
     from tilefw.api.backend import CompileOptions
+    from tilefw.api.launch import Launch
     from tilefw.api.target import TargetInfo
     from tilefw.runtime.compiler import Source
 
@@ -29,9 +30,9 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.runtime.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
-    source, keywords, facts = _source(args, target.info)
+    source, keywords, facts, launch = _source(args, target.info)
     keywords |= {name: literal(value) for name, value in args.option}
-    request = _request(args, keywords, facts, target.info)
+    request = _request(args, keywords, facts, launch, target.info)
     watch = compiler.Watch(dump=print_after if args.print_between_passes else None)
     watched = args.print_between_passes or args.time_passes
     assemble = args.emit in ("asm", "bin")
@@ -49,12 +50,14 @@ def main(summary: str, argv: list[str]) -> int:
     return 0
 
 
-def _request(args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], info: TargetInfo) -> CompileOptions:
+def _request(
+    args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: Launch | None, info: TargetInfo
+) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
     from tilefw.runtime import options
 
     try:
-        return options.resolve(keywords, info, facts=facts, keep_levels=args.emit in ("tile", "lane", "machine"))
+        return options.resolve(keywords, info, facts=facts, launch=launch, keep_levels=args.emit in ("tile", "lane", "machine"))
     except LaunchError as error:
         raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
 
@@ -68,6 +71,9 @@ def _parser(summary: str) -> Any:
     add_assignments(parse, "--param", "parameters of a library kernel")
     add_assignments(parse, "--signature", "types of run-time parameters, such as x_ptr=*fp32 or n=i32:16")
     add_assignments(parse, "--constexpr", "values of compile-time parameters")
+    parse.add_argument("--grid", metavar="X[,Y[,Z]]", help="the grid, for a target that compiles for one launch")
+    add_assignments(parse, "--scalar", "scalar arguments, for such a target")
+    add_assignments(parse, "--extent", "bytes behind each pointer, for such a target")
     add_assignments(parse, "--option", "launch keywords that shape code, such as num_warps=8")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="the inputs of a library kernel's launch")
     parse.add_argument("--print-between-passes", action="store_true", help="the module after every pass, on stderr")
@@ -75,20 +81,29 @@ def _parser(summary: str) -> Any:
     return parse
 
 
-def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[str, Any], frozenset[str]]:
+def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[str, Any], frozenset[str], Launch | None]:
     from tilefw.cli import sources
 
     path, colon, function = args.kernel.rpartition(":")
     if colon and path.endswith(".py"):
         _refuse(args, "--param")
-        return sources.from_file(path, function, dict(args.signature), dict(args.constexpr)), {}, frozenset()
-    _refuse(args, "--signature", "--constexpr")
+        launch = _stated_launch(args, info)
+        return sources.from_file(path, function, dict(args.signature), dict(args.constexpr)), {}, frozenset(), launch
+    _refuse(args, "--signature", "--constexpr", "--grid", "--scalar", "--extent")
     if args.kernel.endswith(".py"):
         raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
     if os.path.splitext(args.kernel)[1] or os.sep in args.kernel:
         _refuse(args, "--param")
-        return sources.from_text(args.kernel), {}, frozenset()
+        return sources.from_text(args.kernel), {}, frozenset(), None
     return sources.from_library(args.kernel, dict(args.param), args.seed, info)
+
+
+def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> Launch | None:
+    from tilefw.runtime.compiler import stated_launch
+
+    grid = None if args.grid is None else tuple(literal(extent) for extent in args.grid.split(","))
+    scalars = {name: literal(value) for name, value in args.scalar}
+    return stated_launch(info, dict(args.signature), grid, scalars, {name: literal(value) for name, value in args.extent})
 
 
 def _refuse(args: argparse.Namespace, *names: str) -> None:

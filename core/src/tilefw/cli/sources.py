@@ -12,6 +12,7 @@ from tilefw.cli.scripts import function
 from tilefw.runtime import compiler
 
 if TYPE_CHECKING:
+    from tilefw.api.launch import Launch
     from tilefw.api.target import TargetInfo
 
 TEXT_LIMIT = 64 << 20  # bytes of an IR file
@@ -20,18 +21,18 @@ NOT_YET = {".ttir": "Triton IR"}
 
 def from_library(
     name: str, given: Mapping[str, str], seed: int, info: TargetInfo
-) -> tuple[compiler.Source, dict[str, Any], frozenset[str]]:
+) -> tuple[compiler.Source, dict[str, Any], frozenset[str], Launch | None]:
     """A library kernel as its own launch would compile it, that launch's keywords, and its facts that the target wants."""
     import numpy as np
 
     from tilefw.kernels.instance import instance
     from tilefw.kernels.spec import load
-    from tilefw.runtime.launch import facts_of
+    from tilefw.runtime.launch import facts_of, launch_of
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))
     made = instance(spec, launch)
-    return made.source, dict(launch.keywords), facts_of(info, made.values)
+    return made.source, dict(launch.keywords), facts_of(info, made.values), launch_of(info, made.values, launch.grid)
 
 
 def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> compiler.Source:

@@ -13,13 +13,13 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.collector import paused
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
-from tilefw.kernels.capabilities import needed
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
+from tilefw.passes.requirements import needed
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
-from tilefw.runtime.launch import execute, facts_of
+from tilefw.runtime.launch import execute, facts_of, launch_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import Watched, stage
 from tilefw.tile.accuracy import Comparison
@@ -203,11 +203,12 @@ class _Run:
     def _compile_anew(self) -> None:
         self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
         with stage("requirements", self.times):
-            self.fields["required"] = needed(self.module) | self.spec.requires(self.parameters)
+            bound = launch_of(self.target.info, self.instance.values, self.launch.grid)
+            self.fields["required"] = needed(self.module, bound) | self.spec.requires(self.parameters)
         if self.admit is not None:
             self.admit(self.fields["required"])
         request = options.resolve(
-            self.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values),
+            self.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values), launch=bound,
             keep_levels=self.keep_levels,
         )
         if self.stop_after == "lower":

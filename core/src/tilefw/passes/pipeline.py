@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from tilefw.api.launch import Launch
+from tilefw.passes.bind_launch import BindLaunchPass
 from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.cse import CsePass
 from tilefw.passes.dce import DcePass
@@ -12,9 +14,10 @@ from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 
 
-def default_passes() -> list[ModulePass]:
-    """From the front end's tile IR to simplified tile IR, the form that backends take."""
+def default_passes(launch: Launch | None = None) -> list[ModulePass]:
+    """From the front end's tile IR to simplified tile IR, the form that backends take; for one `launch` only where it is given."""
     return [
+        *([] if launch is None else [BindLaunchPass(launch)]),  # before all that folds
         CanonicalizePass(),  # the front end folds little: constants and identities first, so that equal things look equal
         CsePass(),  # each use of `offsets` was expanded anew; one value a meaning is what the access analysis compares
         ScalarizeCarriedPass(),  # loops then carry one scalar, and pointers in the body have a base that can be seen

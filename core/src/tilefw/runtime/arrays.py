@@ -221,6 +221,10 @@ class Storage:
     element: str
     label: str
 
+    def holds(self, array: HostArray) -> bool:
+        """Whether the array's own storage lies in this one."""
+        return self.start <= array.start and array.start + array.nbytes <= self.start + self.nbytes
+
     def view(self) -> np.ndarray:
         """The bytes themselves, shared with their owner."""
         if self.nbytes == 0:

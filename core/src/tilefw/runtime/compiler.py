@@ -12,7 +12,10 @@ from tilefw.api.artifact_file import decode, encode
 from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
 from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
+from tilefw.api.launch import Buffer, Launch
+from tilefw.api.target import BOUND_FACTS, TargetInfo
 from tilefw.runtime import config, options, reproducer
+from tilefw.runtime.binding import grid_of
 from tilefw.runtime.cache import digest, disk_cache
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.fingerprint import fingerprint
@@ -57,18 +60,44 @@ def compile(
     target: str | None = None,
     signature: Mapping[str, str] | None = None,
     constexprs: Mapping[str, Any] | None = None,
+    *,
+    grid: Any = None,
+    scalars: Mapping[str, int | float] | None = None,
+    extents: Mapping[str, int] | None = None,
     **keywords: Any,
 ) -> Artifact:
     """Machine code of a jit function, without arrays or a device.
 
     `signature` gives each run-time parameter its type in Triton's way (`*fp32`, `i32:16`, `fp32`); pointers are taken to
     be 16-byte aligned unless they say otherwise (`*fp32:1`). `keywords` are launch keywords that shape code (`num_warps`, …)
-    and the target's own options. Raises CompileError, UsageError, PluginError.
+    and the target's own options. `grid`, `scalars` by name and `extents` (bytes behind each pointer) say what will be launched,
+    to a target that compiles for one launch; others do not use them. Raises CompileError, UsageError, PluginError.
     """
     chosen = find(config.resolve(config.settings(target)).target)
-    request = options.resolve(keywords, chosen.info, keep_levels=True)
+    launch = stated_launch(chosen.info, signature or {}, grid, scalars or {}, extents or {})
+    request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)
     source = from_jit(kernel, ahead_of_time(signature or {}), constexprs or {})
     return compile_source(source, chosen, request, assemble=True).artifact
+
+
+def stated_launch(
+    info: TargetInfo, signature: Mapping[str, str], grid: Any, scalars: Mapping[str, int | float], extents: Mapping[str, int]
+) -> Launch | None:
+    """The launch that a caller states ahead of time, for a target that wants to know it; every pointer has a storage of its own."""
+    if not info.wants & BOUND_FACTS:
+        return None
+    numbers = [name for name, kind in signature.items() if not kind.startswith("*") and not kind.endswith(":1")]
+    pointers = [name for name, kind in signature.items() if kind.startswith("*")]
+    lacking = [f"scalars[{name!r}]" for name in numbers if name not in scalars]
+    lacking += [f"extents[{name!r}]" for name in pointers if name not in extents]
+    if grid is None or lacking:
+        raise CompileError(
+            f"{info.name} compiles for one launch, and is not told which", code="TFW0642",
+            note=f"it lacks {', '.join([*(['grid'] if grid is None else []), *lacking])}",
+            help="compile(…, grid=(5,), scalars={'n': 5000}, extents={'x_ptr': 20000}): extents are bytes behind the pointers",
+        )
+    buffers = {name: Buffer(number, 0, extents[name]) for number, name in enumerate(pointers)}
+    return Launch(grid_of(grid), {name: scalars[name] for name in numbers}, buffers)
 
 
 def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:
@@ -231,7 +260,7 @@ def lower(
     with stage("passes", times):
         from tilefw.passes.pipeline import default_passes
 
-        run_passes(module, default_passes(), target, source.name, watch)
+        run_passes(module, default_passes(request.launch), target, source.name, watch)
         if request.keep_levels:
             levels["tile"] = str(module)
     with stage("lowering", times):

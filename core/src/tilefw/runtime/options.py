@@ -8,6 +8,7 @@ from typing import Any
 
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import CapacityError, LaunchError
+from tilefw.api.launch import Launch
 from tilefw.api.target import TargetInfo
 from tilefw.runtime.config import verify_code
 from tilefw.runtime.names import suggest
@@ -68,7 +69,8 @@ def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def resolve(
-    keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), keep_levels: bool = False
+    keywords: Mapping[str, Any], info: TargetInfo, *, facts: Iterable[str] = (), launch: Launch | None = None,
+    keep_levels: bool = False,
 ) -> CompileOptions:
     """The options of one compilation; raises LaunchError TFW0320 for an unknown keyword, TFW0321 for a value out of range."""
     keywords = {name: _plain(value) for name, value in keywords.items()}
@@ -87,7 +89,9 @@ def resolve(
     _refuse_clusters(chosen, info)
     core = {name: value for name, value in chosen.items() if name in COMPILE_KEYWORDS}
     extra = {name: value for name, value in chosen.items() if name not in COMPILE_KEYWORDS}
-    return CompileOptions(**core, facts=frozenset(facts), keep_levels=keep_levels, verify=verify_code(), extra=extra)
+    return CompileOptions(
+        **core, facts=frozenset(facts), launch=launch, keep_levels=keep_levels, verify=verify_code(), extra=extra
+    )
 
 
 def _refuse_too_many_warps(chosen: Mapping[str, Any], info: TargetInfo) -> None:

@@ -6,10 +6,11 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import capabilities
-from tilefw.kernels.capabilities import missing, needed, required
+from tilefw.api import Buffer, Launch, capabilities
+from tilefw.api.capabilities import missing
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
+from tilefw.passes.requirements import needed, required
 from tilefw.runtime.compiler import from_jit
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
@@ -68,6 +69,8 @@ func.func public @f(%p : !tile.ptr<i32> {tile.name = "p"}, %q : !tile.ptr<f32> {
   func.return
 }
 """
+# What the loop needs: an iteration may load what an earlier one stored.
+BODY = {"control.for", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32", "memory.reload.fp32"}
 LOADED = "%place = tile.addptr %p, %id : !tile.ptr<i32>, i32\n  %many = tile.load %place : !tile.ptr<i32>"
 
 
@@ -82,12 +85,61 @@ def test_a_trip_count_from_loaded_data_is_dynamic() -> None:
 
 def test_scalars_that_the_compiler_gets_count() -> None:
     found = needed(parse(loop("end")))
-    assert found == {"control.for", "int.mul.int32", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
+    assert found == BODY | {"int.mul.int32"}
+
+
+def test_one_launch_folds_what_it_tells() -> None:
+    launch = Launch((4, 1, 1), {"n": 3}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64)})
+    found = needed(parse(loop("end")), launch)
+    assert found == BODY
+
+
+PLACES = """
+func.func public @f(
+  %p : !tile.ptr<i32> {tile.name = "p"}, %q : !tile.ptr<f32> {tile.name = "q"}, %r : !tile.ptr<f32> {tile.name = "r"}
+) {
+  %id = tile.program_id 0
+  %zero = tile.constant 0 : i32
+  %from = tile.addptr %p, %id : !tile.ptr<i32>, i32
+  %index = tile.load %from : !tile.ptr<i32>
+  %far = tile.addptr %q, %index : !tile.ptr<f32>, i32
+  %near = tile.addptr %q, %id : !tile.ptr<f32>, i32
+  %other = tile.addptr %r, %id : !tile.ptr<f32>, i32
+  %x = tile.constant 1.0 : f32
+  %c = tile.lts %index, %zero : i32
+  BODY
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("body", "special"), [
+    ("%y = tile.load %far : !tile.ptr<f32>", {"memory.gather.fp32"}),
+    ("%y = tile.load %near : !tile.ptr<f32>", set()),
+    ("tile.store %far, %x : !tile.ptr<f32>", {"memory.scatter.fp32"}),
+    ("%y = tile.load %near : !tile.ptr<f32>\ntile.store %near, %y : !tile.ptr<f32>", set()),
+    ("tile.store %near, %x : !tile.ptr<f32>\n%y = tile.load %near : !tile.ptr<f32>", {"memory.reload.fp32"}),
+    ("tile.store %near, %x : !tile.ptr<f32>\n%y = tile.load %other : !tile.ptr<f32>", set()),
+    ("scf.if %c {\ntile.store %near, %x : !tile.ptr<f32>\n}", {"cf.branch"}),
+    ("%y = tile.atomic_rmw add acq_rel device %far, %x : !tile.ptr<f32>", {"memory.scatter.fp32"}),
+])
+def test_what_loaded_data_decides_has_a_name(body: str, special: set[str]) -> None:
+    found = required(parse(PLACES.replace("BODY", body)))
+    kinds = ("memory.gather", "memory.scatter", "memory.reload", "cf.branch")
+    assert {name for name in found if name.startswith(kinds)} == special
+
+
+def test_arguments_of_one_storage_are_one_memory() -> None:
+    module = parse(PLACES.replace("BODY", "tile.store %near, %x : !tile.ptr<f32>\n%y = tile.load %other : !tile.ptr<f32>"))
+    apart = Launch((4, 1, 1), {}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64), "r": Buffer(2, 0, 64)})
+    shared = Launch((4, 1, 1), {}, {"p": Buffer(0, 0, 64), "q": Buffer(1, 0, 64), "r": Buffer(1, 32, 64)})
+    assert "memory.reload.fp32" not in required(module, apart)
+    assert "memory.reload.fp32" in required(module, shared)
 
 
 def test_a_loop_that_no_launch_enters_is_gone_but_one_that_a_launch_may_enter_counts() -> None:
     assert needed(parse(loop("zero"))) == frozenset()
-    assert needed(parse(loop("n"))) == {"control.for", "math.sqrt.fp32", "memory.load.fp32", "memory.store.fp32"}
+    assert needed(parse(loop("n"))) == BODY
 
 
 @tilefw.jit

@@ -1,0 +1,238 @@
+"""Which capabilities a kernel needs, read off its tile IR (`api/capabilities.py` says what there are).
+
+An operation needs the group of its row in the elementwise table with its element type (`math.exp.fp32`, `int.div.int32`), or
+`memory.load`, `memory.store`, `atomic.<kind>`; control flow has `control.for`, `control.if`, `control.while`. Operations that
+combine or move elements across a tile have `reduce.<type>` and `scan.<type>` for each tile (the function that combines needs its
+own rows too), `dot.<a>.<b>.<accumulator>` with the input precision behind for fp32 operands (`dot.fp32.fp32.fp32.tf32`), and
+`shape.<operation>.<type>`; tiles of several dims need `shape.dims`.
+
+What depends on data that the kernel loads needs more: `cf.dynamic` a loop's trip count, `cf.branch` a branch, `memory.gather` and
+`memory.scatter` an address; `memory.reload` is a load, or an atomic whose old value is used, of what the kernel may have written.
+
+What a compiler must make counts, be it reached by a launch or not: bodies of loops that make no trip, branches that are not taken,
+and the scalars that the default passes leave of addresses. What it is not asked for, tiles of addresses where access is structured,
+does not count; for one launch (`folded`) neither does what follows from constants, scalars, the grid, program ids and counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from tilefw.api.launch import Launch
+from tilefw.passes.launch_known import Known, LaunchKnown
+from tilefw.passes.pipeline import default_passes
+from tilefw.tile.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
+from tilefw.tile.block_ops import BlockAccess, StoreBlockOp
+from tilefw.tile.combine_op import CombineOp
+from tilefw.tile.dot_op import DotOp
+from tilefw.tile.elementwise import ROWS
+from tilefw.tile.kernel_info import argument_attributes
+from tilefw.tile.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
+
+_COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
+# What moves elements to other places; expand_dims and broadcast only say anew where they are.
+_SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join", "split", "flip")}
+
+
+def needed(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
+    """Every capability that a kernel needs of a compiler, which gets it as the default passes leave it.
+
+    With `launch`, the compiler compiles for it alone and folds what it tells; without, nothing that only a launch tells is folded.
+    """
+    copy = module.clone()
+    for step in default_passes(launch):
+        step.apply(Context(), copy)
+    return required(copy, launch)
+
+
+def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
+    """Every capability that the operations of a tile IR module need, as they stand."""
+    return frozenset(first_uses(module, launch))
+
+
+def first_uses(module: ModuleOp, launch: Launch | None = None) -> dict[str, Operation]:
+    """Each capability that the operations need, with the first operation that needs it."""
+    needs = _Needs(LaunchKnown(module), launch is not None, _Written.of(module, launch))
+    found: dict[str, Operation] = {}
+    for operation in module.walk():
+        for capability in needs.of(operation):
+            found.setdefault(capability, operation)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What memory the kernel may have written by the time that an operation runs. `orders` numbers the memory operations as they
+    stand; one in a loop may come after any other of that loop."""
+
+    roots: Mapping[SSAValue, int]
+    orders: Mapping[Operation, int]
+    writers: tuple[Operation, ...]
+
+    @staticmethod
+    def of(module: ModuleOp, launch: Launch | None) -> _Written:
+        roots: dict[SSAValue, int] = {}
+        for function in module.walk():
+            if isinstance(function, func.FuncOp):
+                for index, argument in enumerate(function.body.block.args):
+                    named = argument_attributes(function, index).get("tile.name")
+                    buffer = launch.buffers.get(named.data) if launch is not None and isinstance(named, StringAttr) else None
+                    roots[argument] = -1 - buffer.storage if buffer is not None else len(roots)
+        accesses = [op for op in module.walk() if isinstance(op, BlockAccess | PointerAccess)]
+        writers = tuple(op for op in accesses if isinstance(op, StoreOp | StoreBlockOp | AtomicOp))
+        return _Written(roots, {op: number for number, op in enumerate(accesses)}, writers)
+
+    def before(self, operation: Operation) -> bool:
+        """Whether the operation may touch what an earlier one wrote."""
+        mine = self._roots_of(_pointer(operation))
+        return any(
+            (self.orders[writer] < self.orders[operation] or _share_a_loop(writer, operation))
+            and mine & self._roots_of(_pointer(writer))
+            for writer in self.writers
+        )
+
+    def _roots_of(self, value: SSAValue) -> frozenset[int]:
+        """The arguments that a pointer may stem from: all of those from which it is computed."""
+        found, seen, pending = set(), set(), [value]
+        while pending:
+            current = pending.pop()
+            if current in seen or not is_pointer(current.type):
+                continue
+            seen.add(current)
+            if current in self.roots:
+                found.add(self.roots[current])
+            elif isinstance(current, BlockArgument):
+                pending += _carried(current)
+            else:
+                owner = current.owner
+                assert isinstance(owner, Operation)
+                pending += owner.operands
+                pending += [value for region in owner.regions for block in region.blocks for value in _ends(block.last_op)]
+        return frozenset(found)
+
+
+def _carried(argument: BlockArgument) -> Iterator[SSAValue]:
+    """What a loop's argument may be: what the loop begins with, and what its blocks pass on."""
+    loop = argument.block.parent_op()
+    if loop is not None:
+        yield from loop.operands
+        for region in loop.regions:
+            for block in region.blocks:
+                yield from _ends(block.last_op)
+
+
+def _ends(last: Operation | None) -> tuple[SSAValue, ...]:
+    return () if last is None else tuple(last.operands)
+
+
+def _share_a_loop(one: Operation, other: Operation) -> bool:
+    parent = one.parent_op()
+    while parent is not None:
+        if isinstance(parent, scf.ForOp | scf.WhileOp) and parent.is_ancestor(other):
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def _pointer(access: Operation) -> SSAValue:
+    return access.base if isinstance(access, BlockAccess) else access.pointer  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What one operation needs, given when its operands are known and what was written before."""
+
+    known: LaunchKnown
+    folded: bool
+    written: _Written
+
+    def of(self, operation: Operation) -> Iterator[str]:
+        if self.folded and self._follows_from_launch(operation):
+            return
+        if any(len(shape_of(value.type)) > 1 for value in (*operation.operands, *operation.results)):
+            yield "shape.dims"
+        if isinstance(operation, scf.ForOp | scf.WhileOp):
+            yield "control.for" if isinstance(operation, scf.ForOp) else "control.while"
+            if self.known.of_trips(operation) is Known.LOADED:
+                yield "cf.dynamic"
+        elif isinstance(operation, scf.IfOp):
+            yield "control.if"
+            if self.known[operation.cond] is Known.LOADED:
+                yield "cf.branch"
+        elif isinstance(operation, BlockAccess | PointerAccess):
+            yield from self._access(operation)
+        else:
+            yield from _computed(operation)
+
+    def _follows_from_launch(self, operation: Operation) -> bool:
+        """Whether the compiler itself can compute all that the operation gives, or decide where it branches."""
+        if isinstance(operation, scf.IfOp):
+            return self.known[operation.cond] > Known.LOADED
+        pure = is_side_effect_free(operation) and (not operation.regions or isinstance(operation, CombineOp))
+        return pure and bool(operation.results) and all(self.known[result] > Known.LOADED for result in operation.results)
+
+    def _access(self, operation: BlockAccess | PointerAccess) -> Iterator[str]:
+        pointer = _pointer(operation)
+        element = dtype_of(pointee_of(pointer.type)).name
+        places = [pointer, *operation.strides, *operation.offsets] if isinstance(operation, BlockAccess) else [
+            pointer, *([] if operation.offsets is None else [operation.offsets])
+        ]
+        moves = any(self.known[value] is Known.LOADED for value in places)
+        if isinstance(operation, AtomicOp):
+            yield f"atomic.{_atomic(operation)}.{element}"
+            if moves:
+                yield f"memory.scatter.{element}"
+            if operation.result_is_used:
+                yield f"memory.reload.{element}"
+        elif isinstance(operation, StoreOp | StoreBlockOp):
+            yield f"memory.store.{element}"
+            if moves:
+                yield f"memory.scatter.{element}"
+        else:
+            yield f"memory.load.{element}"
+            if moves:
+                yield f"memory.gather.{element}"
+            if self.written.before(operation):
+                yield f"memory.reload.{element}"
+
+
+def _computed(operation: Operation) -> Iterator[str]:
+    """What an operation on values needs."""
+    if operation.name in _SHAPE:
+        yield f"{_SHAPE[operation.name]}.{_element(operation.operands[0].type)}"
+    elif operation.name in _COMBINE:
+        yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
+    elif isinstance(operation, DotOp):
+        yield _dot(operation)
+    elif (row := ROWS.get(operation.name.removeprefix("tile."))) is not None:
+        typed = [operation.operands[row.typed_by], *(operation.results if row.is_cast else ())]
+        for value in typed:
+            yield row.capability(_element(value.type))
+
+
+def _atomic(operation: Operation) -> str:
+    if isinstance(operation, AtomicCasOp):
+        return "cas"
+    assert isinstance(operation, AtomicRmwOp)
+    return KINDS[operation.kind].name
+
+
+def _dot(operation: DotOp) -> str:
+    """Integer operands are named by their sign, which their type does not tell."""
+    names = [_element(value.type) for value in operation.operands]
+    if operation.unsigned:
+        names[:2] = [f"u{name}" for name in names[:2]]
+    precision = (operation.input_precision,) if names[0] == "fp32" else ()
+    return ".".join(("dot", *names, *precision))
+
+
+def _element(type: Attribute) -> str:
+    return "pointer" if is_pointer(type) else dtype_of(type).name
