@@ -69,18 +69,22 @@ class Load(Op):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Op):
-    """Known when the program is made: `data` over the value's axes in order, of the storage type of its dtype."""
+    """Known when the program is made: `data` over the value's axes in order, of the storage type of its dtype: NumPy's own for
+    fp64, fp32, fp16 and integers (bool for int1), the codes as unsigned integers for all other floats."""
 
     data: NDArray[np.generic]
 
 
 @dataclass(frozen=True, slots=True)
 class Elementwise(Op):
-    """A row of tile IR's elementwise table; each operand is over a subset of the value's axes and has its own element type."""
+    """A row of tile IR's elementwise table; each operand is over a subset of the value's axes and has its own element type.
+
+    `rounding` is `rtz` for a cast to a narrower float that cuts off."""
 
     row: str
     operands: tuple[Value, ...]
     fusion: bool = True
+    rounding: str = "rtne"
 
 
 class Combine(StrEnum):
@@ -90,10 +94,10 @@ class Combine(StrEnum):
     ADDI = "addi"
     MULF = "mulf"
     MULI = "muli"
-    MAXF = "maxf"  # NaN wins where the row says so
-    MINF = "minf"
-    MAXNUM = "maxnumf"
-    MINNUM = "minnumf"
+    MAXF = "maxf_nan"  # NaN wins
+    MINF = "minf_nan"
+    MAXNUM = "maxf"  # of a NaN and a number, the number
+    MINNUM = "minf"
     MAXS = "maxs"
     MINS = "mins"
     MAXU = "maxu"
@@ -117,12 +121,16 @@ class Reduce(Op):
 
 @dataclass(frozen=True, slots=True)
 class Dot(Op):
-    """Σ over `contracted` of a · b (+ `accumulator`); `dtype` of the value is that of the sums."""
+    """Σ over `contracted` of a · b (+ `accumulator`); `dtype` of the value is that of the sums.
+
+    `precision` is the dot's `input_precision` (fp32 operands), `unsigned` says how both operands of int8 are read."""
 
     a: Value
     b: Value
     contracted: tuple[Axis, ...]
     accumulator: Value | None = None
+    precision: str = "ieee"
+    unsigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,8 @@ class Join(Op):
 class Store:
     """A value written to a buffer, in the order of the list: of two that write one element the later stands.
 
+    `where` may have axes that the value lacks: it is the same for all their indices. No element is written twice by one store,
+    unless it accumulates.
     `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value is
     added to what stands there (static atomics)."""
 
