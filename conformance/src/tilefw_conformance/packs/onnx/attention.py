@@ -119,11 +119,21 @@ def _allowed(node: Node, text: KernelText, query: Heads, cached: int) -> list[st
     return conditions + (["key < filled"] if filled is not None else [])
 
 
+def softmax_type(node: Node) -> str:
+    """The element type that the softmax is rounded to: the queries' where the node names none."""
+    named = node.attributes.get("softmax_precision")
+    return ELEMENT_TYPES[TensorProto.DataType.Name(named)] if named else node.input(0).dtype
+
+
+def computed_in(name: str) -> str:
+    """The element type in which floats of type `name` are computed, as kernels write it."""
+    return spelled("fp64" if name == "fp64" else "fp32")
+
+
 def _softmax(node: Node, text: KernelText, query: Heads, length: int, masked: bool) -> None:
     """`probability`, rounded to the precision of the softmax at each step; a row that sees no key is zero."""
-    precision = node.attributes.get("softmax_precision")
-    kind = ELEMENT_TYPES[TensorProto.DataType.Name(precision)] if precision else query.tensor.dtype
-    computed = "tl.float64" if kind == "fp64" else "tl.float32"
+    kind = softmax_type(node)
+    computed = computed_in(kind)
     rounded = f".to({spelled(kind)}).to({computed})"
     text.add(
         f"score = tl.where(key < {length}, score.to({computed}){rounded}, float('-inf'))",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
-
-from tilefw_conformance.packs.onnx.attention import scale_root
+from tilefw_conformance.packs.onnx.attention import computed_in, scale_root, softmax_type
 from tilefw_conformance.packs.onnx.heads import begin, heads_of, load_cached, load_query
-from tilefw_conformance.packs.onnx.node import ELEMENT_TYPES, Node
+from tilefw_conformance.packs.onnx.node import Node
 from tilefw_conformance.packs.onnx.subgraph import written
 from tilefw_conformance.packs.onnx.text import KernelText, spelled
 
@@ -18,7 +16,7 @@ def lower(node: Node) -> KernelText:
     load_query(text, query)
     load_cached(text, "k", keys, None, "feature")
     load_cached(text, "v", values, None, "value_feature")
-    root, computed = scale_root(node, query), _precision(node)
+    root, computed = scale_root(node, query), computed_in(softmax_type(node))
     text.add(
         f'score = tl.dot(q * {root}, tl.trans(k * {root}), input_precision="ieee")'
         f".to({spelled(query.tensor.dtype)}).to({computed})"
@@ -39,12 +37,6 @@ def lower(node: Node) -> KernelText:
     mask = f"(query < {query.positions}) & (value_feature < {values.features})"
     text.store(out.tensor, out.place("head", "query", "value_feature"), "result", mask)
     return text
-
-
-def _precision(node: Node) -> str:
-    named = node.attributes.get("softmax_precision")
-    kind = ELEMENT_TYPES[TensorProto.DataType.Name(named)] if named else node.input(0).dtype
-    return "tl.float64" if kind == "fp64" else "tl.float32"
 
 
 LOWERINGS = {"FlexAttention": lower}

@@ -117,7 +117,7 @@ def _parts(shape: Sequence[int], axis: int, extents: Sequence[int]) -> list[View
 
 def _grid(tensors: Sequence[Tensor]) -> tuple[int, int, int]:
     """As many programs as the largest part needs."""
-    return (max(1, *(-(-tensor.size // _BLOCK) for tensor in tensors), 1), 1, 1)
+    return (max([1, *(-(-tensor.size // _BLOCK) for tensor in tensors)]), 1, 1)
 
 
 LOWERINGS: Mapping[str, Callable[[Node], KernelText]] = {

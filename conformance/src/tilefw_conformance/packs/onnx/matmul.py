@@ -12,7 +12,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText, largest, least, spelled
+from tilefw_conformance.packs.onnx.text import KernelText, clipped, spelled
 
 _BLOCK = 64
 
@@ -84,8 +84,7 @@ def quantized(node: Node) -> KernelText:
         f"factor = tl.div_rn(({x} * {y}).to({kind}).to(tl.float32), {z}).to({kind}).to(tl.float32)",
         f"scaled = libdevice.rint(total.to(tl.float32) * factor + {text.loaded(_single(node, node.input(7)), '0')}.to(tl.float32))",
     )
-    value = f"tl.minimum(tl.maximum(scaled.to(tl.int32), {least(out.dtype)}), {largest(out.dtype)})"
-    return _end(text, a, b, out, f"{value}.to({spelled(out.dtype)})")
+    return _end(text, a, b, out, f"{clipped('scaled.to(tl.int32)', out.dtype)}.to({spelled(out.dtype)})")
 
 
 def _single(node: Node, tensor: Tensor) -> Tensor:

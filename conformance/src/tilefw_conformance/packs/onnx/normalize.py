@@ -41,17 +41,14 @@ def mean_variance(node: Node) -> KernelText:
         f"square = tl.sum({x} * {x}, axis=1, keep_dims=True) / {rows.length}.0",
         f"result = ({x} - mean) / (tl.sqrt_rn(square - mean * mean) + 1e-9)",
     )
-    text.store(node.output(0), rows.place(node.output(0)), typed(text, node.output(0), "result"), "inside")
-    return text
+    return _finished(node, text, rows)
 
 
 def layer(node: Node) -> KernelText:
     """LayerNormalization, with the mean and the reciprocal deviation of each row where they are asked for."""
-    source = node.input(0)
-    first = axis_of(node.attributes["axis"], len(source.shape))
-    rows = rows_of(source, range(first, len(source.shape)))
+    rows = _from_axis(node)
     text = rows.begin(node)
-    _centered(text, rows, rows.load(text, source, "0.0"), node.attributes["epsilon"])
+    _centered(text, rows, rows.load(text, node.input(0), "0.0"), node.attributes["epsilon"])
     _scaled(node, text, rows, {1: "*", 2: "+"})
     for index, name in ((1, "mean"), (2, "reciprocal")):
         if (out := node.optional_output(index)) is not None:
@@ -60,17 +57,21 @@ def layer(node: Node) -> KernelText:
 
 
 def root_mean_square(node: Node) -> KernelText:
-    source = node.input(0)
-    first = axis_of(node.attributes["axis"], len(source.shape))
-    rows = rows_of(source, range(first, len(source.shape)))
+    rows = _from_axis(node)
     text = rows.begin(node)
-    x = rows.load(text, source, "0.0")
+    x = rows.load(text, node.input(0), "0.0")
     text.add(
         f"square = tl.sum({x} * {x}, axis=1, keep_dims=True) / {rows.length}.0",
         f"result = {x} * tl.div_rn(1.0, tl.sqrt_rn(square + {node.attributes['epsilon']!r}))",
     )
     _scaled(node, text, rows, {1: "*"})
     return text
+
+
+def _from_axis(node: Node) -> Rows:
+    """Rows over the axes from the attribute's on."""
+    shape = node.input(0).shape
+    return rows_of(node.input(0), range(axis_of(node.attributes["axis"], len(shape)), len(shape)))
 
 
 def instance(node: Node) -> KernelText:
@@ -104,8 +105,7 @@ def batch(node: Node) -> KernelText:
         text.add(f"result = result * {scale} + {bias}")
     else:
         text.add(f"result = {scale} * ({x} - {mean}) / tl.sqrt_rn({variance} + {node.attributes['epsilon']!r}) + {bias}")
-    text.store(node.output(0), rows.place(node.output(0)), typed(text, node.output(0), "result"), "inside")
-    return text
+    return _finished(node, text, rows)
 
 
 def _running(node: Node, text: KernelText, mean: str, variance: str) -> None:
@@ -124,9 +124,15 @@ def _row_vector(text: KernelText, tensor: Tensor) -> str:
 
 
 def _row_wise(node: Node, rows: Rows, value: str, other: str) -> KernelText:
-    text, out = rows.begin(node), node.output(0)
+    text = rows.begin(node)
     x = rows.load(text, node.input(0), other)
     text.add(f"result = {value.format(x=x)}")
+    return _finished(node, text, rows)
+
+
+def _finished(node: Node, text: KernelText, rows: Rows) -> KernelText:
+    """`result` is the first output."""
+    out = node.output(0)
     text.store(out, rows.place(out), typed(text, out, "result"), "inside")
     return text
 
@@ -165,7 +171,7 @@ def _scaled(node: Node, text: KernelText, rows: Rows, steps: Mapping[int, str]) 
     for index, sign in steps.items():
         if (tensor := node.optional(index)) is not None:
             text.add(f"result = result {sign} {text.loaded(tensor, rows.place(tensor), 'inside', wide=True)}")
-    text.store(node.output(0), rows.place(node.output(0)), typed(text, node.output(0), "result"), "inside")
+    _finished(node, text, rows)
 
 
 LOWERINGS: Mapping[str, Callable[[Node], KernelText]] = {

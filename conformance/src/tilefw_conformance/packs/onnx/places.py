@@ -75,7 +75,7 @@ def _term(index: str, divisor: int, extent: int, stride: int, outermost: bool) -
 
 
 def next_power_of_2(n: int) -> int:
-    """The least power of two that is at least `n` and at least 1."""
+    """The least power of two that is at least `n` and at least 1: no tile is empty (Triton's is 0 for 0)."""
     return 1 << max(0, n - 1).bit_length()
 
 

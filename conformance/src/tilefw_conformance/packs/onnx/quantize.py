@@ -8,7 +8,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
-from tilefw_conformance.packs.onnx.text import KernelText, cover, largest, least, spelled
+from tilefw_conformance.packs.onnx.text import KernelText, clipped, cover, spelled
 
 
 def quantize(node: Node) -> KernelText:
@@ -24,7 +24,7 @@ def quantize(node: Node) -> KernelText:
         text.add(f"result = {'ratio' if shift is None else f'ratio + {shift}'}")
     else:
         shifted = "libdevice.rint(ratio).to(tl.int32)" + (f" + {shift}.to(tl.int32)" if shift else "")
-        text.add(f"result = {_clipped(shifted, out.dtype)}")
+        text.add(f"result = {clipped(shifted, out.dtype)}")
     text.store(out, "index", f"result.to({spelled(out.dtype)})", "inside")
     return text
 
@@ -63,10 +63,6 @@ def dynamic(node: Node) -> KernelText:
     text.store(scale, "0", "scale")
     text.store(zero, "0", "zero.to(tl.int32).to(tl.uint8)")
     return text
-
-
-def _clipped(value: str, name: str) -> str:
-    return f"tl.minimum(tl.maximum({value}, {least(name)}), {largest(name)})"
 
 
 def _parameter(node: Node, text: KernelText, tensor: Tensor) -> str:

@@ -13,6 +13,7 @@ from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
 from tilefw_conformance.packs.onnx import functions
 from tilefw_conformance.packs.onnx.node import Node, Tensor
+from tilefw_conformance.packs.onnx.places import next_power_of_2
 
 # What kernels compute 16-bit floats in, where an operator is more than one operation of the language.
 WIDE = ("fp16", "bf16", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "fp4e2m1")
@@ -48,6 +49,11 @@ def largest(name: str) -> str:
     return "float('inf')" if kind.is_float else str((1 << (kind.bits - kind.is_signed)) - 1)
 
 
+def clipped(value: str, name: str) -> str:
+    """The nearest number that element type `name` has, as kernels write it."""
+    return f"tl.minimum(tl.maximum({value}, {least(name)}), {largest(name)})"
+
+
 @dataclass(slots=True)
 class KernelText:
     """A kernel being written. Tensors get their parameter when they are first used; the body's lines stand below each other."""
@@ -80,15 +86,13 @@ class KernelText:
         return name
 
     def loaded(self, tensor: Tensor, offset: str, mask: str = "", other: str = "", wide: bool = False) -> str:
-        # A place that is no tile takes no mask: one element for all.
-        known = f", mask={mask}" if mask and any(c.isalpha() for c in offset) else ""
+        known = _masked(offset, mask)
         filler = f", other={other}" if known and other else ""
         cast = ".to(tl.float32)" if wide and tensor.dtype in WIDE else ""
         return f"tl.load({self.pointer(tensor)} + {offset}{known}{filler}){cast}"
 
     def store(self, tensor: Tensor, offset: str, value: str, mask: str = "") -> None:
-        known = f", mask={mask}" if mask and any(c.isalpha() for c in offset) else ""
-        self.add(f"tl.store({self.pointer(tensor)} + {offset}, {value}{known})")
+        self.add(f"tl.store({self.pointer(tensor)} + {offset}, {value}{_masked(offset, mask)})")
 
     @property
     def source(self) -> str:
@@ -115,9 +119,14 @@ class KernelText:
         return tuple(name for name, tensor in self.tensors.items() if id(tensor) in written)
 
 
+def _masked(offset: str, mask: str) -> str:
+    """An access's mask; a place that is no tile takes none: one element for all."""
+    return f", mask={mask}" if mask and any(c.isalpha() for c in offset) else ""
+
+
 def cover(text: KernelText, elements: int, most: int = 256) -> None:
     """Write `index` and `inside` of a grid that numbers `elements` elements; a program has at most `most` of them."""
-    block = min(most, 1 << max(0, elements - 1).bit_length())
+    block = min(most, next_power_of_2(elements))
     text.grid = (max(1, -(-elements // block)), 1, 1)
     text.elements = max(text.elements, block)
     text.add(f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {elements}")
