@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,4 +95,4 @@ def hunts(cleaned: Sequence[Clean], bugs: Iterable[str]) -> Iterator[Hunt]:
 
 
 def as_json(one: Hunt) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in Hunt.__dataclass_fields__}
+    return asdict(one)

@@ -102,23 +102,23 @@ def _not_in_last_program(op: Operation) -> None:
     block.add_ops([op, scf.YieldOp()])
 
 
+def _bounds_of(word: str, kind: type[BlockAccess], beyond: str) -> list[Bug]:
+    """A bound of loads or of stores, moved either way; `beyond` is how it shows when it is too large."""
+    moved = {
+        "more": (1, "large", beyond), "less": (-1, "small: the last column is dropped", "in the last element"),
+    }
+    return [
+        Bug(
+            f"{word}-one-{way}", f"a {word}'s bound is one too {mistake}", shows,
+            lambda op: _checked(op, kind), lambda op, by=by: _bound_moved(op, by),
+        )
+        for way, (by, mistake, shows) in moved.items()
+    ]
+
+
 BUGS = [
-    Bug(
-        "load-one-more", "a load's bound is one too large", "what is loaded is no `other`, or lies outside the array",
-        lambda op: _checked(op, LoadBlockOp), lambda op: _bound_moved(op, 1),
-    ),
-    Bug(
-        "load-one-less", "a load's bound is one too small: the last column is dropped", "in the last element",
-        lambda op: _checked(op, LoadBlockOp), lambda op: _bound_moved(op, -1),
-    ),
-    Bug(
-        "store-one-more", "a store's bound is one too large", "behind the array",
-        lambda op: _checked(op, StoreBlockOp), lambda op: _bound_moved(op, 1),
-    ),
-    Bug(
-        "store-one-less", "a store's bound is one too small: the last column is dropped", "in the last element",
-        lambda op: _checked(op, StoreBlockOp), lambda op: _bound_moved(op, -1),
-    ),
+    *_bounds_of("load", LoadBlockOp, "what is loaded is no `other`, or lies outside the array"),
+    *_bounds_of("store", StoreBlockOp, "behind the array"),
     Bug(
         "load-unmasked", "a load ignores its mask or bounds", "where `other` matters, or outside the array",
         lambda op: _checked(op, LoadBlockOp) or _masked(op, LoadOp), _bare_load,
