@@ -11,11 +11,10 @@ from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json
 from tilefw.runtime.names import suggest
-from tilefw_conformance import EDITION, quantities
+from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import EMPTY, Campaign, shown
 from tilefw_conformance.case import LEVELS, STAGES, Case
 from tilefw_conformance.running import Plan, TargetRun, targets
-from tilefw_conformance.selection import checked_edition
 from tilefw_conformance.workers.supervisor import Limits
 
 EPILOG = "`tilefw conformance verify`, `diff` and `page` check, compare and show reports"
@@ -102,7 +101,7 @@ def _parser() -> Parser:
 def _plan(args: argparse.Namespace) -> Plan:
     usual = Limits()
     return Plan(
-        level=args.level, expression=args.expression, edition=checked_edition(args.edition), pack=args.pack, stage=args.stage,
+        level=args.level, expression=args.expression, edition=edition.checked(args.edition), pack=args.pack, stage=args.stage,
         execution=execution(args), artifacts=args.artifacts, audit=args.audit_capabilities, scheduler=args.scheduler,
         jobs=args.jobs or quantities.processors(),
         limits=Limits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),

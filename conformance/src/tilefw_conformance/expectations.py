@@ -12,6 +12,7 @@ from typing import Any
 from tilefw.api.errors import CodeError, KernelError
 from tilefw_conformance import EDITION
 from tilefw_conformance.document import check, parse
+from tilefw_conformance.edition import numbers
 
 Record = dict[str, Any]
 
@@ -51,7 +52,7 @@ class Expectation:
 
     @property
     def expired(self) -> bool:
-        return _numbers(self.until) < _numbers(EDITION)
+        return numbers(self.until) < numbers(EDITION)
 
 
 def read(text: str, file: str) -> tuple[Expectation, ...]:
@@ -123,7 +124,3 @@ def faults(expectations: Iterable[Expectation], case_ids: Iterable[str], target:
             continue
         errors.append(CodeError(message, code="TFW0953", help="`tilefw conformance --update-expectations` writes the file anew"))
     return tuple(errors)
-
-
-def _numbers(edition: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in edition.split("."))

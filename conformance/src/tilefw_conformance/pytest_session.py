@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from tilefw.api.errors import KernelError, UsageError
-from tilefw_conformance import EDITION, quantities
+from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import Campaign
 from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.running import Plan, TargetRun, targets
-from tilefw_conformance.selection import checked_edition
 from tilefw_conformance.workers.supervisor import Limits
 
 Pair = tuple[str, Case]
@@ -102,7 +101,7 @@ class Session:
         execution = {name: value for name in ("executor", "checks", "numerics") if (value := self._said(name)) is not None}
         execution |= {name: value for name in ("budget", "seed") if (value := self._number(name, int)) is not None}
         return Plan(
-            level=self._said("level"), edition=checked_edition(self._said("edition") or EDITION), pack=self._said("pack"),
+            level=self._said("level"), edition=edition.checked(self._said("edition") or EDITION), pack=self._said("pack"),
             stage=stage, execution=execution, artifacts=bool(self._said("artifacts")), audit=bool(self._said("audit_capabilities")),
             jobs=(self._number("jobs", quantities.count) or quantities.processors()) if self._ahead else 1,
             limits=Limits(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cache
 
 from tilefw.api.errors import UsageError
 from tilefw_conformance import EDITION
 from tilefw_conformance.case import LEVELS, Case
+from tilefw_conformance.edition import numbers
 
 
 def select(cases: Iterable[Case], level: str, expression: str | None, edition: str = EDITION) -> tuple[Case, ...]:
@@ -19,28 +18,16 @@ def select(cases: Iterable[Case], level: str, expression: str | None, edition: s
         raise UsageError(f"there is no level {level!r}", code="TFW0955", help=f"levels: {', '.join(LEVELS)}")
     levels = ("preview",) if level == "preview" else LEVELS[: LEVELS.index(level) + 1]
     choices = _choices(expression) if expression else [[]]
-    chosen = _numbers(edition)
+    chosen = numbers(edition)
     return tuple(
         case for case in cases
         if case.level in levels and _belongs(case, chosen) and any(all(_fits(case.id, t) for t in terms) for terms in choices)
     )
 
 
-def checked_edition(text: str) -> str:
-    """`text`, an edition that this suite still holds; raises UsageError TFW0972 for anything else."""
-    if not re.fullmatch(r"\d+\.\d+", text) or _numbers(text) > _numbers(EDITION):
-        raise UsageError(f"there is no edition {text!r} of the suite", code="TFW0972", help=f"it holds those up to {EDITION}")
-    return text
-
-
 def _belongs(case: Case, edition: tuple[int, ...]) -> bool:
     """An edition has what came in it or before, and did not end before."""
-    return _numbers(case.since) <= edition and (case.until is None or edition <= _numbers(case.until))
-
-
-@cache
-def _numbers(edition: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in edition.split("."))
+    return numbers(case.since) <= edition and (case.until is None or edition <= numbers(case.until))
 
 
 Term = tuple[bool, str]  # whether it must fit, and the word or glob

@@ -7,6 +7,7 @@ import pytest
 from tilefw_conformance.case import Case
 from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.pytest_session import Session
+from tilefw_conformance.report.wording import first_line
 from tilefw_conformance.reproduction import message
 
 
@@ -16,7 +17,7 @@ def test_case(conformance_case: tuple[str, Case], conformance_session: Session) 
     if outcome == "unsupported":
         pytest.skip(f"unsupported: {', '.join(record['missing'])}")
     if outcome == "over-capacity":
-        pytest.skip(f"over-capacity: {record['error']['message'].partition(chr(10))[0]}")
+        pytest.skip(f"over-capacity: {first_line(record['error'])}")
     if outcome == "xfail":
         pytest.xfail(record["reason"])
     if outcome not in GOOD:

@@ -14,8 +14,10 @@ from typing import Any
 import yaml
 
 from tilefw.api.errors import UsageError
-from tilefw_conformance import EDITION, whole_file
+from tilefw.runtime import whole_file
+from tilefw_conformance import EDITION
 from tilefw_conformance.expectations import Expectation
+from tilefw_conformance.report.wording import first_line
 from tilefw_conformance.workers.protocol import Ready
 
 _EXPECTED = frozenset({"xfail", "fail", "error", "timeout", "overclaimed"})
@@ -64,8 +66,7 @@ def renewed(old: Sequence[Expectation], results: Sequence[Mapping[str, Any]], ta
 
 
 def _reason(record: Mapping[str, Any]) -> str:
-    error = record["error"]
-    return record["outcome"] if error is None else error["message"].partition("\n")[0]
+    return record["outcome"] if record["error"] is None else first_line(record["error"])
 
 
 def _literal(case: str) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from tilefw.api.errors import UsageError
-from tilefw_conformance import whole_file
+from tilefw.runtime import whole_file
 from tilefw_conformance.report.badge import badges
 from tilefw_conformance.report.junit import junit
 from tilefw_conformance.report.markdown import markdown

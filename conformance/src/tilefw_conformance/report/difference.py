@@ -81,7 +81,7 @@ def _conditions(old: Report, new: Report, shared: Sequence[str]) -> Iterator[str
         if old.header[name] != new.header[name]:
             yield f"{name}: {_shown(old.header[name])}, then {_shown(new.header[name])}"
     for name in shared:
-        before, after = (next(t for t in one.header["targets"] if t["name"] == name) for one in (old, new))
+        before, after = old.facts(name), new.facts(name)
         if before["executor"] != after["executor"]:
             yield f"executor of {name}: {before['executor']}, then {after['executor']}"
         if before["capability_digest"] != after["capability_digest"]:

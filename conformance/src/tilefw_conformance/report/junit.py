@@ -39,7 +39,7 @@ def _suite(report: Report, target: str) -> ElementTree.Element:
         timestamp=report.header["started"].partition("+")[0],
     )
     properties = ElementTree.SubElement(suite, "properties")
-    facts = next(one for one in report.header["targets"] if one["name"] == target)
+    facts = report.facts(target)
     shown = {name: report.header[name] for name in ("edition", "level", "stage", "seed")}
     shown |= {"executor": facts["executor"], "digest": report.footer["digest"], **report.header["versions"]}
     for name, value in shown.items():

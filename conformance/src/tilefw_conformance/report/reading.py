@@ -37,6 +37,10 @@ class Report:
     def targets(self) -> tuple[str, ...]:
         return tuple(one["name"] for one in self.header["targets"])
 
+    def facts(self, target: str) -> Record:
+        """The header's entry of a target."""
+        return next(one for one in self.header["targets"] if one["name"] == target)
+
     def of(self, target: str) -> list[Record]:
         """The results of one target, in the order of the cases."""
         order = {name: index for index, name in enumerate(self.cases)}

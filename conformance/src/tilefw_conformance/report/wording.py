@@ -20,7 +20,7 @@ def why(one: Record) -> str:
     if one["missing"]:
         return f"needs {', '.join(one['missing'])}"
     if one["error"] is not None:
-        return _first_line(one["error"])
+        return first_line(one["error"])
     return one["reason"] or (f"error {ratio(one['error_over_bound'])} of its bound" if one["error_over_bound"] is not None else "")
 
 
@@ -45,7 +45,7 @@ def worst(one: Record) -> str:
     return f"{found['output']}{found['index']}: {found['value']}, expected {found['expected']}{bound}"
 
 
-def _first_line(error: Record) -> str:
+def first_line(error: Record) -> str:
     """An error's message without the code that its rendering begins with."""
     line = error["message"].partition("\n")[0]
     return line.removeprefix(f"error[{error['code']}]: ")

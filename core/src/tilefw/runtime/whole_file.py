@@ -6,9 +6,9 @@ import os
 from contextlib import suppress
 
 
-def write(path: str, text: str) -> None:
+def write(path: str | os.PathLike[str], text: str) -> None:
     """Replace the file at `path`; raises OSError, and leaves nothing behind then."""
-    temporary = f"{path}.{os.getpid()}.partial"
+    temporary = f"{os.fspath(path)}.{os.getpid()}.partial"
     try:
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
