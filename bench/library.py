@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from tilefw.api import TargetInfo
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
+from tilefw.language.extra import libdevice
 from tilefw.runtime import compiler, config, loader, options
 from tilefw.runtime.jit import JITFunction, specialize
 
@@ -132,11 +135,21 @@ def in_triton(kernel: JITFunction, made: dict[Any, Any]) -> Any:
     if kernel not in made:
         function = kernel.fn
         names = {name: in_triton_value(value, made) for name, value in function.__globals__.items() if name in _used(function)}
-        twin = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        twin = types.FunctionType(_readable(kernel), names, function.__name__, function.__defaults__, function.__closure__)
         for name in ("__module__", "__qualname__", "__annotations__"):
             setattr(twin, name, getattr(function, name))
         made[kernel] = triton.jit(twin)
     return made[kernel]
+
+
+def _readable(kernel: JITFunction) -> types.CodeType:
+    """The function's code; one that no file holds is put in linecache, from which Triton then reads its text."""
+    code, source = kernel.fn.__code__, kernel.source
+    if Path(code.co_filename).exists():
+        return code
+    file = f"<{source.name} of tilefw, {hash(source.text):x}>"
+    linecache.cache[file] = (len(source.text), None, source.text.splitlines(keepends=True), file)
+    return code.replace(co_filename=file)
 
 
 def _used(function: Any) -> set[str]:
@@ -146,9 +159,12 @@ def _used(function: Any) -> set[str]:
 def in_triton_value(value: Any, made: dict[Any, Any]) -> Any:
     """A global or compile-time value as Triton spells it: its language, its types, a helper in its own `jit`."""
     import triton.language
+    from triton.language.extra import libdevice as functions
 
     if value is tilefw.language:
         return triton.language
+    if value is libdevice:
+        return functions
     if isinstance(value, JITFunction):
         return in_triton(value, made)
     if isinstance(value, tilefw.language.constexpr):
