@@ -6,11 +6,11 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, Launch, capabilities
+from tilefw.api import Buffer, Launch, UnsupportedError, capabilities
 from tilefw.api.capabilities import missing
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
-from tilefw.passes.requirements import needed, required
+from tilefw.passes.requirements import needed, refuse_unserved, required
 from tilefw.runtime.compiler import from_jit
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text import parse
@@ -183,3 +183,12 @@ def test_a_profile_needs_all_of_it() -> None:
     assert capabilities.profiles(frozenset(mma)) == ("tile-mma",)
     assert capabilities.profiles(frozenset(mma[1:])) == ()
     assert all(capabilities.known(name) for profile in capabilities.PROFILES.values() for name in profile)
+
+
+def test_what_a_target_does_not_serve_is_refused_at_its_line() -> None:
+    module = parse(PLACES.replace("BODY", "%y = tile.load %far : !tile.ptr<f32>"), "kernel.mlir")
+    refuse_unserved(module, "made-up", frozenset({"memory.*", "int.*"}))
+    with pytest.raises(UnsupportedError, match=r"made-up does not serve memory\.gather\.fp32") as caught:
+        refuse_unserved(module, "made-up", frozenset({"memory.load.*", "memory.store.*", "int.*"}))
+    assert caught.value.code == "TFW0611"
+    assert "addresses that depend on data" in (caught.value.note or "")

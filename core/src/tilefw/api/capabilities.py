@@ -165,6 +165,11 @@ def known(name: str) -> bool:
     return "*" in name and re.search(f"^{_expression(name)}$", _lines(), re.MULTILINE) is not None
 
 
+def describe(name: str) -> str:
+    """What a capability of the registry serves, in words; raises KeyError for any other name."""
+    return next(group.doc for group in GROUPS if name in group.names())
+
+
 def suggest(name: str) -> str | None:
     """The registered capability that `name` most looks like, or None where none does."""
     from difflib import get_close_matches  # only wanted on the way to an error

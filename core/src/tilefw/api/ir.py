@@ -26,11 +26,12 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from tilefw.passes.requirements import refuse_unserved
 from tilefw.tile import elementwise, numbers, types
-from tilefw.tile.dialect import Tile, context
 from tilefw.tile.atomic_ops import AtomicOp
 from tilefw.tile.block_ops import BlockAccess
 from tilefw.tile.combine_op import CombineOp
+from tilefw.tile.dialect import Tile, context
 from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
 from tilefw.tile.evaluate_known import evaluate_known
 from tilefw.tile.kernel_info import argument_attributes, entry_of
@@ -73,5 +74,6 @@ __all__ = [
     "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter",
     "Row", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp",
     "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "argument_attributes", "build", "context", "elementwise",
-    "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern", "parse", "place_of", "types", "verify", "with_locations",
+    "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern", "parse", "place_of", "refuse_unserved", "types", "verify",
+    "with_locations",
 ]

@@ -25,6 +25,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from tilefw.api import capabilities
+from tilefw.api.capabilities import missing
+from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import Launch
 from tilefw.passes.launch_known import Known, LaunchKnown
 from tilefw.passes.pipeline import default_passes
@@ -35,6 +38,7 @@ from tilefw.tile.dot_op import DotOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.kernel_info import argument_attributes
 from tilefw.tile.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.places import place_of
 from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
 
 _COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
@@ -66,6 +70,24 @@ def first_uses(module: ModuleOp, launch: Launch | None = None) -> dict[str, Oper
         for capability in needs.of(operation):
             found.setdefault(capability, operation)
     return found
+
+
+def refuse_unserved(module: ModuleOp, target: str, claimed: frozenset[str], launch: Launch | None = None) -> None:
+    """Raises UnsupportedError (TFW0611) at the first operation that needs a capability which no claim covers, and names all of them.
+
+    For a backend that wants to say so before it begins: what it lowers then, it serves.
+    """
+    uses = first_uses(module, launch)
+    lacking = missing(uses, claimed)
+    if not lacking:
+        return
+    ordered = [name for name in uses if name in lacking]
+    where = [(name, place_of(uses[name])) for name in ordered]
+    raise UnsupportedError(
+        f"{target} does not serve {', '.join(ordered)}", code="TFW0611", place=where[0][1],
+        note="\n".join(f"{name}: {capabilities.describe(name)}" + (f", line {at.line}" if at else "") for name, at in where),
+        help=f"`tilefw targets --json` lists what {target} serves",
+    )
 
 
 @dataclass(frozen=True, slots=True)
