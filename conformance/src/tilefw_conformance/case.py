@@ -14,10 +14,10 @@ from tilefw.api import capabilities
 from tilefw.api.errors import CodeError, KernelError
 from tilefw.kernels.index import KernelInfo
 from tilefw.kernels.spec import resolve
+from tilefw.kernels.stages import STAGES
 from tilefw_conformance.document import Document, check, parse
 
 LEVELS = ("core", "extended", "stress", "preview")
-STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tilefw_conformance.case import STAGES
 from tilefw_conformance.report import records
 from tilefw_conformance.report.writing import Writer
 
 TARGETS = ("reference", "nvidia-sm80", "amd-cdna3", "acme-x1", "spatial-wse2", "intel-xe2")
-STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 KERNELS = (
     "vector_add", "softmax", "layernorm", "matmul", "attention", "cast", "reduce_tile", "rope", "quantize", "histogram",
     "scan_tile", "transpose", "embedding", "cross_entropy", "gelu_bias_residual", "grouped_matmul", "argmax", "strided_copy",

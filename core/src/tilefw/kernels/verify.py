@@ -16,6 +16,7 @@ from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelEr
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
+from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import needed
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
@@ -23,16 +24,6 @@ from tilefw.runtime.launch import execute, facts_of, launch_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import Watched, stage
 from tilefw.tile.accuracy import Comparison
-
-STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
-
-# Which stage the compiler's and the executor's own steps belong to.
-_STAGE_OF = {
-    "requirements": "verify", "cache": "verify", "front end": "verify",
-    "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",
-    "load": "simulate", "copy in": "simulate", "execute": "simulate", "copy back": "simulate",
-    "reference": "compare",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +96,36 @@ def verify(
     chosen = find(resolved.target)
     given = spec.resolve(parameters)
     launch = spec.prepare(given, np.random.default_rng(resolved.seed))
-    run = _Run(spec, given, launch, chosen, resolved)
     late = STAGES.index(stop_after) >= STAGES.index("assemble")
-    run.assemble = late and ("assemble" in chosen.info.provides if assemble is None else assemble)
-    run.stop_after = stop_after
-    run.keep_levels = keep_levels
-    run.keywords = {**launch.keywords, **(keywords or {})}
-    run.admit = admit
-    run.began = began
-    return run.verdict()
+    asked = _Asked(
+        stop_after, late and ("assemble" in chosen.info.provides if assemble is None else assemble), keep_levels,
+        {**launch.keywords, **(keywords or {})}, admit, began,
+    )
+    return _Run(spec, given, launch, chosen, resolved, asked).verdict()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the caller of `verify` wants of the run."""
+
+    stop_after: str
+    assemble: bool
+    keep_levels: bool
+    keywords: Mapping[str, Any]
+    admit: Callable[[frozenset[str]], None] | None
+    began: Callable[[str], None] | None
 
 
 class _Run:
     """The state of one verification while its stages pass."""
 
     def __init__(
-        self, spec: KernelSpec, parameters: dict[str, Any], launch: Launch, target: Target, resolved: config.Resolved
+        self, spec: KernelSpec, parameters: dict[str, Any], launch: Launch, target: Target, resolved: config.Resolved, asked: _Asked
     ) -> None:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
-        self.assemble = self.keep_levels = False
-        self.stop_after = STAGES[-1]
-        self.admit: Callable[[frozenset[str]], None] | None = None
-        self.began: Callable[[str], None] | None = None
+        self.asked = asked
         self.current = ""
-        self.keywords: Mapping[str, Any] = launch.keywords
-        self.times: dict[str, float] = Watched(lambda step: self._enter(_STAGE_OF.get(step, self.current)))
+        self.times: dict[str, float] = Watched(lambda step: self._enter(STAGE_OF.get(step, self.current)))
         self.fields: dict[str, Any] = {}
         self.instance = instance(spec, launch)
         self.source = self.instance.source
@@ -140,9 +136,9 @@ class _Run:
             (("verify", "lower", "emit", "assemble"), self._compile), (("simulate",), self._execute), (("compare",), self._compare),
         ):
             stages += self._stage(names, work)
-            if any(stage.outcome not in ("pass", "skipped") for stage in stages) or self.stop_after in names:
+            if any(stage.outcome not in ("pass", "skipped") for stage in stages) or self.asked.stop_after in names:
                 break
-        shown = stages[: STAGES.index(self.stop_after) + 1]
+        shown = stages[: STAGES.index(self.asked.stop_after) + 1]
         return Verdict(
             self.spec.name, self.target.name, self._executor_name(), self.parameters, self.resolved.seed, tuple(shown),
             times=self.times, **self.fields,
@@ -153,8 +149,8 @@ class _Run:
 
     def _enter(self, name: str) -> None:
         """Say that a stage begins, or goes on after another one."""
-        if self.began is not None and name != self.current:
-            self.began(name)
+        if self.asked.began is not None and name != self.current:
+            self.asked.began(name)
         self.current = name
 
     def _stage(self, names: tuple[str, ...], work: Any) -> list[StageVerdict]:
@@ -176,23 +172,23 @@ class _Run:
         whole = time.perf_counter() - start
         spent = {name: 0.0 for name in names}
         for step, seconds in self.times.items():
-            owner = _STAGE_OF.get(step, names[0])
+            owner = STAGE_OF.get(step, names[0])
             if owner in spent:
                 spent[owner] += seconds - before.get(step, 0.0)
         if len(names) == 1:
             spent[names[0]] = whole + self._moved(names[0], before)
         if failure is None:
-            skipped = {"assemble"} if not self.assemble else set()
+            skipped = {"assemble"} if not self.asked.assemble else set()
             return [StageVerdict(n, "skipped" if n in skipped else "pass", spent[n], note=note) for n in names]
-        last = _STAGE_OF.get(next(reversed(self.times), ""), names[0])
+        last = STAGE_OF.get(next(reversed(self.times), ""), names[0])
         failed = last if last in names else names[0]
         passed = [StageVerdict(n, "pass", spent[n]) for n in names[: names.index(failed)]]
         return [*passed, StageVerdict(failed, failure[0], spent[failed], failure[1])]
 
     def _moved(self, name: str, before: Mapping[str, float]) -> float:
         """Seconds of steps that ran earlier for the stage `name`, less those that just ran for other stages."""
-        earlier = sum(seconds for step, seconds in before.items() if _STAGE_OF.get(step) == name)
-        others = (step for step in self.times if _STAGE_OF.get(step) != name)
+        earlier = sum(seconds for step, seconds in before.items() if STAGE_OF.get(step) == name)
+        others = (step for step in self.times if STAGE_OF.get(step) != name)
         return earlier - sum(self.times[step] - before.get(step, 0.0) for step in others)
 
     def _compile(self) -> None:
@@ -205,18 +201,18 @@ class _Run:
         with stage("requirements", self.times):
             bound = launch_of(self.target.info, self.instance.values, self.launch.grid)
             self.fields["required"] = needed(self.module, bound) | self.spec.requires(self.parameters)
-        if self.admit is not None:
-            self.admit(self.fields["required"])
+        if self.asked.admit is not None:
+            self.asked.admit(self.fields["required"])
         request = options.resolve(
-            self.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values), launch=bound,
-            keep_levels=self.keep_levels,
+            self.asked.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values), launch=bound,
+            keep_levels=self.asked.keep_levels,
         )
-        if self.stop_after == "lower":
+        if self.asked.stop_after == "lower":
             compiler.lower(self.source, self.target, request, compiler.Watch(), self.times, {})
-        if self.stop_after in ("verify", "lower"):
+        if self.asked.stop_after in ("verify", "lower"):
             return
         self.compiled = compiler.compile_source(
-            self.source, self.target, request, assemble=self.assemble, watch=compiler.Watch(), times=self.times
+            self.source, self.target, request, assemble=self.asked.assemble, watch=compiler.Watch(), times=self.times
         )
         self.fields["artifact"] = self.compiled.artifact
 
@@ -231,7 +227,7 @@ class _Run:
         # Before the launch, which writes into the very arrays that the reference and the NumPy expression start from;
         # its time is the comparison's.
         passed = self.instance.passed
-        fusion = self.keywords.get("enable_fp_fusion", True)
+        fusion = self.asked.keywords.get("enable_fp_fusion", True)
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
         with stage("reference", self.times):

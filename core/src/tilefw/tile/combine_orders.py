@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.ir import Block
 
 from tilefw.api.dtypes import DType
-from tilefw.tile import types
+from tilefw.tile import numbers, types
 from tilefw.tile.along import Along
 from tilefw.tile.combine_function import Function, function_of
 from tilefw.tile.combine_op import CombineOp
@@ -64,11 +64,7 @@ def agreed(found: Sequence[Value]) -> Value:
 
 def _distance(found: Array, x: Array) -> Array:
     """How far apart two results are; zeros of different sign a little, a NaN and a number without bound."""
-    with np.errstate(invalid="ignore"):
-        same = (found == x) | (np.isnan(found) & np.isnan(x))
-        distance = np.where(same, 0.0, np.abs(found - x))
-    distance = np.where(np.isnan(distance), np.inf, distance)
-    return np.where(same & (x == 0) & (np.signbit(x) != np.signbit(found)), _LEAST, distance)
+    return np.where((x == 0) & (found == 0) & (np.signbit(x) != np.signbit(found)), _LEAST, numbers.apart(found, x))
 
 
 _NAN_TESTS = frozenset({"isnan"})

@@ -163,11 +163,6 @@ def _extreme(function: np.ufunc, negative_zero_wins: bool, value: Value, along: 
     if value.err is None:
         return Value(found)
     low, high = along(function, x - value.err), along(function, x + value.err)
-    err = np.fmax(_distance(high, found), _distance(low, found))
+    err = np.fmax(numbers.apart(high, found), numbers.apart(low, found))
     err = np.where(along(np.logical_and, np.isfinite(value.err)), err, np.inf)
     return settle(Value(found, err), _any(value.free, along))
-
-
-def _distance(x: Array, y: Array) -> Array:
-    distance = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
-    return np.where(np.isnan(distance), np.inf, distance)

@@ -48,6 +48,13 @@ def smallest_normal(dtype: DType) -> float:
     return float(np.ldexp(1.0, 1 - dtype.bias))
 
 
+def apart(x: Array, y: Array) -> Array:
+    """How far two numbers are apart: 0 for one infinity twice and for two NaN, infinity for a NaN and a number."""
+    with np.errstate(invalid="ignore"):
+        distance = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
+    return np.where(np.isnan(distance), np.inf, distance)
+
+
 def ulp(x: Array, dtype: DType) -> Array:
     """The distance of neighbouring values of the format around |x|, f64; that of the subnormals below the normals.
 

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
+from tilefw.simt.lane.atomics import FLOATS_THAT_PAIR
 from tilefw.simt.layout import LinearLayout, blocked, f2, log2
 from tilefw.simt.places import place_of
 from tilefw.tile import ops, types
@@ -239,7 +240,7 @@ def _block_width(op: BlockAccess, dim: int, facts: Facts, chip: ChipDescription,
 
 def _atomic_width(op: AtomicOp, dim: int, facts: Facts) -> int:
     """Each element is an access of its own but for sums of 16-bit floats, of which chips add the two of an aligned word at once."""
-    if not isinstance(op, AtomicRmwOp) or op.kind != "add" or types.element_of(op.value.type) not in (types.f16, types.bf16):
+    if not isinstance(op, AtomicRmwOp) or op.kind != "add" or types.element_of(op.value.type) not in FLOATS_THAT_PAIR:
         return 1
     return min(2, facts.width(op, dim, _WORD_BYTES, _WORD_BYTES))
 
