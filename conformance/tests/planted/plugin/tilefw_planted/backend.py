@@ -15,7 +15,7 @@ from tilefw.api.backend import CompileOptions
 from tilefw.tile import types
 from tilefw.tile.elementwise import ElementwiseOp
 from tilefw.tile.reference_backend import ReferenceBackend
-from tilefw_planted.bug import Bug, changed, element, made
+from tilefw_planted.bug import Bug, by_row, changed, element, made
 from tilefw_planted.table import BUGS
 
 SITES = "planted.sites"
@@ -43,21 +43,27 @@ class SitesPass(ModulePass):
         op.attributes[SITES] = ArrayAttr([StringAttr(bug.name) for bug in BUGS.values() if bug.sites(op)])
 
 
-class RoundPass(ModulePass):
-    """Rounds every approximation to its type, as a machine does: the interpreter keeps it in f64, where nothing underflows."""
+class UnderflowPass(ModulePass):
+    """Makes an approximation below its type's least number a zero, as a machine does: the interpreter keeps it in f64.
 
-    name = "round-approximations"
+    No more than that: whatever takes the rest of the value to its type by way of its bits loses the bound, and what has no bound
+    the interpreter rounds nowhere, not even where the kernel casts it to a narrower type.
+    """
+
+    name = "underflow-approximations"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for site in [site for site in op.walk() if isinstance(site, ElementwiseOp) and site.row.error.kind == "ulp"]:
             if element(site.result) != types.f64:
-                changed(site, _in_bits)
+                changed(site, _underflows)
 
 
-def _in_bits(value: SSAValue, before: Operation) -> SSAValue:
-    """A float by way of its bits, which are those of a rounded number."""
-    bits = types.with_element(value.type, {16: types.i16, 32: types.i32}[types.dtype_of(element(value)).bits])
-    return made("bitcast", made("bitcast", value, before=before, result=bits), before=before, result=value.type)
+def _underflows(value: SSAValue, before: Operation) -> SSAValue:
+    kind = types.dtype_of(element(value))
+    least = 2.0 ** (1 - kind.bias - kind.mantissa_bits)
+    small = by_row("ltf", made("absf", value, before=before), before=before, number=least)
+    zero = by_row("mulf", value, before=before, number=0.0)  # of the value's sign
+    return made("select", small, zero, value, before=before)
 
 
 class Planted(ReferenceBackend):
@@ -65,7 +71,7 @@ class Planted(ReferenceBackend):
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         bug = BUGS.get(self.target.chip)
-        return (SitesPass() if bug is None else PlantPass(bug), RoundPass())
+        return (SitesPass() if bug is None else PlantPass(bug), UnderflowPass())
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         noted = module.attributes.pop(SITES, ArrayAttr([]))
