@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from tilefw.api.errors import UsageError
 from tilefw_conformance.case import Case
 from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.progress import Progress
@@ -19,6 +20,11 @@ from tilefw_conformance.running import TargetRun
 from tilefw_conformance.summary import summary
 
 EMPTY = 5  # the exit code of a run in which nothing passed
+
+
+def refuse_lone_resume(resume: bool, folder: str | None) -> None:
+    if resume and not folder:
+        raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
 
 
 class Campaign:

@@ -12,7 +12,7 @@ from tilefw.cli.arguments import Parser, add_execution, add_json, execution, par
 from tilefw.cli.output import print_json
 from tilefw.runtime.names import suggest
 from tilefw_conformance import EDITION, edition, quantities
-from tilefw_conformance.campaign import EMPTY, Campaign, shown
+from tilefw_conformance.campaign import EMPTY, Campaign, refuse_lone_resume, shown
 from tilefw_conformance.case import LEVELS, STAGES, Case
 from tilefw_conformance.running import Plan, TargetRun, targets
 from tilefw_conformance.workers.supervisor import Limits
@@ -26,8 +26,7 @@ def main(argv: list[str]) -> int:
     if argv and not argv[0].startswith("-"):
         return _command(argv[0])(argv[1:])
     args = _parser().parse_all(argv)
-    if args.resume and not args.report:
-        raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
+    refuse_lone_resume(args.resume, args.report)
     ran = list(_each(_plan(args), targets(args.target), args, argv))
     if args.list:
         return _list(ran, args.json)

@@ -11,7 +11,7 @@ import pytest
 
 from tilefw.api.errors import KernelError, UsageError
 from tilefw_conformance import EDITION, edition, quantities
-from tilefw_conformance.campaign import Campaign
+from tilefw_conformance.campaign import Campaign, refuse_lone_resume
 from tilefw_conformance.case import STAGES, Case
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.running import Plan, TargetRun, targets
@@ -31,8 +31,7 @@ class Session:
         self._campaigns: dict[str, Campaign] = {}
         self._results: dict[tuple[str, str], Record] = {}
         self._left: dict[str, int] = {}
-        if self._said("resume") and not self._said("report"):
-            raise UsageError("--resume goes on with a report, and --report says which", code="TFW0911", help="give both")
+        refuse_lone_resume(bool(self._said("resume")), self._said("report"))
         names = targets(self._said("target"))
         cases = plan.cases()
         try:

@@ -58,6 +58,7 @@ class CombineOp(TileOp):
     traits = OpTraits(lambda: (Pure(), IsolatedFromAbove()))
     ends_with: ClassVar[type[CombineReturnOp]]
     verb: ClassVar[str]  # what the op does to its tiles, for messages
+    noun: ClassVar[str]  # what it is
 
     def __init__(self, operands: Sequence[Value], axis: int, combine: Region) -> None:
         values = [SSAValue.get(operand) for operand in operands]

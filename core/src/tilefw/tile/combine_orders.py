@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Block
@@ -21,10 +22,16 @@ from tilefw.tile.evaluate_combine import combine_by_row
 from tilefw.tile.value import Array, Value, either, settle, some
 
 _LEAST = 5e-324
-
+RUN = 32  # steps of a sequential order: more than a thread usually has registers along an axis
 
 # Gives the results of a function on values along an axis in several orders, a list of values for each.
 InOrders = Callable[[Function, Sequence[Value], int], list[list[Value]]]
+
+
+def operands_of(op: CombineOp, frame: Any) -> list[Value]:
+    """The tiles that `op` combines, all of whose parts have their full length along the axis."""
+    shape = types.shape_of(op.operands[0].type)
+    return [frame[operand].apply(lambda part: np.broadcast_to(part, (part.shape[0], *shape))) for operand in op.operands]
 
 
 def combined(op: CombineOp, values: Sequence[Value], along: Along, fusion: bool, in_orders: InOrders) -> list[Value]:

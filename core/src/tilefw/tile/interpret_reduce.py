@@ -14,25 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.tile import types
 from tilefw.tile.along import Along
 from tilefw.tile.combine_function import Function, cut, function_of
-from tilefw.tile.combine_orders import combined
+from tilefw.tile.combine_orders import RUN, combined, operands_of
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reduce_op import ReduceOp
 from tilefw.tile.value import Value
 
-_RUN = 32  # steps of the sequential order: more than a thread usually has registers along an axis
-
 
 def reduce(launch: Any, op: ReduceOp, frame: Any) -> list[Value]:
     """The results of a `tile.reduce`."""
-    shape = types.shape_of(op.operands[0].type)
-    values = [frame[operand].apply(lambda part: np.broadcast_to(part, (part.shape[0], *shape))) for operand in op.operands]
+    values = operands_of(op, frame)
     axis = op.axis + 1
-    if shape[op.axis] == 1:
+    if op.extent == 1:
         return [_without(value, axis) for value in values]
-    if shape[op.axis] == 2 and op.row is not None and ROWS[op.row].commutative:  # one operation: no order to choose
+    if op.extent == 2 and op.row is not None and ROWS[op.row].commutative:  # one operation: no order to choose
         left, right = cut(values, axis, 0, 1), cut(values, axis, 1, 2)
         return [_without(value, axis) for value in function_of(op.combine, launch.fusion, keep_rounding=False)(left, right)]
     return combined(op, values, Along(axis), launch.fusion, reduce_by_function)
@@ -75,9 +71,9 @@ def _mirrored_neighbours(function: Function, values: list[Value], axis: int) -> 
 
 
 def _backward_run(function: Function, values: list[Value], axis: int) -> list[Value]:
-    """Up to _RUN pieces one after the other from the last one on, then their elements as a tree."""
+    """Up to RUN pieces one after the other from the last one on, then their elements as a tree."""
     length = values[0].x.shape[axis]
-    width = -(-length // _RUN)
+    width = -(-length // RUN)
     total = cut(values, axis, length - width, None)
     for end in range(length - width, width - 1, -width):
         total = function(total, cut(values, axis, end - width, end))

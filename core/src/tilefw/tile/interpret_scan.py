@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.tile import types
 from tilefw.tile.along import Along
 from tilefw.tile.combine_function import Function, cut, function_of
-from tilefw.tile.combine_orders import combined
+from tilefw.tile.combine_orders import RUN, combined, operands_of
 from tilefw.tile.scan_op import ScanOp
 from tilefw.tile.value import Value, concatenated
-
-_RUN = 32  # steps of the sequential grouping: more than a thread usually has registers along an axis
 
 
 def scan(launch: Any, op: ScanOp, frame: Any) -> list[Value]:
     """The results of a `tile.scan`."""
-    shape, axis = types.shape_of(op.operands[0].type), op.axis + 1
-    values = [frame[operand].apply(lambda part: np.broadcast_to(part, (part.shape[0], *shape))) for operand in op.operands]
+    axis = op.axis + 1
+    values = operands_of(op, frame)
     if op.reverse:
         values = _turned(values, axis)
     results = _forward(launch, op, values, axis)
@@ -87,9 +84,9 @@ def _windows(function: Function, values: list[Value], axis: int) -> list[Value]:
 
 
 def _runs(function: Function, values: list[Value], axis: int) -> list[Value]:
-    """Up to _RUN elements one after the other in each piece; the pieces' totals in a row."""
+    """Up to RUN elements one after the other in each piece; the pieces' totals in a row."""
     length = _length(values, axis)
-    run = min(_RUN, length)
+    run = min(RUN, length)
     pieces = [_one_by_one(function, cut(values, axis, start, start + run), axis) for start in range(0, length, run)]
     done = [pieces[0]]
     for piece in pieces[1:]:

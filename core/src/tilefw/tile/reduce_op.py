@@ -30,6 +30,7 @@ class ReduceOp(CombineOp):
     name = "tile.reduce"
     ends_with = ReduceReturnOp
     verb = "reduces"
+    noun = "reduction"
 
     @classmethod
     def result_type(cls, type: Attribute, axis: int) -> Attribute:

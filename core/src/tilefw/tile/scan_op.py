@@ -37,6 +37,7 @@ class ScanOp(CombineOp):
     property_names = frozenset({"axis", "reverse"})
     ends_with = ScanReturnOp
     verb = "scans"
+    noun = "scan"
 
     def __init__(self, operands: Sequence[Value], axis: int, combine: Region, reverse: bool = False) -> None:
         super().__init__(operands, axis, combine)

@@ -85,10 +85,9 @@ class Combiner:
 
     def _sent(self, value: SSAValue, written: LinearLayout, read: LinearLayout) -> tuple[SSAValue, int, SharedLayout]:
         """A value that stands in `written`, stored: address, number and layout of its buffer."""
-        noun = "reduction" if self.op.name == "tile.reduce" else "scan"
         bits = max(8, bits_of(type_name(value.type)))
         layout = swizzle.choose(written.shape, bits, [written], [read], self.context.machine.chip)
-        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {noun} over axis {self.op.axis}")
+        buffer = self.builder.alloc(layout.size * bits // 8, 16, f"parts of a {self.op.noun} over axis {self.op.axis}")
         shared_access.write(self.context, buffer.results[0], layout, written, value, buffer=buffer.id)
         return buffer.results[0], buffer.id, layout
 
