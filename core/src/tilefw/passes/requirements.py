@@ -73,7 +73,7 @@ def first_uses(module: ModuleOp, launch: Launch | None = None) -> dict[str, Oper
 
 
 def refuse_unserved(module: ModuleOp, target: str, claimed: frozenset[str], launch: Launch | None = None) -> None:
-    """Raises UnsupportedError (TFW0611) at the first operation that needs a capability which no claim covers, and names all of them.
+    """Raises UnsupportedError (TFW0611) at the first operation that needs a capability which no claim covers, and names all.
 
     For a backend that wants to say so before it begins: what it lowers then, it serves.
     """
