@@ -1,0 +1,122 @@
+"""A schedule as a program: queues in order of time, idle cycles as NOPs, what repeats as REP, arrays as tensors of the host."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
+from tilefw_spatial.schedule import Issue, Schedule
+
+MAX_BURST = 4096
+MAX_REPEATS = 4096
+MAX_PERIOD = 65535
+MAX_IDLE = 65535
+"""What the fields of a word hold (`isa`)."""
+
+
+def emit(
+    schedule: Schedule, entry: str, grid: tuple[int, int, int], parameters: Sequence[Parameter], metadata: Mapping[str, object]
+) -> Program:
+    """The program of one chip."""
+    machine = schedule.machine
+    code = ChipCode(queues(schedule.issues, machine), tuple(schedule.switch_maps))
+    return Program(
+        entry, machine.name, machine.hash, grid, tuple(parameters), tuple(tensors(schedule)), (code,), schedule.cycles, metadata
+    )
+
+
+def tensors(schedule: Schedule) -> Iterator[Tensor]:
+    """Arrays that the host fills or reads: one tensor a copy."""
+    for array, homes in schedule.arrays:
+        if array.role == "temp":
+            continue
+        for number, home in enumerate(homes if array.role != "out" else homes[:1]):
+            name = array.name if number == 0 else f"{array.name}.{number}"
+            yield Tensor(name, array.role, home, array.transfers, array.data)
+
+
+def queues(issues: Iterable[Issue], machine: Machine) -> dict[str, tuple[Inst, ...]]:
+    """The instructions of each queue that has any, in the machine's order of queues."""
+    by_queue: dict[str, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        by_queue[issue.queue].append(issue)
+    return {name: tuple(_queue(by_queue[name])) for name in machine.queues if name in by_queue}
+
+
+def _queue(issues: list[Issue]) -> Iterator[Inst]:
+    """One queue: an instruction issues when all before it have."""
+    now = 0
+    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle)):
+        yield from _idle(issue.cycle - now)
+        yield issue.inst
+        if issue.repeats > 1:
+            yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
+        now = issue.last + 1
+
+
+def _idle(cycles: int) -> Iterator[Inst]:
+    while cycles > 0:
+        yield Inst("NOP", imm=min(cycles, MAX_IDLE))
+        cycles -= MAX_IDLE
+
+
+def split(issue: Issue) -> Iterator[Issue]:
+    """Issues whose bursts and repetitions fit the fields of a word."""
+    if issue.repeats > 1 and (issue.inst.burst > MAX_BURST or issue.period > MAX_PERIOD):
+        for k in range(issue.repeats):
+            yield from split(_moved(issue, k))
+    elif issue.repeats > MAX_REPEATS:
+        for first in range(0, issue.repeats, MAX_REPEATS):
+            yield replace(_moved(issue, first), repeats=min(MAX_REPEATS, issue.repeats - first), period=issue.period, jump=issue.jump)
+    elif issue.inst.burst > MAX_BURST:
+        yield from _short_bursts(issue)
+    else:
+        yield issue
+
+
+def _moved(issue: Issue, k: int) -> Issue:
+    """Repetition k alone."""
+    inst = replace(issue.inst, address=issue.inst.address + k * issue.jump)
+    return Issue(issue.queue, issue.cycle + k * issue.period, inst)
+
+
+def _short_bursts(issue: Issue) -> Iterator[Issue]:
+    """A burst in pieces; a reduction over time is cut between its groups of vectors."""
+    inst = issue.inst
+    reduces = inst.op.startswith("TRED")
+    piece = MAX_BURST // inst.step * inst.step if reduces else MAX_BURST
+    stride = inst.step if issue.queue.startswith(("MEM", "MXM")) else 0
+    for first in range(0, inst.burst, piece):
+        part = replace(inst, burst=min(piece, inst.burst - first), address=inst.address + first * stride)
+        yield Issue(issue.queue, issue.cycle + first, part)
+
+
+def coalesced(issues: Iterable[Issue]) -> Iterator[Issue]:
+    """Neighbours that are alike but for equal distances in time and address become one repeated instruction."""
+    pending: Issue | None = None
+    for issue in issues:
+        joined = _joined(pending, issue) if pending else None
+        if joined is None and pending:
+            yield pending
+        pending = joined or issue
+    if pending:
+        yield pending
+
+
+def _joined(first: Issue, then: Issue) -> Issue | None:
+    """The two as one, where `then` goes on with what `first` repeats."""
+    if then.repeats > 1 or first.repeats >= MAX_REPEATS:
+        return None
+    if replace(then.inst, address=0) != replace(first.inst, address=0):
+        return None
+    period = (then.cycle - first.cycle) // first.repeats
+    jump = (then.inst.address - first.inst.address) // first.repeats
+    if period > MAX_PERIOD or not -4096 <= jump < 4096:
+        return None
+    if first.repeats > 1 and (period, jump) != (first.period, first.jump):
+        return None
+    exact = then.cycle == first.cycle + first.repeats * period and then.inst.address == first.inst.address + first.repeats * jump
+    return Issue(first.queue, first.cycle, first.inst, first.repeats + 1, period, jump) if exact else None

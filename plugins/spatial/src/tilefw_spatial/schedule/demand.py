@@ -1,0 +1,129 @@
+"""What sweeps need, put together piece by piece: rows of slices, streams between units, ALUs, planes.
+
+Times are counted from the sweep's begin. An RD issued at t in a slice at position p has its row on the stream at t + read there, and a
+vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs issued at
+t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Home, Inst, Rows
+from tilefw_spatial.schedule.intervals import Span, merged
+from tilefw_spatial.schedule.reservations import Demand, Pool, Resource
+from tilefw_spatial.schedule.runs import Access, Run, accesses
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An instruction and when it issues; `repeats` times in all, every `period` cycles, `jump` added to its address each time."""
+
+    queue: str
+    cycle: int
+    inst: Inst
+    repeats: int = 1
+    period: int = 0
+    jump: int = 0
+
+    @property
+    def last(self) -> int:
+        """The cycle in which the last vector of the last repetition issues."""
+        return self.cycle + (self.repeats - 1) * self.period + self.inst.burst - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Streams that a sweep will get: `pool` is its number in the demand, `bases` the first stream of each candidate."""
+
+    pool: int
+    bases: tuple[int, ...]
+
+
+Make = Callable[[Sequence[int]], Issue]
+"""An issue at a time counted from the sweep's begin, once the picks of the pools are known."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A sweep's demand as it grows, and its issues: each is made when picks are known."""
+
+    machine: Machine
+    fixed: dict[Resource, list[Span]] = field(default_factory=dict)
+    pools: list[Pool] = field(default_factory=list)
+    makes: list[Make] = field(default_factory=list)
+    least: int = 0
+
+    def demand(self) -> Demand:
+        """All that was asked for so far; queues begin at cycle 0."""
+        first = min((spans[0][0] for spans in map(merged, self.fixed.values())), default=0)
+        return Demand({name: merged(spans) for name, spans in self.fixed.items()}, self.pools, max(self.least, -first))
+
+    def issues(self, begin: int, picks: Sequence[int]) -> list[Issue]:
+        """The sweep's instructions with their cycles."""
+        found: list[Issue] = []
+        for make in self.makes:
+            issue = make(picks)
+            found.append(Issue(issue.queue, begin + issue.cycle, issue.inst, issue.repeats, issue.period, issue.jump))
+        return found
+
+    def use(self, resource: Resource, begin: int, end: int) -> None:
+        """A resource is taken in [begin, end)."""
+        self.fixed.setdefault(resource, []).append((begin, end))
+
+    def queue(self, queue: str, issue: Issue) -> None:
+        """An issue that no pick has a say in."""
+        self.use(queue, issue.cycle, issue.last + 1)
+        self.makes.append(lambda picks: issue)
+
+    def any_of(self, candidates: Sequence[tuple[Resource, ...]], spans: Sequence[Span]) -> int:
+        """One of the candidates is taken; the number of the pool."""
+        self.pools.append(Pool(candidates, spans))
+        return len(self.pools) - 1
+
+    def streams(self, west: bool, width: int, passes: Iterable[tuple[int, int, int]], last_first: bool = False) -> Group:
+        """A group of `width` streams, aligned to it. `passes` are (position, first cycle, cycle behind the last) of vectors on it;
+        `last_first` prefers high numbers."""
+        bases = range(0, self.machine.streams, width)
+        first = self.machine.streams if west else 0
+        numbers = tuple(first + base for base in (reversed(bases) if last_first else bases))
+        sign = 1 if west else -1
+        spans = merged((begin + sign * at, end + sign * at) for at, begin, end in passes)
+        return Group(self.any_of([tuple(f"s{base + k}" for k in range(width)) for base in numbers], spans), numbers)
+
+    def read(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
+        """Rows of an array onto `group`, so that point 0 is at position `at` at `time`."""
+        for access in accesses(found, home):
+            for byte, places in enumerate(home.planes):
+                self.read_rows(places[access.place], access, at, time, group, byte)
+
+    def read_rows(self, rows: Rows, access: Access, at: int, time: int, group: Group, plane: int) -> None:
+        """One slice's rows onto stream `plane` of a group; as `read`."""
+        cycle = time - abs(at - self.machine.position(rows.slice)) - self.machine.delays["read"] + access.point
+        self._rows("RD", rows, access, cycle, cycle, group, plane)
+
+    def write(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
+        """Vectors of `group`, of which point 0 is at position `at` at `time`, into rows of an array."""
+        delay = self.machine.delays["write"]
+        for access in accesses(found, home):
+            for byte, places in enumerate(home.planes):
+                rows = places[access.place]
+                cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
+                self._rows("WR", rows, access, cycle - delay, cycle, group, byte)
+
+    def _rows(self, op: str, rows: Rows, access: Access, cycle: int, stored: int, group: Group, plane: int) -> None:
+        """One queue's part; its bank is taken from `stored` on."""
+        length = access.end - access.point
+        self.use(rows.slice, cycle, cycle + length)
+        self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
+        address = rows.bank * self.machine.rows + rows.row + access.row
+        field_name = "dst" if op == "RD" else "a"
+
+        def make(picks: Sequence[int]) -> Issue:
+            stream = group.bases[picks[group.pool]] + plane
+            inst = Inst(op, burst=access.count, address=address, step=access.step, **{field_name: stream})
+            return Issue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)
+
+        self.makes.append(make)

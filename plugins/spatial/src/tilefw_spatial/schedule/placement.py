@@ -1,0 +1,245 @@
+"""Where arrays lie: hemispheres, slices and rows, before anything has a time.
+
+Arrays that one sweep touches stand in different slices, as a slice does one thing a cycle. Among the slices that are left an array
+takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tilefw.api import CapacityError
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import SIDES, Machine
+from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work
+
+_DISTANCE_COST = 2
+"""A position farther away costs a cycle on the way in and one on the way out; a busy slice a cycle for each row."""
+
+_LEAST_SEGMENT = 64
+"""Rows of the shortest segment that an array is cut into when banks are nearly full."""
+
+
+@dataclass(slots=True)
+class _Needs:
+    """What all sweeps together ask of one array."""
+
+    array: Array
+    copies: int = 1
+    unit: str = "VXM"
+    sides: set[str] = field(default_factory=set)
+    together: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Placement:
+    """Homes of arrays, by identity: one for each copy."""
+
+    homes: dict[int, tuple[Home, ...]] = field(default_factory=dict)
+    used: int = 0
+
+    def of(self, array: Array) -> tuple[Home, ...]:
+        """The copies of an array."""
+        return self.homes[id(array)]
+
+
+def place(work: Work, machine: Machine) -> Placement:
+    """Homes for all arrays of the work. Raises CapacityError."""
+    needs = _needs(work)
+    rows = sum(_rows(need.array) * need.copies for need in needs.values())
+    _check_capacity(rows, machine)
+    sides = _sides(work, needs)
+    floor = _Floor(machine)
+    placement = Placement(used=rows * machine.lanes)
+    taken: dict[int, set[str]] = {}
+    for key, need in needs.items():
+        avoid = set().union(*(taken[other] for other in need.together if other in taken))
+        copies: list[Home] = []
+        for side in _copy_sides(need, sides[key]):
+            copies.append(floor.settle(need.array, side, need.unit, avoid))
+            avoid |= _slices(copies[-1])
+        taken[key] = set().union(*map(_slices, copies))
+        placement.homes[key] = tuple(copies)
+    return placement
+
+
+def _check_capacity(rows: int, machine: Machine) -> None:
+    needed = rows * machine.lanes
+    if needed > machine.capacity:
+        raise CapacityError(
+            f"the arrays of this launch take {needed} bytes of memory, of which {machine.name} has {machine.capacity}", code="TFW0690",
+            note="every array of a launch, inputs and results too, stays in the chip's slices from the first cycle to the last",
+            help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed, available=machine.capacity, unit="bytes",
+        )
+
+
+def _rows(array: Array) -> int:
+    return -(-array.vectors // array.groups) * array.groups * TYPES[array.dtype].nbytes
+
+
+def _slices(home: Home) -> set[str]:
+    return {rows.slice for places in home.planes for rows in places}
+
+
+def arrays_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep touches, one entry a read or write."""
+    match sweep:
+        case VectorSweep():
+            reads = [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
+            return reads + [write.walk.array for write in sweep.writes]
+        case MatrixSweep():
+            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
+        case LaneSweep():
+            return [sweep.read.array, sweep.write.array]
+
+
+def _needs(work: Work) -> dict[int, _Needs]:
+    needs = {id(array): _Needs(array) for array in work.arrays}
+    for sweep in work.sweeps:
+        touched = {id(array): array for array in arrays_of(sweep)}
+        for key, array in touched.items():
+            need = needs.setdefault(key, _Needs(array))
+            need.together |= touched.keys() - {key}
+        match sweep:
+            case VectorSweep():
+                _add_copies(sweep, needs)
+            case MatrixSweep():
+                for key in touched:
+                    needs[key].unit = f"MXM.{sweep.side}"
+                    needs[key].sides.add(sweep.side)
+    for need in needs.values():
+        need.copies = max(need.copies, len(need.sides))
+    return {key: need for key, need in needs.items() if need.array.vectors}
+
+
+def _add_copies(sweep: VectorSweep, needs: dict[int, _Needs]) -> None:
+    counts: dict[int, int] = defaultdict(int)
+    for read in sweep.reads[len(sweep.drains) :]:
+        counts[id(read.walk.array)] += 1
+    for key, count in counts.items():
+        needs[key].copies = max(needs[key].copies, count)
+
+
+def _copy_sides(need: _Needs, side: str) -> Iterator[str]:
+    """The side of each copy. What both matrix units read and the host fills has a copy with each."""
+    spread = len(need.sides) == len(SIDES) and need.array.role in ("in", "const")
+    for copy in range(need.copies):
+        yield ("E" if copy == need.copies - 1 else "W") if spread else side
+
+
+def _sides(work: Work, needs: dict[int, _Needs]) -> dict[int, str]:
+    """A hemisphere for each array: what is asked for, else that which keeps both directions' streams evenly used."""
+    sides: dict[int, str] = {}
+    for sweep in work.sweeps:
+        if isinstance(sweep, VectorSweep):
+            _settle_sides(sweep, needs, sides)
+    for key, need in needs.items():
+        sides.setdefault(key, _asked(need) or "W")
+    return sides
+
+
+def _settle_sides(sweep: VectorSweep, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
+    """Sides for the arrays of a sweep that have none yet. What comes from the west takes eastward streams, as do results that go east;
+    results of one step go one way."""
+    load = [sum(4 for drained in sweep.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
+    for group, leaves in _groups(sweep):
+        asked = (side for array in group if (side := sides.get(id(array)) or _asked(needs[id(array)])))
+        side = next(asked, "W" if load[leaves] <= load[not leaves] else "E")
+        load[(side == "E") != leaves] += TYPES[group[0].dtype].nbytes
+        for array in group:
+            sides.setdefault(id(array), side)
+
+
+def _groups(sweep: VectorSweep) -> Iterator[tuple[Sequence[Array], bool]]:
+    """Arrays that must share a side, with whether they take results."""
+    for read in sweep.reads[len(sweep.drains) :]:
+        yield [read.walk.array], False
+    for step in sorted({write.step for write in sweep.writes}):
+        yield [write.walk.array for write in sweep.writes if write.step == step], True
+
+
+def _asked(need: _Needs) -> str:
+    """The side that the array itself or its only matrix unit asks for, or nothing."""
+    return need.array.side or (next(iter(need.sides)) if len(need.sides) == 1 else "")
+
+
+class _Floor:
+    """Rows that are free, bank by bank, and how busy slices are."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.free = {f"MEM.{side}{i}": [0] * machine.banks for side in SIDES for i in range(machine.slices)}
+        self.busy: dict[str, int] = defaultdict(int)
+
+    def settle(self, array: Array, side: str, unit: str, avoid: set[str]) -> Home:
+        """A home for one copy of an array, in that hemisphere where there is room, else in the other one."""
+        deep = -(-array.vectors // array.groups)
+        rows = min(deep, self.machine.rows)
+        while rows:
+            for where in (side, *(other for other in SIDES if other != side)):
+                home = self._try(array, rows, where, unit, avoid)
+                if home is not None:
+                    return home
+            rows = rows // 2 if rows > _LEAST_SEGMENT else 0
+        raise CapacityError(
+            f"no slices of {self.machine.name} are left for '{array.name}', which needs {_rows(array)} rows apart from those of the "
+            "arrays that it is used with", code="TFW0690", resource="memory", needed=_rows(array) * self.machine.lanes,
+            available=self.left(), unit="bytes",
+        )
+
+    def left(self) -> int:
+        """Bytes that no array has."""
+        banks = (bank for slice_banks in self.free.values() for bank in slice_banks)
+        return sum(self.machine.rows - bank for bank in banks) * self.machine.lanes
+
+    def _try(self, array: Array, rows: int, side: str, unit: str, avoid: set[str]) -> Home | None:
+        """Places in one hemisphere with segments of `rows` rows; nothing is taken where they do not all fit."""
+        width, groups = TYPES[array.dtype].nbytes, array.groups
+        segments = -(-array.vectors // (rows * groups))
+        before = {name: list(banks) for name, banks in self.free.items()}
+        planes: list[list[Rows]] = [[] for _ in range(width)]
+        own: dict[str, tuple[int, int]] = {}
+        for segment in range(segments):
+            deep = min(rows, -(-(array.vectors - segment * rows * groups) // groups))
+            for group in range(groups):
+                for byte in range(width):
+                    taken = self._take(deep, side, unit, avoid, own, (group, byte))
+                    if taken is None:
+                        self.free = before
+                        return None
+                    planes[byte].append(taken)
+        for places in planes:
+            for place in places:
+                self.busy[place.slice] += rows
+        return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups)
+
+    def _take(
+        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, int]], part: tuple[int, int]
+    ) -> Rows | None:
+        """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
+        best: tuple[int, str, int] | None = None
+        for name, bank in self._open(side, rows):
+            if name in avoid or own.get(name, part) != part:
+                continue
+            far = abs(self.machine.position(name) - self.machine.position(unit))
+            cost = self.busy[name] + _DISTANCE_COST * far
+            if best is None or cost < best[0]:
+                best = (cost, name, bank)
+        if best is None:
+            return None
+        _, name, bank = best
+        own[name] = part
+        row = self.free[name][bank]
+        self.free[name][bank] += rows
+        return Rows(name, bank, row)
+
+    def _open(self, side: str, rows: int) -> Iterable[tuple[str, int]]:
+        """Slices of a hemisphere with the bank that has room: the fullest one that does."""
+        for i in range(self.machine.slices):
+            name = f"MEM.{side}{i}"
+            fits = [bank for bank, used in enumerate(self.free[name]) if used + rows <= self.machine.rows]
+            if fits:
+                yield name, max(fits, key=lambda bank: self.free[name][bank])

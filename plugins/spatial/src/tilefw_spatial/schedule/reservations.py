@@ -1,0 +1,120 @@
+"""Reservation tables: what of the machine is taken when, and the earliest begin at which a sweep gets all that it needs.
+
+A sweep needs some resources as they are (a slice's queue), and some from pools (any ALU, any aligned group of streams). Spans are
+cycles counted from the sweep's begin; those of streams are diagonals counted the same way, since a later begin moves both alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilefw_spatial.schedule.intervals import Intervals, Span, overlap
+
+Resource = str
+"""A name: a queue's, a bank's (`MEM.E12/0`), a stream's (`s33`), an accumulator bank's or a weight buffer's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One of `candidates` is needed for `spans`; each candidate is a set of resources that are taken together."""
+
+    candidates: Sequence[tuple[Resource, ...]]
+    spans: Sequence[Span]
+
+
+@dataclass(slots=True)
+class Demand:
+    """What one sweep takes: `fixed` resources, and one candidate of each of `pools`. It may not begin before `least`."""
+
+    fixed: Mapping[Resource, Sequence[Span]]
+    pools: Sequence[Pool]
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """When a sweep begins, and which candidate each of its pools got."""
+
+    begin: int
+    picks: tuple[int, ...]
+
+
+class Exhausted(Exception):
+    """A sweep that asks a pool for more at one time than it has; `pool` is its number in the demand."""
+
+    def __init__(self, pool: int) -> None:
+        super().__init__(pool)
+        self.pool = pool
+
+
+@dataclass(slots=True)
+class Reservations:
+    """The table: what is taken of each resource."""
+
+    taken: dict[Resource, Intervals] = field(default_factory=dict)
+
+    def place(self, demand: Demand) -> Placed:
+        """Take what a sweep needs at the earliest begin that has it. Raises Exhausted where there is none."""
+        begin = demand.least
+        while True:
+            begin = self._earliest(demand.fixed, begin)
+            picks = self._pick(demand.pools, begin)
+            if isinstance(picks, tuple):
+                break
+            begin = picks
+        for resource, spans in demand.fixed.items():
+            self.take(resource, spans, begin)
+        for pool, pick in zip(demand.pools, picks, strict=True):
+            for resource in pool.candidates[pick]:
+                self.take(resource, pool.spans, begin)
+        return Placed(begin, picks)
+
+    def take(self, resource: Resource, spans: Sequence[Span], begin: int = 0) -> None:
+        """Mark the spans of a resource as taken."""
+        taken = self.taken.setdefault(resource, Intervals())
+        for low, high in spans:
+            taken.add(begin + low, begin + high)
+
+    def _earliest(self, fixed: Mapping[Resource, Sequence[Span]], begin: int) -> int:
+        wanted = [(self.taken[resource], spans) for resource, spans in fixed.items() if resource in self.taken]
+        while True:
+            before = begin
+            for taken, spans in wanted:
+                begin = _fit(taken, spans, begin)
+            if begin == before:
+                return begin
+
+    def _pick(self, pools: Sequence[Pool], begin: int) -> tuple[int, ...] | int:
+        """A candidate of each pool at `begin`, or the next begin to try."""
+        picks: list[int] = []
+        claims: dict[Resource, list[Sequence[Span]]] = {}
+        for number, pool in enumerate(pools):
+            soonest: int | None = None
+            for pick, candidate in enumerate(pool.candidates):
+                if any(overlap(spans, pool.spans) for resource in candidate for spans in claims.get(resource, ())):
+                    continue
+                at = self._earliest({resource: pool.spans for resource in candidate}, begin)
+                if at == begin:
+                    picks.append(pick)
+                    for resource in candidate:
+                        claims.setdefault(resource, []).append(pool.spans)
+                    break
+                soonest = at if soonest is None else min(soonest, at)
+            else:
+                if soonest is None:
+                    raise Exhausted(number)
+                return soonest
+        return tuple(picks)
+
+
+def _fit(taken: Intervals, spans: Sequence[Span], begin: int) -> int:
+    """The least begin from `begin` on at which none of the spans is taken."""
+    if not taken or begin + spans[0][0] >= taken.ends[-1]:
+        return begin
+    while True:
+        before = begin
+        for low, high in spans:
+            begin = taken.earliest(begin + low, high - low) - low
+        if begin == before:
+            return begin

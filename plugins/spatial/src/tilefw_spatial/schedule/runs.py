@@ -1,0 +1,193 @@
+"""Walks as few bursts: which vectors at which points, and which rows of which places those are.
+
+A run is an arithmetic progression of vectors over equally spaced points, and the whole of it repeated. A loop nest costs as many runs
+as its loops have iterations outside the two innermost ones that do not continue one another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial.program import Home
+from tilefw_spatial.sweep import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`count` vectors `vector + i * step` at points `point + i * spacing`; all of it `repeats` times, `period` points and `jump`
+    vectors further each time."""
+
+    point: int
+    vector: int
+    count: int
+    step: int
+    spacing: int = 1
+    repeats: int = 1
+    period: int = 0
+    jump: int = 0
+
+    def rows(self) -> Iterator[Run]:
+        """The repetitions one by one."""
+        if self.repeats == 1:
+            yield self
+            return
+        for k in range(self.repeats):
+            point, vector = self.point + k * self.period, self.vector + k * self.jump
+            yield Run(point, vector, self.count, self.step, self.spacing)
+
+    def points(self) -> NDArray[np.int64]:
+        """Every point, [repeats, count]."""
+        return _grid(self.point, self.repeats, self.period, self.count, self.spacing)
+
+    def vectors(self) -> NDArray[np.int64]:
+        """The vector at each point, [repeats, count]."""
+        return _grid(self.vector, self.repeats, self.jump, self.count, self.step)
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest vector."""
+        corners = [
+            self.vector + k * self.jump + i * self.step for k in (0, self.repeats - 1) for i in (0, self.count - 1)
+        ]
+        return min(corners), max(corners)
+
+
+def _grid(start: int, outer: int, outer_step: int, inner: int, inner_step: int) -> NDArray[np.int64]:
+    return start + outer_step * np.arange(outer)[:, None] + inner_step * np.arange(inner)[None, :]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one queue does of a run: `count` rows from `row` on, `step` apart, on consecutive cycles from `point` on; all of it
+    `repeats` times, `period` cycles and `jump` rows further each time."""
+
+    place: int
+    point: int
+    row: int
+    count: int
+    step: int
+    repeats: int = 1
+    period: int = 0
+    jump: int = 0
+
+    @property
+    def end(self) -> int:
+        """The point behind the last."""
+        return self.point + (self.repeats - 1) * self.period + self.count
+
+
+def runs(domain: tuple[int, ...], walk: Walk, every: int = 1) -> list[Run]:
+    """The runs of a walk, in order of time. Where `every` points make one, the walk is over every `every`-th point."""
+    if walk.table is not None:
+        found = _of_table(walk.table)
+    else:
+        found = _of_strides(domain, walk.start, walk.strides)
+    return found if every == 1 else [_stretched(run, every) for run in found]
+
+
+def _stretched(run: Run, every: int) -> Run:
+    return replace(run, point=run.point * every, spacing=run.spacing * every, period=run.period * every)
+
+
+def _of_strides(domain: tuple[int, ...], start: int, strides: tuple[int, ...]) -> list[Run]:
+    loops = _collapsed(domain, strides)
+    (count, step), (repeats, jump) = loops[-1], loops[-2] if len(loops) > 1 else (1, 0)
+    outer = loops[:-2]
+    size = count * repeats
+    found: list[Run] = []
+    for number, index in enumerate(product(*(range(extent) for extent, _ in outer))):
+        vector = start + sum(i * stride for i, (_, stride) in zip(index, outer, strict=True))
+        found.append(Run(number * size, vector, count, step, 1, repeats, count if repeats > 1 else 0, jump))
+    return found
+
+
+def _collapsed(domain: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Loops (extent, stride), outermost first, without those of one iteration; one that goes on where the next ends is one with it."""
+    loops: list[tuple[int, int]] = []
+    for extent, stride in reversed([*zip(domain, strides, strict=True)]):
+        if extent == 1:
+            continue
+        if loops and stride == loops[0][0] * loops[0][1]:
+            loops[0] = (loops[0][0] * extent, loops[0][1])
+        else:
+            loops.insert(0, (extent, stride))
+    return loops or [(1, 0)]
+
+
+def _of_table(table: NDArray[np.int64]) -> list[Run]:
+    """Greedily the longest progressions, from the first point on."""
+    last = len(table) - 1
+    steps = np.diff(table)
+    turns = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a stretch of one step ends
+    found: list[Run] = []
+    point = 0
+    while point <= last:
+        if point == last:
+            end, step = point, 0
+        else:
+            end, step = turns[bisect_right(turns, point)], int(steps[point])
+        found.append(Run(point, int(table[point]), end - point + 1, step))
+        point = end + 1
+    return found
+
+
+def accesses(found: Iterable[Run], home: Home) -> list[Access]:
+    """What the places of an array have to do for these runs."""
+    result: list[Access] = []
+    for run in found:
+        low, high = run.bounds()
+        if home.groups == 1 and low // home.segment == high // home.segment:
+            result += _in_one_place(run, low // home.segment, home.segment)
+        else:
+            for row in run.rows():
+                for part in _by_segment(row, home.segment):
+                    result += _by_group(part, home)
+    return result
+
+
+def _in_one_place(run: Run, place: int, segment: int) -> Iterator[Access]:
+    row = run.vector - place * segment
+    if run.spacing == 1:
+        yield Access(place, run.point, row, run.count, run.step, run.repeats, run.period, run.jump)
+    else:
+        for part in run.rows():
+            yield _spaced(part, place, part.vector - place * segment, part.step)
+
+
+def _spaced(run: Run, place: int, row: int, step: int) -> Access:
+    """One row each `spacing` cycles: a burst of one, repeated."""
+    if run.spacing == 1 or run.count == 1:
+        return Access(place, run.point, row, run.count, step if run.count > 1 else 0)
+    return Access(place, run.point, row, 1, 0, run.count, run.spacing, step)
+
+
+def _by_segment(run: Run, segment: int) -> Iterator[Run]:
+    """A run without repetitions, cut where it goes from one segment to another."""
+    first = 0
+    while first < run.count:
+        vector = run.vector + first * run.step
+        count = run.count - first
+        if run.step > 0:
+            count = min(count, -(-(segment - vector % segment) // run.step))
+        elif run.step < 0:
+            count = min(count, vector % segment // -run.step + 1)
+        yield Run(run.point + first * run.spacing, vector, count, run.step, run.spacing)
+        first += count
+
+
+def _by_group(run: Run, home: Home) -> Iterator[Access]:
+    """A run within one segment, dealt out to the groups that its vectors come by in turn."""
+    segment, within = divmod(run.vector, home.segment)
+    turn = min(run.count, home.groups // gcd(home.groups, run.step))
+    for k in range(turn):
+        count = (run.count - k - 1) // turn + 1
+        row, group = divmod(within + k * run.step, home.groups)
+        part = Run(run.point + k * run.spacing, run.vector, count, run.step, run.spacing * turn)
+        yield _spaced(part, segment * home.groups + group, row, run.step * turn // home.groups)
+

@@ -1,0 +1,112 @@
+"""Work to schedule: arrays get places, sweeps get times, and the number of cycles is known before there is any program.
+
+Sweeps are placed one by one in the order of the work, each as early as its operands and the reservations allow: later ones fill the
+gaps that earlier ones leave. A matrix sweep is placed with the sweep that drains it, so that its accumulators are never without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilefw.api import InternalError
+from tilefw_spatial.isa import latency_key
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Home
+from tilefw_spatial.schedule import matrix, vector
+from tilefw_spatial.schedule.demand import Issue, Plan
+from tilefw_spatial.schedule.matrix import Plane, Sums
+from tilefw_spatial.schedule.memory import Stores, Touch
+from tilefw_spatial.schedule.placement import Placement, place
+from tilefw_spatial.schedule.reservations import Exhausted, Reservations
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Arrays in places, instructions at cycles. `cycles` is the prediction: the cycle behind the last event of the last superlane.
+
+    `switch_maps` are the maps of lanes that instructions name by their index; `used` counts bytes of memory."""
+
+    machine: Machine
+    issues: Sequence[Issue]
+    arrays: Sequence[tuple[Array, tuple[Home, ...]]]
+    cycles: int
+    used: int
+    switch_maps: Sequence[tuple[int, ...]] = ()
+
+
+def schedule(work: Work, machine: Machine) -> Schedule:
+    """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
+    placement = place(work, machine)
+    this = _Scheduler(machine, placement)
+    for sweep in work.sweeps:
+        this.add(sweep)
+    cycles = max((last_event(machine, issue) for issue in this.issues), default=-1) + 1 + machine.skew
+    arrays = [(array, placement.of(array)) for array in work.arrays if array.vectors]
+    return Schedule(machine, this.issues, arrays, cycles, placement.used)
+
+
+def last_event(machine: Machine, issue: Issue) -> int:
+    """The last cycle, in the first superlane, in which an issue has an effect."""
+    key = latency_key(issue.inst.op, issue.inst.dtype)
+    return issue.last + (machine.delays[key] if key else 0)
+
+
+@dataclass(slots=True)
+class _Scheduler:
+    machine: Machine
+    placement: Placement
+    reservations: Reservations = field(default_factory=Reservations)
+    stores: Stores = field(default_factory=Stores)
+    issues: list[Issue] = field(default_factory=list)
+    products: dict[str, int] = field(default_factory=dict)  # so far, by plane
+
+    def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
+        match sweep:
+            case VectorSweep():
+                sums = [self._multiply(drained) for drained in sweep.drains]
+                self._stream(sweep, sums)
+            case MatrixSweep():
+                pass  # placed with the sweep that drains it
+            case LaneSweep():
+                raise NotImplementedError("lane sweeps")
+
+    def _place(self, plan: Plan, touches: Sequence[Touch]) -> tuple[int, Sequence[int]]:
+        """Time one sweep and keep its issues: its begin and picks."""
+        plan.least = max(plan.least, self.stores.least(touches))
+        try:
+            placed = self.reservations.place(plan.demand())
+        except Exhausted as error:
+            wanted = plan.pools[error.pool]
+            raise InternalError(f"a sweep asks for more at one time than there is of {wanted.candidates[0]} and the like") from error
+        self.stores.add(touches, placed.begin)
+        self.issues += plan.issues(placed.begin, placed.picks)
+        return placed.begin, placed.picks
+
+    def _stream(self, sweep: VectorSweep, sums: Sequence[Sums]) -> None:
+        plan = vector.plan_vector(sweep, self.machine, self.placement.of, sums)
+        begin, _ = self._place(plan, vector.touches(sweep, self.machine, self.placement.of))
+        for number, found in enumerate(sums):
+            drained = begin + sweep.reads[number].time  # a DRN is earlier by its way; nothing is the worse for that
+            self.reservations.take(found.resource, [(found.begin, drained + found.rows)])
+
+    def _multiply(self, sweep: MatrixSweep) -> Sums:
+        plane = Plane(sweep.side or "W", self._plane_number(sweep))
+        done = self.products.get(plane.name, 0)
+        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane, done % self.machine.weight_buffers)
+        begin, picks = self._place(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
+        self.products[plane.name] = done + len(sweep.products)
+        return matrix.sums_of(sweep, self.machine, planned, begin, picks)
+
+    def _plane_number(self, sweep: MatrixSweep) -> int:
+        """int8 takes one plane, that with fewer products so far; other types the pair, by its first plane's queues."""
+        if sweep.dtype != "int8":
+            return 0
+        side = sweep.side or "W"
+        return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{side}{number}", 0))
+
+
+def homes_by_name(schedule: Schedule) -> Mapping[str, tuple[Home, ...]]:
+    """Where each array lies, by the array's name."""
+    return {array.name: homes for array, homes in schedule.arrays}

@@ -1,0 +1,168 @@
+"""Vector sweeps: what they need of slices, streams, accumulators and ALUs, and the instructions that carry them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, latency_key
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Home, Inst
+from tilefw_spatial.schedule.demand import Group, Issue, Plan
+from tilefw_spatial.schedule.matrix import Sums, drain
+from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach
+from tilefw_spatial.schedule.runs import runs
+from tilefw_spatial.sweep import Read, Source, Step, VectorSweep
+
+_PARTS = "abc"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """A sweep with what its parts share: where arrays lie, and the pools' numbers of its streams and ALUs."""
+
+    sweep: VectorSweep
+    plan: Plan
+    homes: Homes
+    points: int
+
+    @property
+    def machine(self) -> Machine:
+        return self.plan.machine
+
+
+def op_of(step: Step) -> str:
+    """The step's row of the table with its variant, as `Inst.op` has it."""
+    return f"{step.op}.{step.to}" if step.op == "CVT" else step.op
+
+
+def plan_vector(
+    sweep: VectorSweep, machine: Machine, homes: Homes, sums: Sequence[Sums]
+) -> Plan:
+    """What the sweep needs. `sums` are the accumulators of its drains, in their order."""
+    plan = Plan(machine)
+    this = _Sweep(sweep, plan, homes, prod(sweep.domain))
+    inputs = [_input(this, number, read, sums) for number, read in enumerate(sweep.reads)]
+    outputs = _outputs(this)
+    first_alu = len(plan.pools)
+    for step in sweep.steps:
+        _alu_pool(this, step)
+    for number in range(len(sweep.steps)):
+        _step(this, number, inputs, outputs, first_alu)
+    return plan
+
+
+def _input(this: _Sweep, number: int, read: Read, sums: Sequence[Sums]) -> Group:
+    """The streams of a read, which end at the vector unit."""
+    machine, at = this.machine, this.machine.position("VXM")
+    passes = [(at, read.time, read.time + this.points)]
+    if number < len(sums):
+        found = sums[number]
+        group = this.plan.streams(found.plane.side == "E", TYPES[found.dtype].nbytes, passes)
+        drain(this.plan, found, read.time, group)
+        return group
+    home = replica(this.homes(read.walk.array), this.sweep, number)
+    group = this.plan.streams(is_east(machine, home), TYPES[home.dtype].nbytes, passes)
+    this.plan.read(runs(this.sweep.domain, read.walk), home, at, read.time, group)
+    return group
+
+
+def replica(homes: Sequence[Home], sweep: VectorSweep, number: int) -> Home:
+    """The copy of its array that read `number` takes: reads of one array take one each."""
+    array = sweep.reads[number].walk.array
+    before = sum(read.walk.array is array for read in sweep.reads[len(sweep.drains) : number])
+    return homes[before]
+
+
+def result_time(machine: Machine, step: Step) -> int:
+    """When the step's first result is at the vector unit."""
+    return step.time + step.every - 1 + machine.delays[latency_key(op_of(step), step.dtype)]
+
+
+def write_domain(domain: tuple[int, ...], every: int) -> tuple[int, ...]:
+    """The domain without the innermost loops that a reduction over `every` points takes away."""
+    while every > 1 and domain and every % domain[-1] == 0:
+        every //= domain[-1]
+        domain = domain[:-1]
+    if every > 1:
+        raise ValueError(f"a reduction of {every} points does not end with a loop of the domain")
+    return domain
+
+
+def _outputs(this: _Sweep) -> dict[int, Group]:
+    """The streams of each step whose result is written, and the writes."""
+    machine, at = this.machine, this.machine.position("VXM")
+    groups: dict[int, Group] = {}
+    for write in this.sweep.writes:
+        step = this.sweep.steps[write.step]
+        time = result_time(machine, step)
+        for home in this.homes(write.walk.array):
+            if write.step not in groups:
+                span = (at, time, time + this.points - step.every + 1)
+                groups[write.step] = this.plan.streams(not is_east(machine, home), TYPES[home.dtype].nbytes, [span])
+            found = runs(write_domain(this.sweep.domain, step.every), write.walk, step.every)
+            this.plan.write(found, home, at, time, groups[write.step])
+    return groups
+
+
+def _alu_pool(this: _Sweep, step: Step) -> None:
+    names = [(f"VXM.{number}",) for number in range(this.machine.alus)]
+    this.plan.any_of(names, [(step.time, step.time + this.points)])
+
+
+def _step(this: _Sweep, number: int, inputs: Sequence[Group], outputs: dict[int, Group], first_alu: int) -> None:
+    """One ALU's burst."""
+    step = this.sweep.steps[number]
+    op = op_of(step)
+    row, _ = OPS[op]
+    used = {field.part: source for field, source in zip(row.operands, step.operands, strict=False)}
+    output = outputs.get(number)
+
+    def make(picks: Sequence[int]) -> Issue:
+        fields: dict[str, int] = {"map": 0, "imm": 0}
+        for place, part in enumerate(_PARTS):
+            _operand(this, step, place, used.get(part, Source("none")), fields, inputs, picks, first_alu)
+        if output is not None:
+            fields["dst"], fields["flags"] = output.bases[picks[output.pool]], PUT_FLAG
+        if row.name == "TRED":
+            fields["step"] = step.every
+        return Issue(f"VXM.{picks[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
+
+    this.plan.makes.append(make)
+
+
+def _operand(
+    this: _Sweep, step: Step, place: int, source: Source, fields: dict[str, int], inputs: Sequence[Group], picks: Sequence[int],
+    first_alu: int,
+) -> None:
+    """Put an operand into the fields of the instruction (`isa.row` has their meaning)."""
+    part = _PARTS[place]
+    kind = {"stream": Kind.STREAM, "alu": Kind.ALU, "imm": Kind.IMMEDIATE, "lane": Kind.LANE, "none": Kind.LANE}[source.kind]
+    match source.kind:
+        case "stream":
+            group = inputs[source.index]
+            fields[part] = group.bases[picks[group.pool]]
+        case "alu":
+            producer = this.sweep.steps[source.index]
+            wait = step.time - result_time(this.machine, producer)
+            fields[part] = picks[first_alu + source.index] | wait // this.machine.delay_step << 4
+        case "imm":
+            fields["imm"] = source.index
+    fields["map"] |= kind << 2 * place | source.negate << 6 + place | source.absolute << 9 + place
+
+
+def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[Touch]:
+    """What the sweep reads and writes of arrays."""
+    found: list[Touch] = []
+    at, delay = machine.position("VXM"), machine.delays["read"]
+    for number, read in enumerate(sweep.reads[len(sweep.drains) :], len(sweep.drains)):
+        home = replica(homes(read.walk.array), sweep, number)
+        issue = read.time - reach(machine, home, at) - delay
+        found.append(Touch(read.walk.array, runs(sweep.domain, read.walk), issue, False))
+    for write in sweep.writes:
+        step = sweep.steps[write.step]
+        walked = runs(write_domain(sweep.domain, step.every), write.walk, step.every)
+        way = max(reach(machine, home, at) for home in homes(write.walk.array))
+        found.append(Touch(write.walk.array, walked, result_time(machine, step) + way, True))
+    return found
