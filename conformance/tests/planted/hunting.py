@@ -10,6 +10,7 @@ from typing import Any
 
 from tilefw.api.device import DEFAULT_CHECKS
 from tilefw.runtime.loader import find
+from tilefw.testing import distribution
 from tilefw_conformance.case import Case, bundled
 from tilefw_conformance.runner import Result, run
 
@@ -42,10 +43,7 @@ class Hunt:
 
 def install(folder: Path) -> tuple[str, str]:
     """Make the plugin one that is installed: gives what has to stand on sys.path."""
-    info = folder / "tilefw_planted-1.0.dist-info"
-    info.mkdir(parents=True, exist_ok=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tilefw-planted\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tilefw.backends]\nplanted = tilefw_planted\n")
+    distribution.write(folder, "planted", "tilefw_planted")
     return str(folder), str(PLUGIN)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tilefw.testing import distribution
+
 CASES = """\
 group: unruly
 kernel: softmax
@@ -32,13 +34,10 @@ def _case(deed: tuple[str, int]) -> str:
 def unruly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Installs it; returns the folder of its expectations, which expect nothing."""
     site = tmp_path / "site"
-    info = site / "unruly-1.0.dist-info"
     data = site / "unruly_data"
-    for folder in (info, data / "cases"):
-        folder.mkdir(parents=True)
+    (data / "cases").mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("unruly.py"), site)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: unruly\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tilefw.backends]\nunruly = unruly\n")
+    distribution.write(site, "unruly", "unruly", name="unruly")
     (data / "__init__.py").touch()
     (data / "cases" / "unruly.yaml").write_text(CASES + "".join(map(_case, DEEDS.items())))
     (data / "conformance.yaml").write_text("# Kept by hand.\nexpectations: []\n")

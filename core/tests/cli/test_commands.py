@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from tilefw.testing import distribution
+
 KERNEL = """
 import tilefw
 import tilefw.language as tl
@@ -124,10 +126,7 @@ def test_a_broken_plugin_is_a_warning_in_listings_and_exit_4_where_it_is_needed(
     from tilefw.runtime import entry_points
 
     site = tmp_path / "site"
-    info = site / "brk-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brk\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[tilefw.backends]\nbrk = brk_plugin\n")
+    distribution.write(site, "brk", "brk_plugin", name="brk", version="1")
     (site / "brk_plugin.py").write_text("TILEFW_API = (0, 1)\nraise RuntimeError('no luck')\n")
     monkeypatch.syspath_prepend(str(site))
     entry_points._scan.cache_clear()
@@ -148,10 +147,7 @@ def test_a_backend_that_does_not_load_is_the_plugins_fault(tilefw, tmp_path, mon
     from tilefw.runtime import entry_points
 
     site = tmp_path / "site"
-    info = site / "lost-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[tilefw.backends]\nlost = lost_plugin\n")
+    distribution.write(site, "lost", "lost_plugin", name="lost", version="1")
     (site / "lost_plugin.py").write_text(
         "from tilefw.api import TargetInfo, hookimpl\nTILEFW_API = (0, 1)\n@hookimpl\ndef tilefw_targets():\n"
         "    return [TargetInfo('lost-1', 'v', 'c', 's', 'nowhere:Backend', frozenset())]\n"

@@ -13,14 +13,12 @@ import pytest
 
 from tilefw.cli.main import main
 from tilefw.scaffold.project import KINDS, project
+from tilefw.testing import distribution
 
 
 def installed(folder: Path, name: str) -> dict[str, str]:
     """The environment in which the project in `folder` is installed: its entry point stands beside its source."""
-    info = folder / "src" / f"tilefw_{name}-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tilefw-{name}\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text(f"[tilefw.backends]\n{name} = tilefw_{name}.plugin\n")
+    distribution.write(folder / "src", name, f"tilefw_{name}.plugin", version="0.1.0")
     path = os.pathsep.join([str(folder / "src"), *(p for p in sys.path if p)])
     return {**os.environ, "PYTHONPATH": path, "TILEFW_CACHE_DIR": str(folder / "cache"), "TILEFW_VERIFY": "1"}
 

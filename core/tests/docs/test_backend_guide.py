@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tilefw.testing import distribution
+
 GUIDE = Path(__file__).parents[3] / "docs" / "backend-authors-guide.md"
 OTHER_CHIP = Path(__file__).with_name("other_chip.diff")
 WALK = GUIDE.read_text(encoding="utf-8").partition("\n## 2. ")[0]
@@ -54,10 +56,7 @@ class Project:
         return done.stdout
 
     def install(self) -> str:
-        info = self.package / "src" / "tilefw_mychip-0.1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tilefw-mychip\nVersion: 0.1.0\n")
-        (info / "entry_points.txt").write_text("[tilefw.backends]\nmychip = tilefw_mychip.plugin\n")
+        distribution.write(self.package / "src", "mychip", "tilefw_mychip.plugin", version="0.1.0")
         return ""
 
     def change(self, diff: str) -> None:

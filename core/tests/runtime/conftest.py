@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilefw.runtime import loader
+from tilefw.testing.distribution import write
 
 GOOD = '''
 from tilefw.api import TargetInfo, hookimpl
@@ -37,10 +38,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
         module = module or f"fake_{distribution.replace('-', '_')}_{abs(hash(str(tmp_path))) % 10**8}"
         text = source.replace("{name}", name).replace("{module}", module)
         (site / f"{module}.py").write_text(text)
-        info = site / f"{distribution.replace('-', '_')}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(f"[tilefw.backends]\n{name} = {module}\n")
+        write(site, name, module, name=distribution, version="1.2")
         from tilefw.runtime import entry_points
 
         entry_points._scan.cache_clear()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tilefw.testing import distribution
+
 SCRIPT = """
 import sys
 
@@ -31,10 +33,7 @@ print(artifact.text)
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A folder for the import path with a distribution that names the null backend."""
-    info = tmp_path / "tilefw_null-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tilefw-null\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[tilefw.backends]\nnull = tilefw.testing.null_backend\n")
+    distribution.write(tmp_path, "null", "tilefw.testing.null_backend")
     return tmp_path
 
 
