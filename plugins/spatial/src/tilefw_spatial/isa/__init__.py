@@ -17,6 +17,6 @@ from tilefw_spatial.isa.table import (
 from tilefw_spatial.isa.types import TYPES, ElementType
 
 __all__ = [
-    "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "TYPES", "ElementType", "Field", "Kind",
-    "Row", "Use", "is_vector", "latency_key", "opcode", "result_type",
+    "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "TYPES", "ElementType", "Field",
+    "Kind", "Row", "Use", "is_vector", "latency_key", "opcode", "result_type",
 ]

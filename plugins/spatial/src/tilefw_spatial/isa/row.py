@@ -52,7 +52,7 @@ class Kind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a row. `part` is the attribute of `program.Inst` (and field of the word); `key` its name in text, empty where it
-    stands by its place. Numbers are within `low` to `high`; a flag is bit `low` of `flags`."""
+    stands by its place. Numbers are within `low` to `high`; a flag is the value `low` in `flags`."""
 
     part: str
     use: Use
@@ -65,8 +65,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One mnemonic. `code` is the opcode of its first variant, the others follow; `queues` are the kinds of `machine.Queue` that take
-    it; `types` the element types that it works on (of each variant where `typed` names them); `latency` a key of the machine's
+    """One mnemonic. `code` is the opcode of its first variant, the others follow; `queues` are the kinds of `machine.Queue` that
+    take it; `types` the element types that it works on (of each variant where `typed` names them); `latency` a key of the machine's
     delays, or "" where the row has no effect of its own; `burst`: whether it works on several vectors, a cycle each."""
 
     name: str

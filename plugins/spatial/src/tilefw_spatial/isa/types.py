@@ -32,8 +32,8 @@ class ElementType:
 
 
 def _numpy(name: str) -> np.dtype:
-    spelled = DTYPES[name].numpy
-    return np.dtype(getattr(ml_dtypes, spelled, None) or spelled)
+    spelled = DTYPES[name].numpy or ""
+    return np.dtype(getattr(ml_dtypes, spelled, spelled))
 
 
 # The order is the code in words, from 1; 0 says that a row has no element type.
