@@ -70,7 +70,8 @@ def split(issue: Issue) -> Iterator[Issue]:
             yield from split(_moved(issue, k))
     elif issue.repeats > MAX_REPEATS:
         for first in range(0, issue.repeats, MAX_REPEATS):
-            yield replace(_moved(issue, first), repeats=min(MAX_REPEATS, issue.repeats - first), period=issue.period, jump=issue.jump)
+            repeats = min(MAX_REPEATS, issue.repeats - first)
+            yield replace(_moved(issue, first), repeats=repeats, period=issue.period, jump=issue.jump)
     elif issue.inst.burst > MAX_BURST:
         yield from _short_bursts(issue)
     else:

@@ -1,7 +1,7 @@
 """What sweeps need, put together piece by piece: rows of slices, streams between units, ALUs, planes.
 
-Times are counted from the sweep's begin. An RD issued at t in a slice at position p has its row on the stream at t + read there, and a
-vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs issued at
+Times are counted from the sweep's begin. An RD issued at t in a slice at position p has its row on the stream at t + read there,
+and a vector passes a position q ≥ p (eastward) at that time + q - p: a unit at q that takes it at t' is served by RDs issued at
 t' - |q - p| - read, whichever slice they stand in. A WR issued at t stores what passes at t + write.
 """
 
@@ -119,11 +119,10 @@ class Plan:
         self.use(rows.slice, cycle, cycle + length)
         self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
         address = rows.bank * self.machine.rows + rows.row + access.row
-        field_name = "dst" if op == "RD" else "a"
-
         def make(picks: Sequence[int]) -> Issue:
             stream = group.bases[picks[group.pool]] + plane
-            inst = Inst(op, burst=access.count, address=address, step=access.step, **{field_name: stream})
+            taken, put = (0, stream) if op == "RD" else (stream, 0)
+            inst = Inst(op, burst=access.count, a=taken, dst=put, address=address, step=access.step)
             return Issue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)
 
         self.makes.append(make)

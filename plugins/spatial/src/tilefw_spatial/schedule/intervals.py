@@ -1,7 +1,7 @@
 """Sets of integers as sorted disjoint intervals: what is taken of a resource, and where the next gap is.
 
-Neighbours that touch are one interval, so that a resource that is busy all the time costs nothing to ask. Gaps of long ago are given
-up: beyond `KEPT` intervals the oldest half counts as taken, which bounds the time of a question.
+Neighbours that touch are one interval, so that a resource that is busy all the time costs nothing to ask. Gaps of long ago are
+given up: beyond `KEPT` intervals the oldest half counts as taken, which bounds the time of a question.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matrix sweeps: weights loaded, installed and multiplied, one product after the other without a gap, and the drain of the sums.
 
-A product's MAC begins a pitch after the one before. While it runs, the next weights go into the other buffer: LW and IW issue at fixed
-distances before the MAC that needs them, so that buffers alternate and one schedule serves every product.
+A product's MAC begins a pitch after the one before. While it runs, the next weights go into the other buffer: LW and IW issue at
+fixed distances before the MAC that needs them, so that buffers alternate and one schedule serves every product.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def copy_for(homes: Sequence[Home], side: str) -> Home:
 def _load(
     plan: Plan, sweep: MatrixSweep, product: Product, plane: Plane, homes: Homes, mac: int, buffer: int, group: Group
 ) -> None:
-    """LW and IW of a product whose MAC issues at `mac`, and the RDs that bring its weights: 16 streams, that is 16/b rows a cycle."""
+    """LW and IW of a product whose MAC issues at `mac`, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
     machine, home = plan.machine, copy_for(homes(product.weights), plane.side)
     cycles, issue = weight_cycles(machine, product, home), mac + load_time(machine)
     width = TYPES[sweep.dtype].nbytes

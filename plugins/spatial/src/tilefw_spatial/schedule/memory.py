@@ -1,6 +1,7 @@
 """Order through memory: a vector is read no earlier than in the cycle in which it is stored.
 
-Sweeps are rigid, so that it takes one number a sweep: the least begin at which each of its reads comes after the store it waits for.
+Sweeps are rigid, so that it takes one number a sweep: the least begin at which each of its reads comes after the store that it
+waits for.
 """
 
 from __future__ import annotations

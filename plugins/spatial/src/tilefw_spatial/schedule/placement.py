@@ -70,9 +70,10 @@ def _check_capacity(rows: int, machine: Machine) -> None:
     needed = rows * machine.lanes
     if needed > machine.capacity:
         raise CapacityError(
-            f"the arrays of this launch take {needed} bytes of memory, of which {machine.name} has {machine.capacity}", code="TFW0690",
-            note="every array of a launch, inputs and results too, stays in the chip's slices from the first cycle to the last",
-            help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed, available=machine.capacity, unit="bytes",
+            f"the arrays of this launch take {needed} bytes of memory, of which {machine.name} has {machine.capacity}",
+            code="TFW0690", note="every array of a launch, inputs and results too, is on the chip from the first cycle to the last",
+            help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed,
+            available=machine.capacity, unit="bytes",
         )
 
 
@@ -142,8 +143,8 @@ def _sides(work: Work, needs: dict[int, _Needs]) -> dict[int, str]:
 
 
 def _settle_sides(sweep: VectorSweep, needs: dict[int, _Needs], sides: dict[int, str]) -> None:
-    """Sides for the arrays of a sweep that have none yet. What comes from the west takes eastward streams, as do results that go east;
-    results of one step go one way."""
+    """Sides for the arrays of a sweep that have none yet. What comes from the west takes eastward streams, as do results that go
+    east; results of one step go one way."""
     load = [sum(4 for drained in sweep.drains if drained.side == side) for side in SIDES]  # bytes eastward, westward
     for group, leaves in _groups(sweep):
         asked = (side for array in group if (side := sides.get(id(array)) or _asked(needs[id(array)])))
@@ -185,8 +186,8 @@ class _Floor:
                     return home
             rows = rows // 2 if rows > _LEAST_SEGMENT else 0
         raise CapacityError(
-            f"no slices of {self.machine.name} are left for '{array.name}', which needs {_rows(array)} rows apart from those of the "
-            "arrays that it is used with", code="TFW0690", resource="memory", needed=_rows(array) * self.machine.lanes,
+            f"no slices of {self.machine.name} are left for '{array.name}', which needs {_rows(array)} rows apart from those of "
+            "the arrays that it is used with", code="TFW0690", resource="memory", needed=_rows(array) * self.machine.lanes,
             available=self.left(), unit="bytes",
         )
 

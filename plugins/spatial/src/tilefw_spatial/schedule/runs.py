@@ -1,7 +1,7 @@
 """Walks as few bursts: which vectors at which points, and which rows of which places those are.
 
-A run is an arithmetic progression of vectors over equally spaced points, and the whole of it repeated. A loop nest costs as many runs
-as its loops have iterations outside the two innermost ones that do not continue one another.
+A run is an arithmetic progression of vectors over equally spaced points, and the whole of it repeated. A loop nest costs as many
+runs as its loops have iterations outside the two innermost ones that do not continue one another.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def _of_strides(domain: tuple[int, ...], start: int, strides: tuple[int, ...]) -
 
 
 def _collapsed(domain: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Loops (extent, stride), outermost first, without those of one iteration; one that goes on where the next ends is one with it."""
+    """Loops (extent, stride), outermost first, without those of one iteration; one that goes on where the next ends is one with
+    it."""
     loops: list[tuple[int, int]] = []
     for extent, stride in reversed([*zip(domain, strides, strict=True)]):
         if extent == 1:

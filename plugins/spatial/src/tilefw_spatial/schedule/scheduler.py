@@ -1,19 +1,20 @@
 """Work to schedule: arrays get places, sweeps get times, and the number of cycles is known before there is any program.
 
-Sweeps are placed one by one in the order of the work, each as early as its operands and the reservations allow: later ones fill the
-gaps that earlier ones leave. A matrix sweep is placed with the sweep that drains it, so that its accumulators are never without end.
+Sweeps are placed one by one in the order of the work, each as early as its operands and the reservations allow: later ones fill
+the gaps that earlier ones leave. A matrix sweep is placed with the sweep that drains it, so that its accumulators are never taken
+without end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api import InternalError
 from tilefw_spatial.isa import latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
-from tilefw_spatial.schedule import matrix, vector
+from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.demand import Issue, Plan
 from tilefw_spatial.schedule.matrix import Plane, Sums
 from tilefw_spatial.schedule.memory import Stores, Touch
@@ -44,13 +45,13 @@ def schedule(work: Work, machine: Machine) -> Schedule:
         this.add(sweep)
     cycles = max((last_event(machine, issue) for issue in this.issues), default=-1) + 1 + machine.skew
     arrays = [(array, placement.of(array)) for array in work.arrays if array.vectors]
-    return Schedule(machine, this.issues, arrays, cycles, placement.used)
+    return Schedule(machine, this.issues, arrays, cycles, placement.used, tuple(this.switch_maps))
 
 
 def last_event(machine: Machine, issue: Issue) -> int:
-    """The last cycle, in the first superlane, in which an issue has an effect."""
+    """The last cycle, in the first superlane, in which an issue has an effect; weights are in their buffer with the last load."""
     key = latency_key(issue.inst.op, issue.inst.dtype)
-    return issue.last + (machine.delays[key] if key else 0)
+    return issue.last + (machine.delays[key] if key and issue.inst.op != "LW" else 0)
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ class _Scheduler:
     stores: Stores = field(default_factory=Stores)
     issues: list[Issue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
+    switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
         match sweep:
@@ -70,7 +72,7 @@ class _Scheduler:
             case MatrixSweep():
                 pass  # placed with the sweep that drains it
             case LaneSweep():
-                raise NotImplementedError("lane sweeps")
+                self._switch(sweep)
 
     def _place(self, plan: Plan, touches: Sequence[Touch]) -> tuple[int, Sequence[int]]:
         """Time one sweep and keep its issues: its begin and picks."""
@@ -78,8 +80,8 @@ class _Scheduler:
         try:
             placed = self.reservations.place(plan.demand())
         except Exhausted as error:
-            wanted = plan.pools[error.pool]
-            raise InternalError(f"a sweep asks for more at one time than there is of {wanted.candidates[0]} and the like") from error
+            wanted = plan.pools[error.pool].candidates[0]
+            raise InternalError(f"a sweep asks for more at one time than there is of {wanted} and the like") from error
         self.stores.add(touches, placed.begin)
         self.issues += plan.issues(placed.begin, placed.picks)
         return placed.begin, placed.picks
@@ -90,6 +92,13 @@ class _Scheduler:
         for number, found in enumerate(sums):
             drained = begin + sweep.reads[number].time  # a DRN is earlier by its way; nothing is the worse for that
             self.reservations.take(found.resource, [(found.begin, drained + found.rows)])
+
+    def _switch(self, sweep: LaneSweep) -> None:
+        if sweep.op not in ("PRM", "DST"):
+            raise InternalError(f"the scheduler has no form for sweeps of {sweep.op}")
+        number = self.switch_maps.setdefault(sweep.map, len(self.switch_maps))
+        plan = lane.plan_lane(sweep, self.machine, self.placement.of, number)
+        self._place(plan, lane.touches(sweep, self.machine, self.placement.of))
 
     def _multiply(self, sweep: MatrixSweep) -> Sums:
         plane = Plane(sweep.side or "W", self._plane_number(sweep))
@@ -106,7 +115,3 @@ class _Scheduler:
         side = sweep.side or "W"
         return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{side}{number}", 0))
 
-
-def homes_by_name(schedule: Schedule) -> Mapping[str, tuple[Home, ...]]:
-    """Where each array lies, by the array's name."""
-    return {array.name: homes for array, homes in schedule.arrays}

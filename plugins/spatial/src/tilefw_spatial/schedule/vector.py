@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tilefw.api import InternalError
 from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
@@ -98,9 +99,12 @@ def _outputs(this: _Sweep) -> dict[int, Group]:
         step = this.sweep.steps[write.step]
         time = result_time(machine, step)
         for home in this.homes(write.walk.array):
+            west = not is_east(machine, home)
             if write.step not in groups:
                 span = (at, time, time + this.points - step.every + 1)
-                groups[write.step] = this.plan.streams(not is_east(machine, home), TYPES[home.dtype].nbytes, [span])
+                groups[write.step] = this.plan.streams(west, TYPES[home.dtype].nbytes, [span])
+            if (groups[write.step].bases[0] >= machine.streams) != west:
+                raise InternalError(f"results of one step for both hemispheres: '{write.walk.array.name}'")
             found = runs(write_domain(this.sweep.domain, step.every), write.walk, step.every)
             this.plan.write(found, home, at, time, groups[write.step])
     return groups
