@@ -207,6 +207,22 @@ def test_a_fused_product_of_halves_rounds_once_however_large_or_small(type_: str
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+def test_a_fused_product_of_halves_has_ieees_zeros_infinities_and_nan(type_: str) -> None:
+    """Every triple of special and extreme numbers, where f64's own product and sum are right but for the last rounding."""
+    top, least = numbers.largest(TYPES[type_]), numbers.smallest_normal(TYPES[type_])
+    values = [sign * v for v in (0.0, least * 2.0**-TYPES[type_].mantissa_bits, least, 1.0, top, math.inf) for sign in (1, -1)]
+    codes = numbers.encode(np.array([*values, math.nan]), TYPES[type_]).astype(np.uint32)
+    x, y, z = (part.ravel() for part in np.meshgrid(codes, codes, codes))
+    a, b, c = (decoded(part, type_) for part in (x, y, z))
+    exact = a * b + c
+    nearest = numbers.round_to(exact, TYPES[type_], saturate=False)
+    product_and_sum_are_exact = ~np.isfinite(exact) | (a == 0) | (b == 0) | (c == 0) | (np.abs(a * b) == top) & (np.abs(c) < 1)
+    got = decoded(on_base_chip("fma", (x, type_), (y, type_), (z, type_)), type_)
+    assert_same_values(got[product_and_sum_are_exact], nearest[product_and_sum_are_exact])
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "meaning"), [("div_rn", np.divide), ("remf", np.fmod)])
 def test_division_and_remainder_of_f32_are_exact(row: str, meaning: Any) -> None:
     x = some_f32(6000)

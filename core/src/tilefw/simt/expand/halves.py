@@ -35,15 +35,18 @@ def _fused(b: Legal, x: Value, y: Value, z: Value) -> Value:
 
 
 def _fused_of_wide_range(b: Legal, x: Value, y: Value, z: Value) -> Value:
-    """x * y + z, rounded to odd, of a format whose products leave f32's range: those are computed 2^64 or 2^-128 times as large.
+    """x * y + z, rounded to odd, of a format whose products leave f32's range: those are computed 2^-128 or 2^128 times as large.
 
-    A product beyond the range still has a sum in it where z is nearly its opposite. One below has bits of which f32 drops
-    the last ones, where it decides the rounding; beside a z above 2^-60 only its sign does.
+    A product beyond the range still has a sum in it where z is nearly its opposite, and is no infinity beside one. One below has
+    bits of which f32 drops the last ones, where it decides the rounding; beside a z above 2^-60 only its sign does. An infinite
+    factor has no other product than its own, nor has a large one whose product is small, which is a zero's: scaled, either would
+    become the product of an infinity and a zero.
     """
-    product = b("mulf", x, y)
-    magnitude = b("absf", product)
-    far = b("eqf", magnitude, b.real(float("inf"), "f32"))
-    small = b("ltf", b("absf", z), b.real(2.0**-60, "f32"))
+    infinity = b.real(float("inf"), "f32")
+    magnitude = b("absf", b("mulf", x, y))
+    larger = b("maxf", b("absf", x), b("absf", y))
+    far = b("andi", b("eqf", magnitude, infinity), b("ltf", larger, infinity))
+    small = b("andi", b("ltf", b("absf", z), b.real(2.0**-60, "f32")), b("ltf", larger, b.real(2.0**60, "f32")))
     near = b("andi", b("ltf", magnitude, b.real(2.0**-100, "f32")), small)
 
     def by(of_far: float, of_near: float) -> Value:
@@ -53,7 +56,7 @@ def _fused_of_wide_range(b: Legal, x: Value, y: Value, z: Value) -> Value:
     def twice(value: Value, factor: Value) -> Value:
         return b("mulf", b("mulf", value, factor), factor)
 
-    scale, back = by(2.0**-32, 2.0**64), by(2.0**32, 2.0**-64)
+    scale, back = by(2.0**-64, 2.0**64), by(2.0**64, 2.0**-64)
     scaled = _sum_to_odd(b, b("mulf", b("mulf", x, scale), b("mulf", y, scale)), twice(z, scale))
     total = twice(scaled, back)
     return _to_odd(b, total, b("subf", scaled, twice(total, scale)))
