@@ -1,7 +1,7 @@
 """Elementwise work as chains of ALUs: rows of the elementwise table to the vector unit's steps, cut into pieces that fit it.
 
 `legalise` turns a region's results into micro steps (what the unit does itself, and core's expansions of all else; constants
-folded, common steps shared, dead ones gone); `pieces` cuts those into sweeps of at most 16 ALUs, values between pieces through
+folded, common steps shared, dead ones gone); `cut` cuts those into sweeps of at most 16 ALUs, values between pieces through
 memory. `chain` does both:
 
     x, y = Input("x", "fp32"), Input("y", "fp32")
@@ -9,11 +9,18 @@ memory. `chain` does both:
     # piece.reads: x at 0, y at 0; piece.steps: ADD fp32; piece.writes: ("out",) from step 0
 """
 
+from tilefw_spatial.chain.cut import cut
+from tilefw_spatial.chain.legalise import legalise
 from tilefw_spatial.chain.limits import Limits
-from tilefw_spatial.chain.node import Apply, Combined, Input, Lane, Literal, Node, Result, Results
+from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Result, Results
 from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite, Temporary
 
 __all__ = [
-    "Apply", "Combined", "Input", "Lane", "Limits", "Literal", "Node", "Piece", "PieceRead", "PieceWrite", "Result", "Results",
-    "Temporary",
+    "Apply", "Combined", "Input", "Limits", "Literal", "Node", "Piece", "PieceRead", "PieceWrite", "Result", "Results", "Temporary",
+    "chain", "cut", "legalise",
 ]
+
+
+def chain(results: Results, limits: Limits | None = None) -> list[Piece]:
+    """The pieces that make `results`, in an order that is right. Raises UnsupportedError (TFW0680) as `legalise` does."""
+    return cut(legalise(results), limits or Limits())

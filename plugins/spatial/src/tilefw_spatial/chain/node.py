@@ -21,8 +21,8 @@ class Input:
     """An array that streams in. `key` is the caller's name for it: two inputs of one key are one stream.
 
     `dtype` is the element type (Triton's name: `fp16`). `reduced`: constant along the innermost loop. `drained`: it comes from the
-    matrix unit's accumulators, which can be read once; the piece that takes it has it as read 0, and at most one such input may
-    stand in a region."""
+    matrix unit's accumulators; only one piece takes it, where drained inputs are the first reads. What other pieces need of it goes
+    through memory."""
 
     key: Hashable
     dtype: str
@@ -39,17 +39,10 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lane:
-    """The number of the lane that computes, 0 to 319, as an int32."""
-
-    dtype: str = "int32"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Apply:
     """A row of the elementwise table on operands of one type T (a select's first is int1); `dtype` is the result's.
 
-    `row` is the table's name, or `castf_rtz` for a `castf` that rounds towards zero. `fusion` allows a sum to take a product
+    `row` is the table's name, or `castf_rtz` for a `castf` that cuts off. `fusion` allows a sum to take a product
     unrounded. `place` is the user's line, for errors."""
 
     row: str
@@ -74,12 +67,13 @@ class Combined:
     place: Place | None = None
 
 
-Node = Input | Literal | Lane | Apply | Combined
+Node = Input | Literal | Apply | Combined
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A value that is needed outside the region, under the caller's name `key` for the array that takes it."""
+    """A value that is needed outside the region, under the caller's name `key` for the array that takes it: a vector a point, or
+    if the node is reduced a vector for each point of the domain without its innermost loop."""
 
     key: Hashable
     node: Node

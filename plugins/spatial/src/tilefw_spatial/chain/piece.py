@@ -49,7 +49,7 @@ class Piece:
 
     Source indices are those of `reads` (`stream`) and `steps` (`alu`). A consumer of an ALU's result reads it 0, 4, 8 or 12 cycles
     after it appeared: `consumer.time - producer.time - latency`. Results at different times of one piece never wait: a MOV holds
-    them. A drained read is read 0. Pieces are in an order that is right."""
+    them. Drained reads come first. Pieces are in an order that is right."""
 
     reads: tuple[PieceRead, ...]
     steps: tuple[Step, ...]

@@ -1,0 +1,138 @@
+"""A draft with times, ALU numbers and MOVs: a piece, or none where it takes more than the unit has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from tilefw_spatial import isa
+from tilefw_spatial.chain.draft import Draft
+from tilefw_spatial.chain.limits import Limits
+from tilefw_spatial.chain.micro import Micro, Operand, element_type, is_reduced
+from tilefw_spatial.chain.node import Input, Literal
+from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite
+from tilefw_spatial.chain.timing import KEPT, TICK, Timed, times
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.sweep import Source, Step
+
+KeyOf = Callable[[Micro | Input], Hashable]
+KeysOf = Callable[[Micro], tuple[Hashable, ...]]
+
+
+@dataclass(slots=True)
+class Fitted:
+    """A draft with the tick of each of its steps and the MOVs that this needs."""
+
+    draft: Draft
+    ticks: dict[Micro, int]
+    moves: int
+
+
+def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
+    """The best times found, if the draft then fits: ALUs for its steps and MOVs, streams for what it reads and writes."""
+    room = limits.alus - len(draft.steps)
+    if room < 0 or draft.stream_bytes > limits.streams:
+        return None
+    place = {step: i for i, step in enumerate(draft.steps)}
+    stream = {source: i for i, source in enumerate(draft.reads)}
+    sources = [[o.source for o in draft.operands[step]] for step in draft.steps]
+    problem = Timed(
+        latency=[_ticks(step, machine) for step in draft.steps],
+        takes=[tuple(dict.fromkeys(place[s] for s in found if s in place)) for found in sources],
+        streams=[tuple(dict.fromkeys(stream[s] for s in found if s in stream)) for found in sources],
+        reads=len(stream),
+    )
+    at = times(problem, room)
+    ticks = dict(zip(draft.steps, at, strict=True))
+    moves = sum(len(found) for found in _chains(draft, ticks, machine).values())
+    return Fitted(draft, ticks, moves) if moves <= room else None
+
+
+def _ticks(step: Micro, machine: Machine) -> int:
+    return machine.delays[isa.latency_key(step.op, step.dtype)] // TICK
+
+
+def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Micro | Input, list[int]]:
+    """The ticks at which MOVs of each value issue, one after the other."""
+    latest: dict[Micro | Input, int] = {}
+    first: dict[Micro | Input, int] = {}
+    for step in draft.steps:
+        for source in (o.source for o in draft.operands[step]):
+            if not isinstance(source, Literal):
+                latest[source] = max(latest.get(source, ticks[step]), ticks[step])
+                first[source] = min(first.get(source, ticks[step]), ticks[step])
+    chains: dict[Micro | Input, list[int]] = {}
+    for source, last in latest.items():
+        # A stream is read as it passes; a result until KEPT - 1 ticks after it appeared.
+        at = first[source]
+        if isinstance(source, Micro) and source in ticks:
+            at = ticks[source] + _ticks(source, machine) + KEPT - 1
+        chains[source] = []
+        while last > at:
+            chains[source].append(at)
+            at += KEPT
+    return chains
+
+
+def piece_of(fitted: Fitted, machine: Machine, key_of: KeyOf, keys_of: KeysOf) -> Piece:
+    """The piece, its arrays named by the two functions."""
+    writer = _Writer(fitted, machine)
+    draft = fitted.draft
+    reduced = draft.reduced
+    reads = tuple(
+        PieceRead(key_of(source), element_type(source), writer.arrival(source) * TICK, constant=is_reduced(source) and not reduced,
+                  drained=isinstance(source, Input) and source.drained)
+        for source in draft.reads
+    )
+    writes = tuple(PieceWrite(keys_of(step), step.result, writer.number[step], combined=step.every > 0) for step in draft.writes)
+    return Piece(reads, writer.steps(), writes, reduced)
+
+
+class _Writer:
+    """Numbers the steps and MOVs in order of time, and finds for each reader the one that has its value then."""
+
+    def __init__(self, fitted: Fitted, machine: Machine) -> None:
+        self.draft, self.ticks = fitted.draft, fitted.ticks
+        self.chains = _chains(self.draft, self.ticks, machine)
+        entries: list[tuple[int, Micro | tuple[Micro | Input, int]]] = [(self.ticks[step], step) for step in self.draft.steps]
+        entries += [(at, (source, k)) for source, chain in self.chains.items() for k, at in enumerate(chain)]
+        self.entries = sorted(entries, key=lambda entry: entry[0])
+        self.number = {entry: i for i, (_, entry) in enumerate(self.entries)}
+        self.stream = {source: i for i, source in enumerate(self.draft.reads)}
+
+    def arrival(self, source: Micro | Input) -> int:
+        """The tick at which a stream is read."""
+        return min(self.ticks[step] for step in self.draft.steps if any(o.source is source for o in self.draft.operands[step]))
+
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(
+            self._step(entry, tick, alu) if isinstance(entry, Micro) else self._move(*entry, tick, alu)
+            for alu, (tick, entry) in enumerate(self.entries)
+        )
+
+    def _step(self, step: Micro, tick: int, alu: int) -> Step:
+        operands = tuple(self._source(o, tick) for o in self.draft.operands[step])
+        if step.every and len(operands) == 1:
+            operands += (Source("none"),)
+        to = step.result if step.op.startswith("CVT.") else ""
+        return Step(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * TICK)
+
+    def _move(self, source: Micro | Input, k: int, tick: int, alu: int) -> Step:
+        return Step("MOV", element_type(source), (self._at(Operand(source), tick),), alu=alu, time=tick * TICK)
+
+    def _source(self, operand: Operand, tick: int) -> Source:
+        if isinstance(operand.source, Literal):
+            return Source("imm", operand.source.bits, operand.negate, operand.absolute)
+        return self._at(operand, tick)
+
+    def _at(self, operand: Operand, tick: int) -> Source:
+        """The value as some ALU or stream has it at a tick: by the last MOV that issued before."""
+        source = operand.source
+        assert not isinstance(source, Literal)
+        k = sum(at < tick for at in self.chains[source]) - 1
+        if k >= 0:
+            return Source("alu", self.number[(source, k)], operand.negate, operand.absolute)
+        if source in self.stream:
+            return Source("stream", self.stream[source], operand.negate, operand.absolute)
+        assert isinstance(source, Micro)
+        return Source("alu", self.number[source], operand.negate, operand.absolute)

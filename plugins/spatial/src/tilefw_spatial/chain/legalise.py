@@ -1,0 +1,134 @@
+"""Nodes to micro steps: rows that the vector unit has as they are, all others through the expansions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tilefw.api import DTYPES, Place, UnsupportedError
+from tilefw.api.expand import CASTS, Legal, key
+from tilefw_spatial import isa
+from tilefw_spatial.chain.functions import RULES
+from tilefw_spatial.chain.micro import Micro, element_type
+from tilefw_spatial.chain.native import NATIVE, Native
+from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
+from tilefw_spatial.chain.record import Recorder, Term
+from tilefw_spatial.graph import Combine
+
+_CONTRACTIBLE = frozenset({"addf", "subf", "mulf", "addi", "subi", "muli"})
+
+# What combines in time, and on integers with which sign.
+_FOLDS: dict[Combine, tuple[str, str]] = {
+    Combine.ADDF: ("add", ""), Combine.MULF: ("mul", ""), Combine.MAXF: ("max", ""), Combine.MINF: ("min", ""),
+    Combine.MAXNUM: ("maxnum", ""), Combine.MINNUM: ("minnum", ""),
+    Combine.ADDI: ("add", "int"), Combine.MULI: ("mul", "int"), Combine.MAXS: ("max", "int"), Combine.MINS: ("min", "int"),
+    Combine.MAXU: ("max", "uint"), Combine.MINU: ("min", "uint"),
+    Combine.AND: ("and", "int"), Combine.OR: ("or", "int"), Combine.XOR: ("xor", "int"),
+}
+# A bit lies in a byte as 0 or 1; read as signed it is 0 or -1, and sums are modulo 2.
+_BIT_FOLDS: dict[Combine, str] = {
+    Combine.ADDI: "xor", Combine.XOR: "xor", Combine.MULI: "and", Combine.AND: "and", Combine.OR: "or",
+    Combine.MAXU: "or", Combine.MINU: "and", Combine.MAXS: "and", Combine.MINS: "or",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A result of the region: all the caller's keys for it, what makes it, and the element type that it is stored as."""
+
+    keys: tuple[object, ...]
+    micro: Micro
+    dtype: str
+
+
+def legalise(results: Results) -> list[Wanted]:
+    """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit has
+    no way to, at the user's line."""
+    recorder = Recorder()
+    terms: dict[int, Term] = {}
+    for node in _in_order(result.node for result in results):
+        terms[id(node)] = _term(recorder, node, [terms[id(operand)] for operand in operands_of(node)])
+    found: dict[tuple[int, str], Wanted] = {}
+    for result in results:
+        micro = _written(recorder, terms[id(result.node)], result.node.dtype)
+        name = (id(micro), result.node.dtype)
+        keys = found[name].keys if name in found else ()
+        found[name] = Wanted((*keys, result.key), micro, result.node.dtype)
+    return list(found.values())
+
+
+def operands_of(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node reads."""
+    if isinstance(node, Apply):
+        return node.operands
+    if isinstance(node, Combined):
+        return (node.operand,) if node.initial is None else (node.operand, node.initial)
+    return ()
+
+
+def _in_order(roots: Iterable[Node]) -> list[Node]:
+    """Every node below the roots once, operands before their users."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack = [(root, False) for root in roots][::-1]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(operand, False) for operand in reversed(operands_of(node))]
+    return order
+
+
+def _term(recorder: Recorder, node: Node, operands: list[Term]) -> Term:
+    if isinstance(node, Input | Literal):
+        return Term(node, _served(node.dtype, None))
+    return _combined(recorder, node, operands) if isinstance(node, Combined) else _applied(recorder, node, operands)
+
+
+def _applied(recorder: Recorder, node: Apply, operands: list[Term]) -> Term:
+    to = _served(node.dtype, node.place) if node.row in CASTS else None
+    typed_by = operands[1 if node.row == "select" else 0].type
+    if to == typed_by:
+        return operands[0]
+    recorder.contractible = node.fusion and node.row in _CONTRACTIBLE and key(node.row, typed_by) in NATIVE
+    try:
+        return Legal(recorder, RULES)(node.row, *operands, to=to)
+    except UnsupportedError as error:
+        spelled = key(node.row, typed_by, to)
+        raise UnsupportedError(f"the vector unit has no way to {spelled}", code="TFW0680", place=node.place) from error
+    finally:
+        recorder.contractible = False
+
+
+def _combined(recorder: Recorder, node: Combined, operands: list[Term]) -> Term:
+    dtype = _served(node.dtype, node.place)
+    narrow = DTYPES[node.dtype].is_float and dtype != "f32"
+    read = [Legal(recorder, RULES)("castf", term, to="f32") if narrow else term for term in operands]
+    if node.dtype == "int1":
+        fold, named = _BIT_FOLDS[node.kind], "uint8"
+    else:
+        fold, sign = _FOLDS[node.kind]
+        named = f"{sign}{DTYPES[node.dtype].bits}" if sign else "fp32"
+    made = recorder.step(Native(f"TRED.{fold}", named), tuple(read), node.every)
+    return Legal(recorder, RULES)("castf", Term(made, "f32"), to=dtype) if narrow else Term(made, dtype)
+
+
+def _written(recorder: Recorder, term: Term, dtype: str) -> Micro:
+    """A step whose result can be stored as `dtype`: what is an input or a constant is moved by one."""
+    source = recorder.settled(term).source
+    if isinstance(source, Micro) and isa.TYPES[element_type(source)].nbytes == isa.TYPES[dtype].nbytes:
+        return source
+    if isinstance(source, Literal):
+        return recorder.placed(Native("CST", dtype), Term(source, term.type))
+    return recorder.placed(Native("MOV", dtype), replace(term, negate=False, absolute=False, source=source))
+
+
+def _served(dtype: str, place: Place | None) -> str:
+    """Tile IR's spelling of an element type that the machine has. Raises UnsupportedError (TFW0680)."""
+    if dtype not in isa.TYPES:
+        raise UnsupportedError(f"the vector unit has no elements of type {dtype}", code="TFW0680", place=place)
+    return DTYPES[dtype].ir
+

@@ -1,0 +1,126 @@
+"""A region as the cutter sees it: micro steps in an order that keeps values short-lived, and who needs what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilefw_spatial.chain.legalise import Wanted
+from tilefw_spatial.chain.micro import Micro, producers
+from tilefw_spatial.chain.node import Input
+
+_SATELLITES = 3  # steps that are done again rather than in a piece of their own
+
+
+@dataclass(slots=True)
+class Region:
+    """`order` has every step that some piece must do, operands first, by phase and rate; `users` those of them that read a value,
+    themselves or through satellites; `wanted` the results that a step makes.
+
+    Satellites are in no order: whoever needs one does it itself. That costs an ALU; the way through memory costs bytes, or a whole
+    piece. They are conversions of inputs, and a few steps at most on reduced values."""
+
+    order: list[Micro]
+    phases: dict[Micro, int]
+    users: dict[Micro | Input, list[Micro]]
+    wanted: dict[Micro, list[Wanted]]
+    satellites: set[Micro]
+
+
+def region_of(wanted: Sequence[Wanted]) -> Region:
+    """The steps below the results, in order."""
+    by_step: dict[Micro, list[Wanted]] = {}
+    for result in wanted:
+        by_step.setdefault(result.micro, []).append(result)
+    steps = steps_of(wanted)
+    users: dict[Micro | Input, list[Micro]] = {}
+    for step in steps:
+        for source in dict.fromkeys(producers(step)):
+            users.setdefault(source, []).append(step)
+    satellites = _satellites(steps, by_step)
+    phases = _phases(steps, users, by_step)
+    ranked = [step for step in steps if step not in satellites]
+    ranked.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
+    return Region(ranked, phases, _users_through(steps, users, satellites), by_step, satellites)
+
+
+def _users_through(
+    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], satellites: set[Micro]
+) -> dict[Micro | Input, list[Micro]]:
+    """The users that are no satellites, where a satellite stands for its own."""
+    found: dict[Micro | Input, list[Micro]] = {}
+    for source in [*reversed(steps), *(source for source in users if isinstance(source, Input))]:
+        through = [found[user] if user in satellites else [user] for user in users.get(source, ())]
+        found[source] = list(dict.fromkeys(user for group in through for user in group))
+    return found
+
+
+def _satellites(steps: Sequence[Micro], wanted: dict[Micro, list[Wanted]]) -> set[Micro]:
+    sizes: dict[Micro, int] = {}
+    for step in steps:
+        inner = [p for p in producers(step) if isinstance(p, Micro)]
+        size = 1 + sum(sizes.get(p, 0) for p in inner)
+        converts = step.op.startswith("CVT.") and isinstance(step.operands[0].source, Input) and not step.operands[0].source.drained
+        if step not in wanted and (converts or (step.reduced and size <= _SATELLITES)):
+            sizes[step] = size
+    return set(sizes)
+
+
+def steps_of(wanted: Sequence[Wanted]) -> list[Micro]:
+    """All steps below the results, operands before their users: depth first, the operand that holds most values first, so that few
+    wait at a time (Sethi and Ullman, 1970)."""
+    roots = list(dict.fromkeys(result.micro for result in wanted))
+    order: list[Micro] = []
+    weight: dict[Micro, int] = {}
+    done: set[Micro] = set()
+    below = _below(roots)
+    for step in below:
+        inner = sorted((weight[p] for p in dict.fromkeys(producers(step)) if isinstance(p, Micro)), reverse=True)
+        weight[step] = max((w + i for i, w in enumerate(inner)), default=1)
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        step, complete = stack.pop()
+        if complete:
+            order.append(step)
+        elif step not in done:
+            done.add(step)
+            stack.append((step, True))
+            operands = [p for p in dict.fromkeys(producers(step)) if isinstance(p, Micro)]
+            stack += [(p, False) for p in sorted(operands, key=weight.__getitem__)]
+    return order
+
+
+def _below(roots: Sequence[Micro]) -> list[Micro]:
+    """All steps below the roots, operands first, in any such order."""
+    order: list[Micro] = []
+    seen: set[Micro] = set()
+    stack = [(root, False) for root in roots]
+    while stack:
+        step, complete = stack.pop()
+        if complete:
+            order.append(step)
+        elif step not in seen:
+            seen.add(step)
+            stack.append((step, True))
+            stack += [(p, False) for p in producers(step) if isinstance(p, Micro)]
+    return order
+
+
+def _phases(
+    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[Wanted]]
+) -> dict[Micro, int]:
+    """How many changes of rate (a reduction's end, a reduced value read at full rate) lie before a step; no step is earlier than
+    its users need it, so that what only they read need not wait in memory."""
+    phases: dict[Micro, int] = {}
+    for step in steps:
+        phases[step] = max((phases[p] + _crosses(p, step) for p in producers(step) if isinstance(p, Micro)), default=0)
+    for step in reversed(steps):
+        if step not in wanted:
+            phases[step] = min(phases[user] - _crosses(step, user) for user in users[step])
+    return phases
+
+
+def _crosses(producer: Micro, user: Micro) -> bool:
+    """Whether two steps cannot stand in one piece."""
+    return producer.every > 0 or producer.reduced != user.reduced
+
