@@ -18,7 +18,7 @@ RANKS = {
 # The facades of `api` show higher rooms to plugins: they are the only modules of `api` that import them.
 FACADES = {
     "ir": {"tile", "passes"}, "simt": {"simt", "tile", "machine"}, "machine": {"machine"}, "sim": {"sim"},
-    "machine_backend": {"machine"},
+    "machine_backend": {"machine"}, "expand": {"simt"},
     "kernels": {"kernels", "language", "runtime"},
 }
 VENDORS = re.compile(
