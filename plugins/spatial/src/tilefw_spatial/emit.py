@@ -14,7 +14,8 @@ MAX_BURST = 4096
 MAX_REPEATS = 4096
 MAX_PERIOD = 65535
 MAX_IDLE = 65535
-"""What the fields of a word hold (`isa`)."""
+BANK = 4096
+"""What the fields of a word hold (`isa`): an address is bank · 4096 + row."""
 
 
 def emit(
@@ -112,6 +113,8 @@ def _joined(first: Issue, then: Issue) -> Issue | None:
     if then.repeats > 1 or first.repeats >= MAX_REPEATS:
         return None
     if replace(then.inst, address=0) != replace(first.inst, address=0):
+        return None
+    if then.inst.address // BANK != first.inst.address // BANK:  # a repeated instruction stays in its bank
         return None
     period = (then.cycle - first.cycle) // first.repeats
     jump = (then.inst.address - first.inst.address) // first.repeats
