@@ -1,0 +1,170 @@
+"""Whether an instruction is one of the table's: its type, its fields' ranges, streams that begin where elements' planes do, and
+nothing in fields that its row has not. One rule for words, text and programs that were made in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from tilefw_spatial.isa.row import ALU_USES, Field, Kind, Row, Use
+from tilefw_spatial.isa.table import OPS, PUT_FLAG, is_vector, result_type
+from tilefw_spatial.isa.types import TYPES
+from tilefw_spatial.machine import Machine, Queue
+from tilefw_spatial.program import Inst
+
+PARTS = ("a", "b", "c", "dst", "flags", "address", "step", "imm", "map")
+STREAMS = 64
+BURST = 4096
+NEGATE, ABSOLUTE = 6, 9
+"""Bits of `map` from which the modifiers of operands a, b, c stand."""
+
+# What CFG may set, by its variant: superlanes that carry data, a level of power, nothing.
+_SETTINGS: Mapping[str, tuple[int, int]] = MappingProxyType({"CFG.vl": (1, 20), "CFG.power": (0, 3), "CFG.halt": (0, 0)})
+_KINDS: Mapping[Use, tuple[Kind, ...]] = MappingProxyType({
+    Use.ALU: tuple(Kind), Use.MASK: (Kind.STREAM, Kind.ALU, Kind.IMMEDIATE), Use.START: tuple(Kind),
+    Use.CONSTANT: (Kind.IMMEDIATE, Kind.LANE),
+})
+
+
+def faults(machine: Machine, inst: Inst) -> Iterator[str]:
+    """All that is wrong with an instruction by itself, in words; nothing for one of the table's."""
+    found = OPS.get(inst.op)
+    if found is None:
+        yield f"there is no instruction {inst.op}"
+        return
+    row, variant = found
+    yield from _type(row, variant, inst)
+    if inst.dtype not in row.types_of(variant) and row.types:
+        return  # widths below are those of the type
+    if not row.burst and inst.burst != 1 and not any(f.part == "burst" for f in row.fields):
+        yield f"{row.name} takes no burst"
+    for field in row.fields:
+        yield from _field(machine, inst, field)
+    yield from _extras(row, inst)
+    if row.name == "TRED" and inst.step and inst.burst % inst.step:
+        yield f"a burst of {inst.burst} is no multiple of every={inst.step}"
+    if row.name == "MAC" and inst.imm > machine.depth(inst.dtype):
+        yield f"depth={inst.imm} is more than the {machine.depth(inst.dtype)} rows that {inst.dtype} has"
+    if row.name == "MAC" and inst.dtype == "int8" and inst.flags & 2:
+        yield "int8 takes all lanes: there is no half"
+    if row.name == "LW" and inst.burst > machine.depth(inst.dtype) * TYPES[inst.dtype].nbytes // machine.weight_streams:
+        yield f"a burst of {inst.burst} brings more rows than the {machine.depth(inst.dtype)} that {inst.dtype} has"
+    low, high = _SETTINGS.get(inst.op, (0, 0xFFFFFFFF))
+    if not low <= inst.imm <= high:
+        yield f"{inst.op} takes {low} to {high}, not {inst.imm}"
+
+
+def misplaced(queue: Queue, inst: Inst) -> str | None:
+    """Why an instruction of the table cannot stand in a queue, or None."""
+    row = OPS[inst.op][0]
+    if queue.kind not in row.queues:
+        return f"{inst.op} is for queues of {row.unit}, not for {queue.name}"
+    if queue.kind in ("LW", "MAC", "DRN") and queue.number and inst.dtype not in ("int8", "int32", ""):
+        return f"{inst.dtype} takes both planes of {queue.unit}, which the queues of plane 0 steer, not {queue.name}"
+    return None
+
+
+def planes_of(row: Row, inst: Inst, field: Field) -> int:
+    """How many consecutive streams a stream field names."""
+    if field.planes:
+        return field.planes
+    if field.use is Use.MASK:
+        return 1
+    named = result_type(inst.op, inst.dtype) if field.use is Use.PUT and is_vector(inst.op) else inst.dtype
+    return TYPES[named].nbytes
+
+
+def kind_of(inst: Inst, field: Field) -> Kind:
+    """Where an operand field's value comes from."""
+    return Kind(inst.map >> 2 * "abc".index(field.part) & 3)
+
+
+def _type(row: Row, variant: str, inst: Inst) -> Iterator[str]:
+    types = row.types_of(variant)
+    if not types and inst.dtype:
+        yield f"{inst.op} has no element type, not {inst.dtype}"
+    elif types and inst.dtype not in types:
+        yield f"{inst.op} is not there for {inst.dtype or 'no type'}; it takes {', '.join(t for t in TYPES if t in types)}"
+
+
+def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
+    row = OPS[inst.op][0]
+    value: int = getattr(inst, field.part)
+    if field.use in (Use.TAKE, Use.PUT) and not (field.use is Use.PUT and is_vector(inst.op) and not inst.flags & PUT_FLAG):
+        yield from _stream(value, planes_of(row, inst, field))
+    elif field.use in ALU_USES:
+        yield from _operand(machine, inst, field, value)
+    elif field.use in (Use.ROW, Use.ACCUMULATOR):
+        yield from _rows(machine, inst, field, value)
+    elif field.use in (Use.STEP, Use.NUMBER) and not field.low <= value <= field.high:
+        yield f"{field.key or row.name} is from {field.low} to {field.high}, not {value}"
+    elif field.use is Use.LANES and not 0 <= value < 4096:
+        yield f"a map's number is from 0 to 4095, not {value}"
+
+
+def _stream(value: int, planes: int) -> Iterator[str]:
+    if not 0 <= value < STREAMS:
+        yield f"there is no stream {value}"
+    elif value % planes:
+        yield f"{planes} planes begin at a stream that is a multiple of {planes}, not at {value % (STREAMS // 2)}"
+
+
+def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator[str]:
+    kind, at = kind_of(inst, field), "abc".index(field.part)
+    if kind not in _KINDS[field.use]:
+        yield f"operand {field.part} of {inst.op} cannot be {'the number of the lane' if kind is Kind.LANE else kind.name.lower()}"
+    elif kind is Kind.STREAM:
+        yield from _stream(value, planes_of(OPS[inst.op][0], inst, field))
+    elif kind is Kind.ALU and value >= machine.alus * machine.delay_steps:
+        yield f"operand {field.part}: {value} is no ALU and delay"
+    elif kind in (Kind.IMMEDIATE, Kind.LANE) and value:
+        yield f"operand {field.part} is an immediate or the lane's number: its field is 0, not {value}"
+    modifiers = inst.map >> NEGATE + at & 1 | inst.map >> ABSOLUTE + at & 1
+    is_float = field.use is not Use.MASK and TYPES[inst.dtype].is_float
+    if modifiers and (not is_float or (field.use is Use.START and kind is Kind.LANE)):
+        yield f"operand {field.part} of {inst.op} takes no sign: signs are for floats"
+
+
+def _rows(machine: Machine, inst: Inst, field: Field, first: int) -> Iterator[str]:
+    """The burst's first and last row, which stand in one bank."""
+    rows = machine.rows if field.use is Use.ROW else machine.accumulator_rows
+    banks = machine.banks if field.use is Use.ROW else machine.accumulator_banks
+    last = first + inst.step * (inst.burst - 1)
+    if not 0 <= first < banks * rows:
+        yield f"there is no row {first}: {banks} banks have {rows} each"
+    elif first // rows != last // rows:
+        yield f"a burst of {inst.burst} from row {first % rows} by {inst.step} leaves its bank of {rows} rows"
+
+
+def _extras(row: Row, inst: Inst) -> Iterator[str]:
+    """What stands in fields that the row has not."""
+    if not 1 <= inst.burst <= BURST:
+        yield f"a burst is from 1 to {BURST}, not {inst.burst}"
+    used = {field.part for field in row.fields}
+    flags = sum(field.low for field in row.fields if field.use is Use.FLAG)
+    if row.operands:
+        flags, used = PUT_FLAG, used | {"map", "imm"}
+        yield from _map(row, inst)
+        if not inst.flags & PUT_FLAG:
+            used -= {"dst"}
+    for part in PARTS:
+        value: int = getattr(inst, part)
+        if part == "flags":
+            if value & ~flags:
+                yield f"flags {value & ~flags:#x} mean nothing to {inst.op}"
+        elif value and part not in used:
+            yield f"{inst.op} does not use {part}, which is {value}"
+
+
+def _map(row: Row, inst: Inst) -> Iterator[str]:
+    """Operands that the row has not are of kind 3 and unmodified; an immediate needs one that takes it."""
+    if not 0 <= inst.map < 4096:
+        yield f"map {inst.map} does not fit 12 bits"
+        return
+    has = {field.part for field in row.operands}
+    for at, part in enumerate("abc"):
+        signed = inst.map >> NEGATE + at & 1 or inst.map >> ABSOLUTE + at & 1
+        if part not in has and (inst.map >> 2 * at & 3 != Kind.LANE or signed):
+            yield f"{inst.op} has no operand {part}: its kind is 3, without sign"
+    if inst.imm and not any(kind_of(inst, field) is Kind.IMMEDIATE for field in row.operands):
+        yield "an immediate that no operand takes"
