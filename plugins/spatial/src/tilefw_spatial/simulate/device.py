@@ -1,0 +1,129 @@
+"""The simulator as a device: allocations as plain bytes, arguments that must be those the program was made for, launches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from tilefw.api import Argument, Artifact, BufferView, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.sim import GlobalMemory
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.simulate.counters import counted
+from tilefw_spatial.simulate.engine import Simulation
+from tilefw_spatial.simulate.findings import Findings
+from tilefw_spatial.simulate.tables import validate
+from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
+
+
+class SpatialDevice:
+    """`tilefw.api.Device` for programs of one machine."""
+
+    executor: Literal["sim"] = "sim"
+    assembled = True
+
+    def __init__(self, machine: Machine, name: str = "") -> None:
+        self.name = name or machine.name
+        self.machine = machine
+        self.last: Simulation | None = None  # what the last launch ran, for reports and timelines
+        self._memory = GlobalMemory()
+
+    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
+
+    def free(self, handle: int) -> None:
+        self._memory.free(handle)
+
+    def write(self, handle: int, data: Any, offset: int = 0) -> None:
+        view = memoryview(data).cast("B")
+        self._check_range(handle, len(view), offset)
+        self._memory.region(handle).initialise(offset, view)
+
+    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
+        self._check_range(handle, nbytes, offset)
+        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
+
+    def _check_range(self, handle: int, nbytes: int, offset: int) -> None:
+        size = self._memory.region(handle).size
+        if offset < 0 or nbytes < 0 or offset + nbytes > size:
+            raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
+
+    def memory_info(self) -> Mapping[str, int]:
+        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
+
+    def load(self, artifact: Artifact) -> Program:
+        """The program of an artifact. Raises CodeError."""
+        from tilefw_spatial.container import decode
+
+        if artifact.binary is None:
+            raise CodeError(f"the artifact for {artifact.target} has no assembled program", code="TFW0702")
+        return decode(artifact.binary)
+
+    def launch(
+        self, module: Program, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+    ) -> LaunchReport:
+        """Run a program with the arguments that it was made for. Raises LaunchError, CodeError."""
+        begin = time.perf_counter()
+        if entry != module.entry:
+            raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=f"entries: {module.entry}")
+        launched = (*(int(n) for n in grid), 1, 1)[:3]
+        if launched != module.grid:
+            raise LaunchError(f"{entry} was made for the grid {module.grid}, not {launched}", code="TFW0838")
+        simulation = simulate(module, self.machine, self._buffers(module, args), options)
+        self.last = simulation
+        return LaunchReport(simulation.findings.all, counted(simulation), time.perf_counter() - begin)
+
+    def _buffers(self, program: Program, args: Sequence[Argument]) -> list[HostBuffer | None]:
+        if len(args) != len(program.parameters):
+            raise LaunchError(
+                f"{program.entry} takes {len(program.parameters)} arguments, {len(args)} given", code="TFW0347",
+                note="parameters: " + ", ".join(p.name for p in program.parameters),
+            )
+        return [self._buffer(p, argument) for p, argument in zip(program.parameters, args, strict=True)]
+
+    def _buffer(self, parameter: Parameter, argument: Argument) -> HostBuffer | None:
+        if isinstance(argument, Scalar):
+            _check_scalar(parameter, argument)
+            return None
+        if parameter.kind != "pointer":
+            raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
+        return self._storage(parameter, argument)
+
+    def _storage(self, parameter: Parameter, argument: BufferView) -> HostBuffer | None:
+        if argument.handle == 0:
+            return None
+        region = self._memory.region(argument.handle)
+        data: Any = region.data[: region.size]
+        poison: Any = None if region.poison is None else region.poison[: region.size]
+        return HostBuffer(parameter.name, data, argument.offset, poison)
+
+
+def simulate(
+    program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions | None = None
+) -> Simulation:
+    """Run a program: fill its slices from the buffers, execute it, bring back what it made. Raises CodeError."""
+    options = options or LaunchOptions()
+    validate(program, machine)
+    findings = Findings(options.checks)
+    simulation = Simulation(program, machine, findings, options.budget // machine.lanes)
+    for tensor in program.tensors:
+        if tensor.role in ("in", "const"):
+            fill(tensor, buffers, simulation.chips, findings)
+    simulation.run()
+    for tensor in program.tensors:
+        if tensor.role == "out":
+            collect(tensor, buffers, simulation.chips, findings)
+    return simulation
+
+
+def _check_scalar(parameter: Parameter, argument: Scalar) -> None:
+    """A scalar was bound when the program was made."""
+    if parameter.kind != "scalar":
+        raise LaunchError(f"{parameter.name} is a pointer and takes no scalar", code="TFW0347")
+    same = argument.value == parameter.value or (argument.value != argument.value and parameter.value != parameter.value)
+    if parameter.value is not None and not same:
+        raise LaunchError(
+            f"the program was made for {parameter.name} = {parameter.value}, not {argument.value}", code="TFW0838",
+            help="compile it with this value: scalars are part of a spatial program",
+        )

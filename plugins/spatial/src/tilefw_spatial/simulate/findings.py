@@ -1,0 +1,81 @@
+"""What the simulator finds wrong: one finding a site and kind, counted, with slice, stream, cycle and instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tilefw.api import Finding, Place
+from tilefw_spatial.program import Inst
+from tilefw_spatial.simulate.burst import Burst
+
+# A program wrong in every line still gives a report of readable length.
+MAXIMUM = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kind of finding: the check that it belongs to and its code."""
+
+    check: str
+    code: str
+
+
+class Faults(Enum):
+    """Every kind of finding of the machine."""
+
+    OPERAND = Fault("hazards", "TFW0830")
+    PRODUCERS = Fault("hazards", "TFW0831")
+    BANK = Fault("hazards", "TFW0832")
+    UNINITIALISED = Fault("initialisation", "TFW0833")
+    QUEUE = Fault("hazards", "TFW0834")
+    ROW = Fault("bounds", "TFW0835")
+    WEIGHTS = Fault("hazards", "TFW0836")
+    FIELD = Fault("hazards", "TFW0837")
+    LINK = Fault("hazards", "TFW0840")
+    HOST = Fault("bounds", "TFW0801")
+
+
+class Findings:
+    """Collects findings of the checks that are on."""
+
+    def __init__(self, checks: frozenset[str]) -> None:
+        self._checks = checks
+        self._sites: dict[tuple[object, ...], Finding] = {}
+        self.dropped = 0
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        return tuple(self._sites.values())
+
+    def add(
+        self, fault: Faults, message: str, burst: Burst | None, cycle: int | None = None, *, other: Burst | None = None
+    ) -> None:
+        """Report an event of a burst; a further one of the same kind at the same instruction is counted."""
+        kind = fault.value
+        if kind.check not in self._checks:
+            return
+        site = (kind.code, burst.chip, burst.queue.name, burst.place) if burst else (kind.code, message)
+        known = self._sites.get(site)
+        if known is not None:
+            self._sites[site] = replace(known, count=known.count + 1)
+            return
+        if len(self._sites) >= MAXIMUM:
+            self.dropped += 1
+            return
+        when = "" if cycle is None else f" at cycle {cycle}"
+        self._sites[site] = Finding(
+            kind.check, kind.code, message + when, instruction="" if burst is None else described(burst.inst),
+            code_place=None if burst is None else place(burst),
+            other=None if other is None else f"{place(other)}: {described(other.inst)}",
+        )
+
+
+def place(burst: Burst) -> Place:
+    """Where an instruction stands: its queue, and its number there from 1 on."""
+    return Place(f"{burst.queue.name}" + (f" of chip {burst.chip}" if burst.chip else ""), burst.place + 1)
+
+
+def described(inst: Inst) -> str:
+    """An instruction in one line, for messages."""
+    return f"{inst.op}{'.' + inst.dtype if inst.dtype else ''}" + (f", n={inst.burst}" if inst.burst > 1 else "")

@@ -1,0 +1,143 @@
+"""When every instruction issues: queues unrolled into bursts. Nothing here depends on data.
+
+A queue goes from one instruction to the next without a gap: a burst takes its queue for as many cycles as it has vectors, every
+other instruction for one, NOP for as many as it says, REP until the last repetition is done. Only SYNC and DSK wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from tilefw.api import CodeError
+from tilefw_spatial.isa import OPS
+from tilefw_spatial.machine import Machine, Queue
+from tilefw_spatial.program import ChipCode, Inst
+from tilefw_spatial.simulate.burst import Burst
+from tilefw_spatial.simulate.fields import complaint
+from tilefw_spatial.simulate.findings import Faults, Findings
+
+# Repetitions of one vector's instruction are as good as a burst, but for rows that begin something anew each time.
+_NOT_MERGED = frozenset({"LW", "TRED", "IW", "SND", "RCV", "NTFY"})
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far a queue has been unrolled; `parked` is the cycle since which it waits in a SYNC."""
+
+    queue: Queue
+    insts: tuple[Inst, ...]
+    place: int = 0
+    time: int = 0
+    parked: int | None = None
+    bursts: list[Burst] = field(default_factory=list)
+
+
+class Issue:
+    """The bursts of one chip's queues, each in order of time."""
+
+    def __init__(self, code: ChipCode, machine: Machine, chip: int, findings: Findings, budget: int) -> None:
+        self._machine, self._chip, self._findings = machine, chip, findings
+        self._maps = len(code.maps)
+        self._left = budget
+        self._releases: list[int] = []
+        self.cursors = [_Cursor(machine.queues[name], insts) for name, insts in code.queues.items() if self._known(name)]
+        self._unroll()
+
+    @property
+    def queues(self) -> Mapping[str, list[Burst]]:
+        return {cursor.queue.name: cursor.bursts for cursor in self.cursors}
+
+    def _known(self, name: str) -> bool:
+        if name not in self._machine.queues:
+            raise CodeError(f"machine {self._machine.name} has no queue {name}", code="TFW0839")
+        return True
+
+    def _unroll(self) -> None:
+        """Advance all queues to their ends or to a SYNC, then notify in order of time: what one releases notifies only later."""
+        for cursor in self.cursors:
+            self._advance(cursor)
+        while self._releases:
+            now = heappop(self._releases)
+            for cursor in self.cursors:
+                if cursor.parked is not None and cursor.parked <= now:
+                    cursor.parked, cursor.time = None, now
+                    self._advance(cursor)
+        for cursor in self.cursors:
+            if cursor.parked is not None:
+                waiting = self._burst(cursor, cursor.place - 1, cursor.parked)
+                self._findings.add(Faults.QUEUE, f"{cursor.queue.name} waits and is never notified", waiting, cursor.parked)
+
+    def _advance(self, cursor: _Cursor) -> None:
+        while cursor.parked is None and cursor.place < len(cursor.insts):
+            inst = cursor.insts[cursor.place]
+            cursor.place += 1
+            if inst.op == "CFG.halt":
+                cursor.place = len(cursor.insts)
+            else:
+                self._step(cursor, inst)
+
+    def _step(self, cursor: _Cursor, inst: Inst) -> None:
+        if inst.op == "NOP":
+            cursor.time += inst.imm
+        elif inst.op == "REP":
+            self._repeat(cursor, inst)
+        elif inst.op == "SYNC":
+            cursor.parked = cursor.time
+        elif inst.op == "DSK":
+            cursor.time += -cursor.time % self._machine.epoch
+        else:
+            self._issue(cursor, inst)
+
+    def _issue(self, cursor: _Cursor, inst: Inst) -> None:
+        burst = self._burst(cursor, cursor.place - 1, cursor.time)
+        wrong = complaint(inst, cursor.queue, self._machine, self._maps)
+        if wrong is None:
+            self._spend(burst.count)
+            cursor.bursts.append(burst)
+        else:
+            self._findings.add(Faults.FIELD, f"{cursor.queue.name}: {wrong}", burst, cursor.time)
+        if inst.op == "NTFY":
+            heappush(self._releases, cursor.time + self._machine.delays["notify"])
+        cursor.time += burst.count
+
+    def _burst(self, cursor: _Cursor, place: int, time: int) -> Burst:
+        inst = cursor.insts[place]
+        count = inst.burst if inst.op in OPS and OPS[inst.op][0].burst else 1
+        return Burst(self._chip, cursor.queue, place, inst, time, count, 1, inst.address, inst.step)
+
+    def _repeat(self, cursor: _Cursor, inst: Inst) -> None:
+        """REP: the burst before it again and again; in one piece where it has one vector."""
+        before = cursor.insts[cursor.place - 2] if cursor.place >= 2 else None
+        last = cursor.bursts[-1] if cursor.bursts else None
+        if last is None or last.place != cursor.place - 2 or before is None:
+            here = self._burst(cursor, cursor.place - 1, cursor.time)
+            self._findings.add(Faults.QUEUE, f"{cursor.queue.name}: nothing before a REP that can be repeated", here, cursor.time)
+            return
+        times, period = inst.burst, inst.imm
+        if period < last.count:
+            here = self._burst(cursor, cursor.place - 1, cursor.time)
+            message = f"{cursor.queue.name}: a burst of {last.count} vectors is repeated every {period} cycles"
+            self._findings.add(Faults.QUEUE, message, here, cursor.time)
+            return
+        self._spend(times * last.count)
+        if last.count == 1 and OPS[before.op][0].name not in _NOT_MERGED:
+            cursor.bursts[-1] = Burst(
+                last.chip, last.queue, last.place, before, last.time, times + 1, period, last.address, inst.step
+            )
+        else:
+            cursor.bursts += self._copies(last, times, period, inst.step)
+        cursor.time = last.time + times * period + last.count
+
+    def _copies(self, last: Burst, times: int, period: int, increment: int) -> Iterator[Burst]:
+        for i in range(1, times + 1):
+            yield Burst(
+                last.chip, last.queue, last.place, last.inst, last.time + i * period, last.count, 1,
+                last.address + i * increment, last.step,
+            )
+
+    def _spend(self, points: int) -> None:
+        self._left -= points
+        if self._left < 0:
+            raise CodeError("the program issues more instructions than the launch's budget allows", code="TFW0810")

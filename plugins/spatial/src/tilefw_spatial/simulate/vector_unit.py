@@ -1,0 +1,143 @@
+"""What an ALU of the vector unit does: operands from streams, other ALUs, immediates; the meaning from the instructions' table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial import isa
+from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use
+from tilefw_spatial.isa.meanings import immediate, meaning, modified
+from tilefw_spatial.isa.types import reinterpret
+from tilefw_spatial.isa.types import values as elements
+from tilefw_spatial.program import Inst
+from tilefw_spatial.simulate.burst import Burst
+from tilefw_spatial.simulate.chip import Chip, Request, Taint, taint_of
+from tilefw_spatial.simulate.fields import operand_kind, operand_type
+from tilefw_spatial.simulate.findings import Faults
+from tilefw_spatial.simulate.line import Found, Segment
+
+
+@dataclass(slots=True)
+class _Operand:
+    """One operand before it is looked up: its place (0 to 2 for a, b, c), kind, type, and the points at which it is taken."""
+
+    place: int
+    kind: Kind
+    dtype: str
+    value: int
+    every: int
+
+
+def compute(chip: Chip, burst: Burst) -> int:
+    """Any row of the vector unit; returns how many points it did."""
+    inst = burst.inst
+    row, _ = OPS[inst.op]
+    every = inst.step if row.name == "TRED" else 1
+    operands = [o for o in (_operand(inst, field, every) for field in row.operands) if o is not None]
+    values, tainted, count = _operands(chip, burst, operands, every)
+    if count < every:
+        return _cut_short(chip, burst, count, every)
+    count -= count % every
+    full = [np.broadcast_to(v[:count], (count, chip.machine.lanes)) for v in values]
+    result = np.broadcast_to(meaning(inst.op, inst.dtype, full, every), (count // every, chip.machine.lanes))
+    if tainted is not None:
+        tainted = taint_of([np.logical_or.reduce(tainted[:count].reshape(-1, every), axis=1)], count // every)
+    _deliver(chip, burst.head(count), result, tainted, every)
+    return count
+
+
+def _cut_short(chip: Chip, burst: Burst, count: int, every: int) -> int:
+    """A reduction that lacks one of its vectors: zeros are its result, and the finding."""
+    message = f"a reduction of {every} vectors at {burst.queue.name} lacks one"
+    chip.findings.add(Faults.OPERAND, message, burst, burst.time + count * burst.period)
+    dtype = isa.result_type(burst.inst.op, burst.inst.dtype)
+    _deliver(chip, burst.head(every), np.zeros((1, chip.machine.lanes), TYPES[dtype].numpy), None, every)
+    return every
+
+
+def _operand(inst: Inst, field: Field, every: int) -> _Operand | None:
+    place = "abc".index(field.part)
+    kind = operand_kind(inst, place)
+    if field.use is Use.START and kind is Kind.LANE:
+        return None
+    return _Operand(place, kind, operand_type(field, inst.dtype), getattr(inst, field.part), every if field.use is Use.START else 1)
+
+
+def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
+    """The operands' elements for as many points as all of them are there."""
+    streams = [o for o in operands if o.kind is Kind.STREAM]
+    found = {o.place: _from_alu(chip, burst, o) for o in operands if o.kind is Kind.ALU}
+    count = min([burst.count, *(f.count * o.every for o in operands if (f := found.get(o.place)))])
+    taken: dict[int, NDArray[np.uint8]] = {}
+    taints: list[Taint] = []
+    if streams:
+        requests = [
+            Request(o.value, TYPES[o.dtype].nbytes, burst.time, burst.period * o.every, -(-count // o.every)) for o in streams
+        ]
+        planes, tainted, n = chip.take(burst, requests)
+        taken = {o.place: p for o, p in zip(streams, planes, strict=True)}
+        count = min(count, n * min(o.every for o in streams))
+        taints.append(tainted)
+    values = [_value(burst.inst, o, taken, found, count, chip.machine.lanes) for o in operands]
+    taints += [_spread(f.tainted, o.every, count) for o in operands if (f := found.get(o.place)) and f.tainted is not None]
+    return values, taint_of(taints, count), count
+
+
+def _value(
+    inst: Inst, operand: _Operand, taken: dict[int, NDArray[np.uint8]], found: dict[int, Found], count: int, lanes: int
+) -> NDArray[Any]:
+    dtype = operand.dtype
+    if operand.kind is Kind.STREAM:
+        values = elements(dtype, taken[operand.place])
+    elif operand.kind is Kind.ALU:
+        results = found[operand.place].values
+        assert results is not None
+        values = reinterpret(results, dtype)
+    elif operand.kind is Kind.IMMEDIATE:
+        values = immediate(dtype, inst.imm)
+    else:
+        values = np.arange(lanes)[None].astype(TYPES[dtype].numpy)
+    if operand.every > 1 and len(values) > 1:
+        values = np.repeat(values, operand.every, axis=0)
+    negate, absolute = inst.map >> 6 + operand.place & 1, inst.map >> 9 + operand.place & 1
+    if TYPES[dtype].is_float:
+        values = modified(dtype, values, bool(negate), bool(absolute))
+    return values[:count]
+
+
+def _spread(tainted: Taint, every: int, count: int) -> Taint:
+    return tainted if tainted is None or every == 1 else np.repeat(tainted, every)[:count]
+
+
+def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> Found:
+    """Another ALU's results, taken so many steps after they appeared; where the very first is missing, zero and a finding."""
+    number, delay = operand.value % 16, operand.value // 16 * chip.machine.delay_step
+    count = -(-burst.count // operand.every)
+    found = chip.results[number].find(burst.time - delay, burst.period * operand.every, count)
+    if found.count:
+        return found
+    message = f"no result of VXM.{number} from {delay} cycles before at {burst.queue.name}"
+    chip.findings.add(Faults.OPERAND, message, burst, burst.time)
+    return Found(np.zeros((1, chip.machine.lanes), np.uint32), None, 1)
+
+
+def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, every: int) -> None:
+    """Results into the ALU's pipe, and onto streams where the instruction says so."""
+    machine, inst = chip.machine, burst.inst
+    delay = machine.delays[isa.latency_key(inst.op, inst.dtype)]
+    first, period = burst.time + (every - 1) * burst.period + delay, burst.period * every
+    line = chip.results[burst.queue.number]
+    line.forget(chip.now - machine.delay_step * machine.delay_steps)
+    rival = line.add(Segment(first, period, len(result), result, tainted, burst))
+    if rival is not None:
+        chip.findings.add(Faults.PRODUCERS, f"two results of {burst.queue.name} in one cycle", burst, first, other=rival.source)
+    if inst.flags & isa.PUT_FLAG:
+        dtype = isa.result_type(inst.op, inst.dtype)
+        if inst.dst % TYPES[dtype].nbytes:
+            chip.findings.add(Faults.FIELD, f"stream {inst.dst} does not begin a group of {TYPES[dtype].nbytes}", burst, burst.time)
+            return
+        chip.put_planes(burst, inst.dst, first, period, np.ascontiguousarray(result), tainted)

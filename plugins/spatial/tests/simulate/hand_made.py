@@ -1,0 +1,69 @@
+"""Programs written by hand for the simulators' tests: queues by times, arrays by where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tilefw.api import LaunchOptions
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
+from tilefw_spatial.simulate.device import simulate
+from tilefw_spatial.simulate.engine import Simulation
+from tilefw_spatial.simulate.transfers import HostBuffer
+
+MACHINE: Machine = load("sdm-1")
+
+Timed = Mapping[str, Sequence[tuple[int, Inst]]]
+
+
+def kinds(*of: int) -> int:
+    """`map` of an ALU row whose operands a, b, c have these kinds; those not named are none."""
+    return sum(kind << 2 * place for place, kind in enumerate((*of, *[3] * (3 - len(of)))))
+
+
+def queue(timed: Sequence[tuple[int, Inst]]) -> tuple[Inst, ...]:
+    """Instructions at their cycles, with NOPs between."""
+    found: list[Inst] = []
+    now = 0
+    for time, inst in sorted(timed, key=lambda entry: entry[0]):
+        assert time >= now, f"{inst.op} at {time}: the queue is taken until {now}"
+        if time > now:
+            found.append(Inst("NOP", imm=time - now))
+        found.append(inst)
+        now = time + (inst.burst if inst.op not in ("REP",) else inst.burst * inst.imm)
+    return tuple(found)
+
+
+def home(dtype: str, vectors: int, places: Sequence[tuple[str, int, int]], groups: int = 1) -> Home:
+    """An array in one segment; `places` are (slice, bank, row), all groups of plane 0 first."""
+    planes = TYPES[dtype].nbytes
+    rows = [Rows(*place) for place in places]
+    assert len(rows) == planes * groups
+    return Home(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
+
+
+def matrix(parameter: int, vectors: int, lanes: int = 320, row: int = 320) -> Transfer:
+    """A buffer [vectors, lanes] of rows `row` elements apart, a row a vector."""
+    return Transfer(parameter, 0, (
+        AxisMap(vectors, np.arange(vectors) * row, 1, 0), AxisMap(lanes, np.arange(lanes), 0, 1),
+    ))
+
+
+def program(
+    timed: Timed | Sequence[Timed], tensors: Sequence[Tensor], parameters: Sequence[tuple[str, str]] = (),
+    maps: tuple[tuple[int, ...], ...] = (),
+) -> Program:
+    chips = [timed] if isinstance(timed, Mapping) else timed
+    return Program(
+        "kernel", MACHINE.name, MACHINE.hash, (1, 1, 1), tuple(Parameter(name, "pointer", dtype) for name, dtype in parameters),
+        tuple(tensors), tuple(ChipCode({name: queue(t) for name, t in chip.items()}, maps) for chip in chips), 0,
+    )
+
+
+def run(made: Program, *arrays: np.ndarray) -> Simulation:
+    """Run a program on arrays, which are changed in place."""
+    buffers = [HostBuffer(p.name, a.reshape(-1).view(np.uint8), 0) for p, a in zip(made.parameters, arrays, strict=True)]
+    return simulate(made, MACHINE, buffers, LaunchOptions())
