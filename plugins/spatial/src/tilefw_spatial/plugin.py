@@ -1,4 +1,6 @@
-"""Hooks of the spatial plugin. It registers no target yet: the statically scheduled machine is still to be written."""
+"""The hooks of the spatial plugin: what there is, without doing any of it."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -9,4 +11,6 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    return ()
+    from tilefw_spatial.target import TARGETS
+
+    return TARGETS

@@ -1,0 +1,62 @@
+"""The way of a kernel to its schedule, on one page: tile IR of one launch -> graph -> sweeps -> schedule -> program.
+
+Each stage is a plain function of what the one before it made; none knows of the stages around it. The count of cycles is known when
+`schedule` returns; `emit` only writes down what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilefw.api import Entry, InternalError, Launch
+from tilefw.api.ir import FuncOp, ModuleOp, entry_of
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.emit import emit
+from tilefw_spatial.lower import lower
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.schedule import Schedule, schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the stages made of one kernel."""
+
+    entry: Entry
+    schedule: Schedule
+    program: Program
+
+
+def compile_kernel(module: ModuleOp, launch: Launch, machine: Machine) -> Compiled:
+    """The program of the module's kernel for one launch. Raises UnsupportedError and CapacityError."""
+    entry = entry_of(_kernel(module))
+    work = arrange(lower(module, launch))
+    timed = schedule(work, machine)
+    program = emit(timed, entry.name, launch.grid, _parameters(entry, launch), _metadata(timed))
+    return Compiled(entry, timed, program)
+
+
+def _kernel(module: ModuleOp) -> FuncOp:
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    if len(functions) != 1:
+        raise InternalError(f"a module of {len(functions)} functions: calls are inlined before a backend sees them")
+    return functions[0]
+
+
+def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
+    """The kernel's parameters with what this launch bound them to."""
+    found: list[Parameter] = []
+    for parameter in entry.parameters:
+        if parameter.kind == "scalar":
+            value = launch.scalars[parameter.name]
+            found.append(Parameter(parameter.name, "scalar", parameter.dtype, parameter.size, value))
+        else:
+            buffer = launch.buffers.get(parameter.name)
+            nbytes = 0 if buffer is None else buffer.nbytes - buffer.offset
+            found.append(Parameter(parameter.name, "pointer", parameter.dtype, nbytes))
+    return found
+
+
+def _metadata(timed: Schedule) -> Mapping[str, object]:
+    return {"memory_bytes": timed.used}

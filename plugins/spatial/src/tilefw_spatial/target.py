@@ -1,0 +1,23 @@
+"""The chip as data: SDM-1, our own machine after the published structure of stream processors. It is no vendor's chip."""
+
+from __future__ import annotations
+
+from tilefw.api import TargetInfo
+
+# What is served is decided by the stages of the compiler; a kernel that needs more is refused by name before anything runs.
+CAPABILITIES = frozenset({"control.for", "control.if", "memory.load.fp32", "memory.store.fp32", "float.*.fp32", "int.*.int32", "int.*.int1"})
+
+SDM1 = TargetInfo(
+    name="spatial-sdm1",
+    vendor="spatial",
+    chip="sdm-1",
+    summary="SDM-1: a statically scheduled machine of slices and streams, whose cycle count is known before it runs; simulated",
+    backend="tilefw_spatial.backend:SpatialBackend",
+    provides=frozenset({"lower", "emit", "assemble", "simulate"}),
+    capabilities=CAPABILITIES,
+    # A schedule is made for one launch: sizes, strides and the grid are constants of it, and so is which arguments share memory.
+    wants=frozenset({"scalars", "grid", "extents"}),
+    limits={"memory_bytes": 88 * 2 * 4096 * 320},  # data/sdm-1.yaml: slices, banks, rows, bytes of a row
+)
+
+TARGETS = (SDM1,)
