@@ -1,0 +1,72 @@
+"""Where the elements of a value stand in a buffer, as a sum of terms over small sets of axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial.graph import Axis, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What some axes add together: `offsets` over their extents; where `valid` is False nothing is accessed."""
+
+    axes: tuple[Axis, ...]
+    offsets: NDArray[np.int64]
+    valid: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Element (i…) stands at `base + Σ offsets` of a parameter, if every term has it valid."""
+
+    parameter: int
+    base: int
+    terms: tuple[Term, ...]
+
+    def renamed(self, indices: dict[Axis, tuple[tuple[Axis, ...], NDArray[np.int64]]]) -> Access:
+        """The access by other axes: the index along each old axis is a table over some new ones."""
+        return Access(self.parameter, self.base, tuple(_renamed(term, indices) for term in self.terms))
+
+
+def access_of(where: Where, axes: tuple[Axis, ...]) -> Access:
+    """The access of a value over `axes`; axes along which nothing changes have no term."""
+    if where.explicit is not None:
+        shape = tuple(axis.extent for axis in axes)
+        offsets = where.explicit.reshape(shape).astype(np.int64)
+        return Access(where.parameter, 0, (Term(axes, np.maximum(offsets, 0), offsets >= 0),))
+    terms = tuple(
+        Term((along.axis,), along.offsets.astype(np.int64), None if along.valid is None or along.valid.all() else along.valid)
+        for along in where.along
+    )
+    return Access(where.parameter, where.base, tuple(t for t in terms if t.valid is not None or t.offsets.any()))
+
+
+def _renamed(term: Term, indices: dict[Axis, tuple[tuple[Axis, ...], NDArray[np.int64]]]) -> Term:
+    if not any(axis in indices for axis in term.axes):
+        return term
+    new: list[Axis] = []
+    for axis in term.axes:
+        new += [n for n in (indices[axis][0] if axis in indices else (axis,)) if n not in new]
+    picks = tuple(
+        over(*indices[axis], tuple(new)) if axis in indices else over((axis,), np.arange(axis.extent), tuple(new))
+        for axis in term.axes
+    )
+    valid = None if term.valid is None else term.valid[picks]
+    return Term(tuple(new), term.offsets[picks], valid)
+
+
+def over(axes: tuple[Axis, ...], table: NDArray, target: tuple[Axis, ...]) -> NDArray:
+    """`table` over `axes` as an array that broadcasts over the extents of `target`."""
+    present = [axis for axis in target if axis in axes]
+    turned = table.reshape([axis.extent for axis in axes]).transpose([axes.index(axis) for axis in present])
+    return turned.reshape([axis.extent if axis in axes else 1 for axis in target])
+
+
+def flat_index(shape: tuple[int, ...], digit: int) -> NDArray[np.int64]:
+    """Digit number `digit` of every flat index of a product of extents, outermost first."""
+    inner = int(np.prod(shape[digit + 1 :], dtype=np.int64))
+    return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64) // inner % shape[digit]

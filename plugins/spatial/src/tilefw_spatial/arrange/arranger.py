@@ -1,0 +1,86 @@
+"""The way through the stages of `arrange`, and the sweeps of one region after the other."""
+
+from __future__ import annotations
+
+from tilefw_spatial.arrange.choose import chosen
+from tilefw_spatial.arrange.collapse import collapsed
+from tilefw_spatial.arrange.held import Held, whole
+from tilefw_spatial.arrange.item import Item, reachable
+from tilefw_spatial.arrange.matrix import DEPTHS, Products, activations_order, shape_of, sides_of, tiles, weights_order
+from tilefw_spatial.arrange.memory import Memory, Order, in_turn
+from tilefw_spatial.arrange.normal import Target, normal
+from tilefw_spatial.arrange.region import Region, Regions
+from tilefw_spatial.arrange.transfers import transfer
+from tilefw_spatial.arrange.vector import Chain, Emitter, pieces_of
+from tilefw_spatial.graph import Axis, Dot, Graph
+from tilefw_spatial.sweep import Sweep, Work
+
+
+def arrange(graph: Graph, chain: Chain | None = None) -> Work:
+    """The sweeps and arrays of a launch. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`)."""
+    if chain is None:
+        from tilefw_spatial.chain import chain as standard
+
+        chain = standard
+    targets = normal(graph)
+    return Arranger(chain, targets, chosen(targets)).work()
+
+
+class Arranger:
+    """Sweeps for items whose lanes are chosen: `roots` has the item of each target."""
+
+    def __init__(self, chain: Chain, targets: list[Target], roots: list[Item]) -> None:
+        self._chain, self._targets, self._roots = chain, targets, roots
+        self._items = reachable(roots)
+        self._regions = Regions(self._items, roots)
+        self._memory = Memory()
+        self._weights = {dot.operands[0]: weights_order(dot) for dot in self._items if isinstance(dot.value.op, Dot)}
+        self._sweeps: list[Sweep] = []
+
+    def work(self) -> Work:
+        """All sweeps in an order that is right."""
+        for region in self._regions.ordered():
+            self._region(region)
+        self._stores()
+        return Work(self._sweeps, self._memory.arrays)
+
+    def _region(self, region: Region) -> None:
+        axes = (*region.outer, *region.inner)
+        for item in self._regions.wanted(region):
+            loops = axes if not region.inner or set(item.time) & set(region.inner) else region.outer
+            self._memory.made(item, self._weights.get(item) or in_turn(loops, region.chunks))
+        chunk = Axis("chunk", region.chunks)
+        emitter = Emitter(region, self._memory, chunk)
+        if region.drained is not None:
+            self._drained(region, region.drained, emitter, chunk)
+            return
+        outer = (whole(chunk), *(whole(axis) for axis in region.outer))
+        inner = (whole(*region.inner),) if region.inner else ()
+        for piece in pieces_of(region, self._regions, self._chain):
+            self._sweeps.append(collapsed(emitter.sweep(piece, outer, inner, {})))
+
+    def _drained(self, region: Region, dot: Item, emitter: Emitter, chunk: Axis) -> None:
+        products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk)
+        found = tiles(dot, chunk)
+        depth = DEPTHS[dot.operands[0].value.dtype]
+        turns = sides_of(len(found), -(-shape_of(dot).k // depth))
+        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(turn) for turn in turns}}
+        emitters = {count: Emitter(region, self._memory, chunk) for count in pieces}
+        for tile, sides in zip(found, turns, strict=True):
+            sums = products.sweeps(tile, sides)
+            self._sweeps += sums
+            for piece in pieces[len(sides)]:
+                self._sweeps.append(emitters[len(sides)].sweep(piece, (tile.rows,), (), tile.fixed, sums))
+
+    def _operand(self, dot: Item, number: int) -> Held:
+        item = dot.operands[number]
+        if item.inputs:
+            return self._memory.placed(item, (weights_order, activations_order)[number](dot))
+        return self._memory.of(item, ())
+
+    def _stores(self) -> None:
+        for target, item in zip(self._targets, self._roots, strict=True):
+            order: Order = self._memory.orders[item]
+            array = self._memory.held[item].array
+            array.role = "out"
+            array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk),)

@@ -1,0 +1,128 @@
+"""Which index of each axis every lane position stands for.
+
+Positions are lanes counted on through the vectors of one point in time: position p is lane p % 320 of vector p // 320. Positions
+are usually a product of axes in mixed radix; after a rename they are any table. Axes that are not along lanes lie in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial.graph import Axis
+
+LANES = 320
+
+
+class Lanes:
+    """`index[axis][position]` for each axis along lanes; axes that a value lacks are dropped (`restricted`), which repeats its
+    elements. Two of one `key` are the same."""
+
+    key: Hashable
+    positions: int
+    axes: frozenset[Axis]
+    product: tuple[Axis, ...] | None = None  # positions in mixed radix, outermost first, where they are just that
+
+    @cached_property
+    def index(self) -> dict[Axis, NDArray[np.int64]]:
+        raise NotImplementedError
+
+    @property
+    def chunks(self) -> int:
+        """Vectors for one point in time."""
+        return -(-self.positions // LANES)
+
+    def restricted(self, axes: tuple[Axis, ...]) -> Lanes:
+        """For a value over `axes`: one vector if all chunks would hold the same."""
+        own = self.axes & frozenset(axes)
+        if own == self.axes and own:
+            return self
+        return Everywhere() if not own else _shortened(Part(self, own))
+
+
+class Product(Lanes):
+    """Axes flattened in mixed radix, outermost first."""
+
+    def __init__(self, axes: tuple[Axis, ...]) -> None:
+        self.product = axes
+        self.key = ("product", axes)
+        self.axes = frozenset(axes)
+        self.positions = int(np.prod([axis.extent for axis in axes], dtype=np.int64))
+
+    @cached_property
+    def index(self) -> dict[Axis, NDArray[np.int64]]:
+        found: dict[Axis, NDArray[np.int64]] = {}
+        inner = 1
+        for axis in reversed(self.product or ()):
+            found[axis] = np.arange(self.positions, dtype=np.int64) // inner % axis.extent
+            inner *= axis.extent
+        return found
+
+
+class Everywhere(Lanes):
+    """One element in all lanes."""
+
+    def __init__(self) -> None:
+        self.key = "everywhere"
+        self.axes = frozenset()
+        self.positions = LANES
+
+    @cached_property
+    def index(self) -> dict[Axis, NDArray[np.int64]]:
+        return {}
+
+
+class Part(Lanes):
+    """The same positions seen by a value that has only some of the axes; `positions` may stop after the first chunk."""
+
+    def __init__(self, whole: Lanes, axes: frozenset[Axis], positions: int | None = None) -> None:
+        self._whole = whole
+        self.axes = axes
+        self.positions = whole.positions if positions is None else positions
+        self.key = ("part", whole.key, axes, self.positions)
+
+    @cached_property
+    def index(self) -> dict[Axis, NDArray[np.int64]]:
+        return {axis: self._whole.index[axis][: self.positions] for axis in self.axes}
+
+
+@dataclass(frozen=True)
+class Picked:
+    """An old axis' index as a table over new axes (`graph.Rename`, one old axis at a time)."""
+
+    axes: tuple[Axis, ...]
+    table: NDArray[np.int64]
+
+
+class Renamed(Lanes):
+    """The positions of a rename's operand: `picks` for those of its axes that new axes along lanes stand for."""
+
+    def __init__(self, whole: Lanes, rename: Hashable, picks: dict[Axis, Picked]) -> None:
+        self._whole, self._picks = whole, picks
+        self.axes = frozenset(picks)
+        self.positions = whole.positions
+        self.key = ("renamed", whole.key, rename, self.axes)
+
+    @cached_property
+    def index(self) -> dict[Axis, NDArray[np.int64]]:
+        whole = self._whole.index
+        return {
+            axis: pick.table.reshape([a.extent for a in pick.axes])[tuple(whole[a] for a in pick.axes)]
+            for axis, pick in self._picks.items()
+        }
+
+
+def _shortened(part: Part) -> Lanes:
+    """One chunk, where every chunk repeats the first."""
+    if part.positions <= LANES:
+        return part
+    full = part.positions // LANES * LANES
+    for table in part.index.values():
+        first = table[:LANES]
+        if (table[:full].reshape(-1, LANES) != first).any() or (table[full:] != first[: part.positions - full]).any():
+            return part
+    return Part(part, part.axes, LANES)

@@ -1,0 +1,149 @@
+"""Products on the matrix unit: tiles of weights, the sides they run on, and the sweeps that drain them.
+
+A tile is one vector of the result's lanes for all rows that the accumulators hold: activations' vectors (K along their lanes) times
+weights (K in time). Tiles go to the two sides in turn; one left over has its K split over both, and the sweep that drains it adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tilefw_spatial.arrange.held import Held, Loop, walk, whole
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.lanes import LANES
+from tilefw_spatial.arrange.memory import Order
+from tilefw_spatial.graph import Axis, Dot
+from tilefw_spatial.sweep import MatrixSweep, Product
+
+SIDES = ("W", "E")
+ROWS = 4096  # of one of the two sets of accumulators of a side (machine page)
+# K of one set of weights, and rows of K that one cycle of loading brings (16 streams of bytes).
+DEPTHS = {"fp16": 160, "bf16": 160, "fp8e4nv": 160, "fp8e5": 160, "int8": 320}
+STREAMS = 16
+BYTES = {"fp16": 2, "bf16": 2, "fp8e4nv": 1, "fp8e5": 1, "int8": 1}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """A dot's axes by their part: `batch` differ for both operands, `bands` for weights only, `rows` for activations only, and
+    `depth` is contracted."""
+
+    batch: tuple[Axis, ...]
+    bands: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    depth: tuple[Axis, ...]
+
+    @property
+    def k(self) -> int:
+        return prod(axis.extent for axis in self.depth)
+
+
+def shape_of(dot: Item) -> Shape:
+    """The parts of a dot's axes in time."""
+    op = dot.value.op
+    assert isinstance(op, Dot)
+    weights, activations = (frozenset(part.value.axes) for part in dot.operands)
+    time = dot.time
+    return Shape(
+        tuple(axis for axis in time if axis in weights & activations),
+        tuple(axis for axis in time if axis in weights - activations),
+        tuple(axis for axis in time if axis not in weights),
+        op.contracted,
+    )
+
+
+def weights_order(dot: Item) -> Order:
+    """The order of a dot's weights: the rows of K of one tile follow one another, from a multiple of what one cycle loads."""
+    shape = shape_of(dot)
+    weights = dot.operands[0]
+    groups = STREAMS // BYTES[weights.value.dtype]
+    strides: dict[Axis, int] = {}
+    count = 1
+    for axis in reversed(shape.depth):
+        strides[axis] = count
+        count *= axis.extent
+    count = -(-count // groups) * groups
+    chunk = count
+    count *= weights.lanes.chunks
+    for axis in reversed((*shape.batch, *shape.bands)):
+        strides[axis] = count
+        count *= axis.extent
+    return Order(dict(reversed(strides.items())), chunk if weights.lanes.chunks > 1 else 0, count, groups)
+
+
+def activations_order(dot: Item) -> Order:
+    """The order of a dot's activations: the rows of one part of K follow one another."""
+    shape = shape_of(dot)
+    activations = dot.operands[1]
+    strides: dict[Axis, int] = {}
+    count = 1
+    for axis in reversed((*shape.batch, *shape.rows)):
+        strides[axis] = count
+        count *= axis.extent
+    chunks = activations.lanes.chunks
+    return Order(dict(reversed(strides.items())), count if chunks > 1 else 0, count * chunks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """Where a tile stands: `fixed` indices of batch, bands and the chunk of lanes; its rows as a loop."""
+
+    fixed: Mapping[Axis, int]
+    rows: Loop
+
+
+def tiles(dot: Item, chunk: Axis) -> list[Tile]:
+    """All tiles of a product; those of one set of weights follow one another."""
+    shape = shape_of(dot)
+    outer = (*shape.batch, *shape.bands, chunk)
+    rows = whole(*shape.rows)
+    blocks = [Loop(rows.axes, begin, min(begin + ROWS, rows.end)) for begin in range(0, rows.end, ROWS)]
+    return [
+        Tile(dict(zip(outer, index, strict=True)), block)
+        for index in product(*(range(axis.extent) for axis in outer)) for block in blocks
+    ]
+
+
+@dataclass(slots=True)
+class Products:
+    """The matrix sweeps of one dot."""
+
+    dot: Item
+    weights: Held
+    activations: Held
+    chunk: Axis
+
+    def sweeps(self, tile: Tile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
+        """A tile's sweeps: one, or one on each of two sides, each with half of K."""
+        parts = self._products(tile)
+        half = -(-len(parts) // len(sides))
+        shares = [parts[n * half : (n + 1) * half] for n in range(len(sides))]
+        dtype = self.dot.operands[0].value.dtype
+        return tuple(
+            MatrixSweep(dtype, tile.rows.points, share, side, place=self.dot.value.place)
+            for share, side in zip(shares, sides, strict=True)
+        )
+
+    def _products(self, tile: Tile) -> list[Product]:
+        shape = shape_of(self.dot)
+        depth = DEPTHS[self.dot.operands[0].value.dtype]
+        fixed = {axis: index for axis, index in tile.fixed.items() if axis is not self.chunk}
+        first = walk(self.weights, self.chunk, (), {**tile.fixed, **dict.fromkeys(shape.depth, 0)}).start
+        made: list[Product] = []
+        for begin in range(0, shape.k, depth):
+            part = Axis("k", self.dot.operands[1].lanes.chunks)
+            rows = walk(self.activations, part, (tile.rows,), {**fixed, part: begin // LANES})
+            half = begin % LANES // depth
+            made.append(Product(rows, half, self.weights.array, first + begin, min(depth, shape.k - begin)))
+        return made
+
+
+def sides_of(count: int, parts: int) -> list[tuple[str, ...]]:
+    """The sides of each of `count` tiles of `parts` products each."""
+    turns: list[tuple[str, ...]] = [(SIDES[n % 2],) for n in range(count)]
+    if count % 2 and parts > 1:
+        turns[-1] = SIDES
+    return turns

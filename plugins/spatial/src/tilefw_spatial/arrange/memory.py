@@ -1,0 +1,105 @@
+"""Arrays of the work: each item's place in memory, made when it is first wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial.arrange.access import Term, over
+from tilefw_spatial.arrange.held import Held, stepped
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.arrange.normal import Fetch, Pick
+from tilefw_spatial.arrange.transfers import transfer
+from tilefw_spatial.graph import Axis, Constant
+from tilefw_spatial.sweep import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """How vectors follow one another: `strides` by axis of time, `chunk` from chunk to chunk, `vectors` in all."""
+
+    strides: Mapping[Axis, int]
+    chunk: int
+    vectors: int
+    groups: int = 1
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(stepped(axis, stride) for axis, stride in self.strides.items())
+
+
+def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
+    """Chunks outermost, then the axes as given, without gaps."""
+    strides: dict[Axis, int] = {}
+    count = 1
+    for axis in reversed(tuple(axes)):
+        strides[axis] = count
+        count *= axis.extent
+    return Order(dict(reversed(strides.items())), count if chunks > 1 else 0, count * chunks)
+
+
+@dataclass(slots=True)
+class Memory:
+    """`held` is where items stand, `orders` how those that sweeps make do."""
+
+    arrays: list[Array] = field(default_factory=list)
+    held: dict[Item, Held] = field(default_factory=dict)
+    orders: dict[Item, Order] = field(default_factory=dict)
+
+    def array(self, name: str, dtype: str, order: Order, role: str) -> Array:
+        """A new array."""
+        made = Array(f"{name}{len(self.arrays)}", dtype, order.vectors, role, order.groups)
+        self.arrays.append(made)
+        return made
+
+    def of(self, item: Item, loops: tuple[Axis, ...]) -> Held:
+        """Where an item that is there already stands; an input is placed now, in the order of `loops`."""
+        if item not in self.held:
+            if isinstance(item.value.op, Pick):
+                self.held[item] = self.of(item.operands[0], loops).renamed(item.value.op.picks)
+            else:
+                axes = sorted(item.time, key=lambda axis: loops.index(axis) if axis in loops else -1)
+                self.held[item] = self.placed(item, in_turn(axes, item.lanes.chunks))
+        return self.held[item]
+
+    def placed(self, item: Item, order: Order) -> Held:
+        """An input in an order of the caller's own."""
+        op = item.value.op
+        assert isinstance(op, Fetch | Constant), "only inputs stand in memory before any sweep"
+        role = "in" if isinstance(op, Fetch) else "const"
+        array = self.array(role, item.value.dtype, order, role)
+        if isinstance(op, Fetch):
+            array.transfers = (transfer(op.access, item.lanes, order.strides, order.chunk, op.fill),)
+        else:
+            array.data = vectors_of(op.data, item.value.axes, item.lanes, order)
+        return Held(array, order.chunk, order.terms)
+
+    def made(self, item: Item, order: Order) -> Held:
+        """A new array for what a sweep makes."""
+        self.orders[item] = order
+        self.held[item] = Held(self.array("temp", item.value.dtype, order, "temp"), order.chunk, order.terms)
+        return self.held[item]
+
+
+def vectors_of(data: NDArray[np.generic], axes: tuple[Axis, ...], lanes: Lanes, order: Order) -> NDArray[np.generic]:
+    """A constant's vectors, [vectors, lanes]; lanes beyond its positions are zero."""
+    time = tuple(order.strides)
+    grid = [axis.extent for axis in time] + [lanes.positions]
+    index = tuple(
+        lanes.index[axis] if axis in lanes.axes else over((axis,), np.arange(axis.extent), time)[..., None] for axis in axes
+    )
+    spread = np.broadcast_to(data[index], grid).reshape(prod(grid[:-1]), lanes.positions)
+    padded = np.zeros((len(spread), lanes.chunks * LANES), dtype=data.dtype)
+    padded[:, : lanes.positions] = spread
+    first = np.zeros([1] * len(time), dtype=np.int64)
+    for axis, stride in order.strides.items():
+        first = first + over((axis,), np.arange(axis.extent) * stride, time)
+    numbers = np.broadcast_to(first, grid[:-1]).reshape(-1, 1) + np.arange(lanes.chunks) * order.chunk
+    result = np.zeros((order.vectors, LANES), dtype=data.dtype)
+    result[numbers.reshape(-1)] = padded.reshape(-1, LANES)
+    return result

@@ -1,0 +1,237 @@
+"""A graph in the few forms that are arranged: accesses as terms, renames axis by axis, nothing that other forms express.
+
+`Fetch` and `Pick` replace `Load` and `Rename`; values lose axes along which they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import DTYPES, Place
+from tilefw_spatial.arrange.access import Access, access_of, flat_index, over
+from tilefw_spatial.arrange.lanes import Picked
+from tilefw_spatial.graph import (
+    Axis,
+    Combine,
+    Constant,
+    Dot,
+    Elementwise,
+    Graph,
+    Load,
+    Op,
+    Reduce,
+    Rename,
+    Store,
+    Value,
+    operands_of,
+)
+
+# The matrix unit's element types, and those of its sums (machine page, MXM).
+SUMS = {"fp16": "fp32", "bf16": "fp32", "fp8e4nv": "fp32", "fp8e5": "fp32", "int8": "int32"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fetch(Op):
+    """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
+
+    access: Access
+    fill: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick(Op):
+    """The operand's element whose index along each axis of `picks` is a table over axes of the value."""
+
+    operand: Value
+    picks: Mapping[Axis, Picked]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A store of a normal value: all axes of the access are the value's."""
+
+    value: Value
+    access: Access
+    store: Store
+
+
+def operands(op: Op) -> tuple[Value, ...]:
+    """The values that an op reads, in either form."""
+    return (op.operand,) if isinstance(op, Pick) else operands_of(op)
+
+
+def normal(graph: Graph) -> list[Target]:
+    """The graph's stores in normal form, in their order."""
+    return Normaliser().targets(graph)
+
+
+class Normaliser:
+    """Rewrites values once each, operands first."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, Value] = {}
+
+    def targets(self, graph: Graph) -> list[Target]:
+        for value in graph.values():
+            self._done[id(value)] = self._value(value)
+        return [self._target(store) for store in graph.stores]
+
+    def _target(self, store: Store) -> Target:
+        access = access_of(store.where, store.value.axes)
+        value = self._done[id(store.value)]
+        axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
+        if not set(axes) <= set(value.axes):
+            value = Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, store.place)
+        return Target(value, access, store)
+
+    def _value(self, value: Value) -> Value:
+        match value.op:
+            case Load(where=where, fill=fill):
+                access = access_of(where, value.axes)
+                return _fetched(access, fill, value)
+            case Constant(data=data):
+                return constant(data, value.axes, value.dtype)
+            case Elementwise() as op:
+                op = replace(op, operands=tuple(self._done[id(part)] for part in op.operands))
+                return Value(op, _joint(op), value.dtype, value.place)
+            case Reduce(kind=kind, operand=operand, axes=axes, ordered=ordered, initial=initial):
+                begin = None if initial is None else self._done[id(initial)]
+                op = Reduce(kind, self._done[id(operand)], axes, ordered, begin)
+                return Value(op, _joint(op, axes), value.dtype, value.place)
+            case Dot() as dot:
+                return self._dot(dot, value)
+            case Rename(operand=operand, old=old, new=new, index=index):
+                return picked(self._done[id(operand)], picks_of(old, new, index), value)
+        raise NotImplementedError(type(value.op).__name__)
+
+
+    def _dot(self, dot: Dot, value: Value) -> Value:
+        """A product of the matrix unit, or where it has none of the type, products and their sum; then the accumulator."""
+        op = replace(dot, a=self._done[id(dot.a)], b=self._done[id(dot.b)], accumulator=None)
+        product = _product(op, value)
+        if dot.accumulator is None:
+            return product
+        row = "addf" if DTYPES[product.dtype].is_float else "addi"
+        return elementwise(row, product.dtype, product, self._done[id(dot.accumulator)], place=value.place)
+
+
+def _product(op: Dot, value: Value) -> Value:
+    place = value.place
+    dtype = op.a.dtype
+    if dtype == op.b.dtype and SUMS.get(dtype) == value.dtype and not op.unsigned:
+        return Value(op, _joint(op, op.contracted), value.dtype, place)
+    if SUMS.get(dtype) == "fp32" == SUMS.get(op.b.dtype):
+        return _float_product(op, value)
+    row, kind = ("mulf", Combine.ADDF) if DTYPES[value.dtype].is_float else ("muli", Combine.ADDI)
+    parts = (_widened(part, value.dtype, op.unsigned) for part in (op.a, op.b))
+    summed = Reduce(kind, elementwise(row, value.dtype, *parts, place=place), op.contracted)
+    return Value(summed, _joint(summed, op.contracted), value.dtype, place)
+
+
+def _float_product(op: Dot, value: Value) -> Value:
+    """Operands of two types of 8-bit floats are both numbers of fp16; sums of another type than fp32 are rounded at the end."""
+    if op.a.dtype != op.b.dtype:
+        op = replace(op, a=_widened(op.a, "fp16"), b=_widened(op.b, "fp16"))
+    product = Value(op, _joint(op, op.contracted), "fp32", value.place)
+    return product if value.dtype == "fp32" else elementwise("castf", value.dtype, product, place=value.place)
+
+
+def _widened(value: Value, dtype: str, unsigned: bool = False) -> Value:
+    if value.dtype == dtype:
+        return value
+    row = "castf" if DTYPES[dtype].is_float else "extu" if unsigned else "exts"
+    return elementwise(row, dtype, value, place=value.place)
+
+
+def _joint(op: Op, without: tuple[Axis, ...] = ()) -> tuple[Axis, ...]:
+    found = dict.fromkeys(axis for part in operands(op) for axis in part.axes)
+    return tuple(axis for axis in found if axis not in without)
+
+
+def elementwise(row: str, dtype: str, *parts: Value, place: Place | None = None) -> Value:
+    """A row of the elementwise table, over the axes of its operands."""
+    op = Elementwise(row, parts)
+    return Value(op, _joint(op), dtype, place)
+
+
+def _fetched(access: Access, fill: int, like: Value) -> Value:
+    axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
+    return Value(Fetch(access, fill), axes, like.dtype, like.place)
+
+
+def constant(data: NDArray[np.generic], axes: tuple[Axis, ...], dtype: str) -> Value:
+    """A constant over those axes along which it differs."""
+    data = data.reshape([axis.extent for axis in axes])
+    codes = bits_of(data)
+    kept: list[Axis] = []
+    picks: list[slice | int] = []
+    for number, axis in enumerate(axes):
+        first = np.take(codes, [0], axis=number) if axis.extent else codes
+        differs = bool((codes != first).any())
+        kept += [axis] if differs else []
+        picks.append(slice(None) if differs or not axis.extent else 0)
+    return Value(Constant(np.asarray(data[tuple(picks)])), tuple(kept), dtype)
+
+
+def bits_of(data: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
+    """The elements' codes as unsigned integers."""
+    return np.ascontiguousarray(data).reshape(data.shape).view(np.dtype(f"u{data.dtype.itemsize}"))
+
+
+def picks_of(old: tuple[Axis, ...], new: tuple[Axis, ...], index: NDArray[np.int64] | None) -> dict[Axis, Picked]:
+    """A rename axis by axis: each old axis' index, over those new axes on which it depends."""
+    shape = tuple(axis.extent for axis in old)
+    flat = np.arange(int(np.prod([axis.extent for axis in new], dtype=np.int64))) if index is None else index.reshape(-1)
+    picks: dict[Axis, Picked] = {}
+    for number, axis in enumerate(old):
+        table = flat_index(shape, number)[flat].reshape([a.extent for a in new])
+        picks[axis] = _lean(new, table)
+    return picks
+
+
+def _lean(axes: tuple[Axis, ...], table: NDArray[np.int64]) -> Picked:
+    """The table without axes along which it does not change."""
+    kept = [n for n in range(len(axes)) if axes[n].extent and (table != np.take(table, [0], axis=n)).any()]
+    picks = tuple(slice(None) if n in kept else 0 for n in range(len(axes)))
+    return Picked(tuple(axes[n] for n in kept), np.ascontiguousarray(table[picks]))
+
+
+def picked(operand: Value, picks: dict[Axis, Picked], like: Value) -> Value:
+    """The operand under other axes: told to a load's access or a constant at once, else a `Pick`."""
+    picks = {axis: pick for axis, pick in picks.items() if axis in operand.axes}
+    if not picks:
+        return operand
+    match operand.op:
+        case Fetch(access=access, fill=fill):
+            return _fetched(access.renamed({axis: (pick.axes, pick.table) for axis, pick in picks.items()}), fill, operand)
+        case Constant(data=data):
+            axes = _picked_axes(operand.axes, picks)
+            index = tuple(
+                over(picks[axis].axes, picks[axis].table, axes) if axis in picks else over((axis,), np.arange(axis.extent), axes)
+                for axis in operand.axes
+            )
+            return constant(data[index], axes, operand.dtype)
+        case Pick(operand=inner, picks=below):
+            return picked(inner, _composed(below, picks), like)
+    return Value(Pick(operand, picks), _picked_axes(operand.axes, picks), operand.dtype, like.place)
+
+
+def _picked_axes(axes: tuple[Axis, ...], picks: Mapping[Axis, Picked]) -> tuple[Axis, ...]:
+    found = (new for axis in axes for new in (picks[axis].axes if axis in picks else (axis,)))
+    return tuple(dict.fromkeys(found))
+
+
+def _composed(below: Mapping[Axis, Picked], picks: dict[Axis, Picked]) -> dict[Axis, Picked]:
+    result = dict(picks)
+    for axis, pick in below.items():
+        target = _picked_axes(pick.axes, picks)
+        index = tuple(
+            over(picks[a].axes, picks[a].table, target) if a in picks else over((a,), np.arange(a.extent), target)
+            for a in pick.axes
+        )
+        result[axis] = Picked(target, pick.table[index] if pick.axes else pick.table)
+    return result

@@ -1,0 +1,167 @@
+"""Which elementwise work and reductions run over one domain together: regions of items, each a few sweeps of the vector unit.
+
+A region's domain is its chunks of lanes, its outer axes and, where it reduces, its inner ones. A region that drains a product runs
+over that product's own domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.normal import Pick
+from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce
+
+# An elementwise value of at most so many rows, all of it from inputs, is made again by each region that needs it.
+_CHEAP_ROWS = 2
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """Items in an order that is right; `drained` is the product that the region takes from the accumulators."""
+
+    chunks: int
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...] = ()
+    drained: Item | None = None
+    items: list[Item] = field(default_factory=list)
+    needs: dict[Region, None] = field(default_factory=dict)
+    fetched: set[Item] = field(default_factory=set)
+
+    def takes(self, item: Item) -> bool:
+        """Whether the item's domain is the region's, or its part without inner axes; a reduction reduces the inner axes."""
+        if item.lanes.chunks != self.chunks:
+            return False
+        time = frozenset(item.time)
+        if not isinstance(item.value.op, Reduce):
+            return time == frozenset((*self.outer, *self.inner)) or (bool(self.inner) and time == frozenset(self.outer))
+        axes = frozenset(item.value.op.axes)
+        if self.inner:
+            return axes == frozenset(self.inner) and time == frozenset(self.outer)
+        return self.drained is None and time | axes == frozenset(self.outer) and not time & axes
+
+    def add(self, item: Item) -> None:
+        """Take an item; a first reduction tells the inner axes."""
+        if isinstance(item.value.op, Reduce) and not self.inner:
+            op = item.value.op
+            self.inner = tuple(sorted(op.axes, key=lambda axis: axis is not op.ordered))  # the kernel's own order outermost
+            self.outer = tuple(axis for axis in self.outer if axis not in self.inner)
+        self.items.append(item)
+
+
+class Regions:
+    """Items divided into regions, and what each region needs of others."""
+
+    def __init__(self, items: list[Item], roots: list[Item]) -> None:
+        self.home: dict[Item, Region] = {}
+        self.all: list[Region] = []
+        self.roots = set(roots)
+        self._forced = self.roots | {part for item in items if isinstance(item.value.op, Dot | Pick) for part in item.operands}
+        self._rows: dict[Item, int] = {}
+        # A rename is read in place, but for what is stored, and for weights, whose vectors must follow one another.
+        copied = self.roots | {item.operands[0] for item in items if isinstance(item.value.op, Dot)}
+        for item in items:
+            self._rows[item] = self._row_count(item)
+        for item in items:
+            if not item.inputs and not self.inlined(item) and (item in copied or not isinstance(item.value.op, Pick)):
+                self._place(item)
+        self._outside = self._crossing()
+        for item in roots:
+            if item.inputs and item not in self.home:
+                self._place(item)
+
+    def inlined(self, item: Item) -> bool:
+        """Whether its users make it themselves."""
+        return item not in self._forced and self._rows[item] <= _CHEAP_ROWS and isinstance(item.value.op, Elementwise)
+
+    def _row_count(self, item: Item) -> int:
+        if item.inputs:
+            return 0
+        return 1 + sum(self._rows[part] for part in item.operands) if isinstance(item.value.op, Elementwise) else _CHEAP_ROWS + 1
+
+    def _place(self, item: Item) -> None:
+        joined, waited, fetched = self._sources(item)
+        chosen = None
+        if not isinstance(item.value.op, Dot | Pick) and not item.inputs:
+            near = [region for region in reversed(self.all) if region in joined]
+            near += [region for region in reversed(self.all) if region not in joined and region.fetched & fetched]
+            chosen = next((r for r in near if r not in waited and r.takes(item) and not self._before(r, joined | waited)), None)
+        if chosen is None:
+            chosen = self._opened(item)
+        chosen.add(item)
+        chosen.fetched |= fetched
+        chosen.needs |= dict.fromkeys(region for region in (*joined, *waited) if region is not chosen)
+        self.home[item] = chosen
+
+    def _opened(self, item: Item) -> Region:
+        axes = item.value.op.axes if isinstance(item.value.op, Reduce) else ()
+        outer = (*item.time, *axes)
+        region = Region(item.lanes.chunks, outer, drained=item if isinstance(item.value.op, Dot) else None)
+        self.all.append(region)
+        return region
+
+    def _sources(self, item: Item) -> tuple[dict[Region, None], dict[Region, None], set[Item]]:
+        """Regions whose values it can take as they are made, those that must have ended before, and inputs it reads."""
+        joined: dict[Region, None] = {}
+        waited: dict[Region, None] = {}
+        fetched: set[Item] = set()
+        for part, late in self._reads(item):
+            if part in self.home:
+                (waited if late else joined)[self.home[part]] = None
+            elif not isinstance(part.value.op, Constant):
+                fetched.add(part)
+        return joined, waited, fetched
+
+    def _reads(self, item: Item) -> list[tuple[Item, bool]]:
+        """What an item is made from, through renames and what it makes itself: placed items and inputs; whether these must be in
+        memory, since a rename or a product stands between."""
+        found: list[tuple[Item, bool]] = []
+        stack = [(part, isinstance(item.value.op, Dot | Pick)) for part in item.operands]
+        while stack:
+            part, late = stack.pop()
+            if part in self.home or part.inputs:
+                found.append((part, late))
+            else:
+                stack += [(below, late or isinstance(part.value.op, Pick)) for below in part.operands]
+        return found
+
+    def _before(self, region: Region, sources: Iterable[Region]) -> bool:
+        """Whether some source other than the region itself needs the region."""
+        seen: set[Region] = set()
+        stack = [source for source in sources if source is not region]
+        while stack:
+            current = stack.pop()
+            if current is region:
+                return True
+            if current not in seen:
+                seen.add(current)
+                stack += current.needs
+        return False
+
+    def ordered(self) -> list[Region]:
+        """The regions, each after those that it needs."""
+        done: dict[Region, None] = {}
+        stack = [(region, False) for region in reversed(self.all)]
+        while stack:
+            region, ready = stack.pop()
+            if region in done:
+                continue
+            if ready:
+                done[region] = None
+            else:
+                stack.append((region, True))
+                stack += [(need, False) for need in region.needs]
+        return list(done)
+
+    def wanted(self, region: Region) -> list[Item]:
+        """The region's items that are needed outside of it, or stored."""
+        return [item for item in region.items if item in self.roots or item in self._outside]
+
+    def _crossing(self) -> set[Item]:
+        """Items that some other region reads, or this one through memory."""
+        return {
+            part
+            for item, region in self.home.items() if not item.inputs
+            for part, late in self._reads(item) if part in self.home and (late or self.home[part] is not region)
+        }

@@ -1,0 +1,98 @@
+"""How the elements of a buffer and the lanes of an array's vectors correspond, for the host that fills or reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw_spatial.arrange.access import Access, Term, over
+from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.graph import Axis
+from tilefw_spatial.program import AxisMap, Transfer
+
+
+def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0) -> Transfer:
+    """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`."""
+    rest: list[Term] = []
+    ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
+    for term in access.terms:
+        homes = {None if axis in lanes.axes else axis for axis in term.axes}
+        if len(homes) > 1:
+            rest.append(term)
+        else:
+            ways[homes.pop()].append(term)
+    split = _separated(access, lanes) if rest else None
+    if rest and split is None:
+        return Transfer(access.parameter, access.base, (), LANES, chunk, _explicit(access, lanes, strides, chunk), fill)
+    if split is not None:
+        return transfer(split, lanes, strides, chunk, fill)
+    maps = [_lane_map(ways[None], lanes)]
+    maps += [_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None]
+    return Transfer(access.parameter, access.base, tuple(maps), LANES, chunk, None, fill)
+
+
+def _lane_map(terms: list[Term], lanes: Lanes) -> AxisMap:
+    """All positions as one axis; a value with no axis along lanes is the same in all."""
+    offsets, valid = np.zeros(lanes.positions, dtype=np.int64), None
+    for term in terms:
+        index = tuple(lanes.index[axis] for axis in term.axes)
+        offsets = offsets + term.offsets[index]
+        if term.valid is not None:
+            valid = term.valid[index] if valid is None else valid & term.valid[index]
+    return AxisMap(lanes.positions, offsets, 0, 1, valid)
+
+
+def _time_map(axis: Axis, terms: list[Term], stride: int) -> AxisMap:
+    offsets, valid = np.zeros(axis.extent, dtype=np.int64), None
+    for term in terms:
+        offsets = offsets + term.offsets
+        if term.valid is not None:
+            valid = term.valid if valid is None else valid & term.valid
+    return AxisMap(axis.extent, offsets, stride, 0, valid)
+
+
+def _joint(access: Access) -> tuple[tuple[Axis, ...], NDArray[np.int64], NDArray[np.bool_]]:
+    """The access as one table over all of its axes."""
+    axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
+    shape = [axis.extent for axis in axes]
+    offsets, valid = np.full(shape, access.base, dtype=np.int64), np.ones(shape, dtype=np.bool_)
+    for term in access.terms:
+        offsets += over(term.axes, term.offsets, axes)
+        if term.valid is not None:
+            valid &= over(term.axes, term.valid, axes)
+    return axes, offsets, valid
+
+
+def _separated(access: Access, lanes: Lanes) -> Access | None:
+    """The access as a term along lanes and one for each axis in time, None where it is no such sum."""
+    axes, offsets, valid = _joint(access)
+    groups = [tuple(axis for axis in axes if axis in lanes.axes), *((axis,) for axis in axes if axis not in lanes.axes)]
+    groups = [group for group in groups if group]
+    if not valid.any():
+        return None
+    origin = np.unravel_index(int(valid.argmax()), valid.shape)
+    base, terms = int(offsets[origin]), []
+    whole, inside = np.full(offsets.shape, base), np.ones(valid.shape, dtype=np.bool_)
+    for group in groups:
+        pick = tuple(slice(None) if axis in group else origin[n] for n, axis in enumerate(axes))
+        term = Term(group, offsets[pick] - base, valid[pick])
+        terms.append(term)
+        whole += over(group, term.offsets, axes)
+        inside &= over(group, valid[pick], axes)
+    same = (inside == valid).all() and (np.where(valid, whole, 0) == np.where(valid, offsets, 0)).all()
+    return Access(access.parameter, base, tuple(terms)) if same else None
+
+
+def _explicit(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int) -> NDArray[np.int64]:
+    """Rows of (host element, vector, lane)."""
+    axes, offsets, valid = _joint(access)
+    time = tuple(strides)
+    grid = [axis.extent for axis in time] + [lanes.positions]
+    cells = np.indices(grid, sparse=True)
+    position = cells[-1]
+    index = tuple(lanes.index[axis][position] if axis in lanes.axes else cells[time.index(axis)] for axis in axes)
+    vector = sum((cells[n] * strides[axis] for n, axis in enumerate(time)), start=position // LANES * chunk)
+    rows = [np.broadcast_to(part, grid).reshape(-1) for part in (offsets[index], vector, position % LANES)]
+    return np.stack(rows, axis=1)[np.broadcast_to(valid[index], grid).reshape(-1)]

@@ -1,0 +1,135 @@
+"""Regions as sweeps of the vector unit: their nodes for the chains, their arrays and walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from tilefw.api import Place
+from tilefw_spatial.arrange.held import Held, Loop, walk
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.memory import Memory, in_turn
+from tilefw_spatial.arrange.normal import Pick, bits_of
+from tilefw_spatial.arrange.region import Region, Regions
+from tilefw_spatial.chain import Apply, Combined, Input, Literal, Node, Piece, Result, Temporary
+from tilefw_spatial.graph import Axis, Constant, Elementwise, Reduce
+from tilefw_spatial.sweep import Array, MatrixSweep, Read, VectorSweep, Walk, Write
+
+Chain = Callable[[Sequence[Result]], Sequence[Piece]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drain:
+    """Key of a product's sums as they come from the accumulators of one side."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Key of what stands elsewhere already and is wanted again in an array of its own."""
+
+    item: Item
+
+
+@dataclass(slots=True)
+class Nodes:
+    """A region's items as nodes of a chain, each once; `drains` is how many sides the drained product comes from."""
+
+    region: Region
+    regions: Regions
+    drains: int = 0
+    made: dict[Item, Node] = field(default_factory=dict)
+
+    def node(self, item: Item) -> Node:
+        """The item's node; items of the region are asked for in their order, so that operands are there."""
+        if item not in self.made:
+            self.made[item] = self._new(item)
+        return self.made[item]
+
+    def _new(self, item: Item) -> Node:
+        value, op = item.value, item.value.op
+        if item is self.region.drained:
+            return self._drained(value.dtype)
+        if isinstance(op, Constant) and not value.axes:
+            return Literal(int(bits_of(op.data)), value.dtype)
+        own = item in self.region.items if item.inputs else self.regions.home.get(item) is self.region or self.regions.inlined(item)
+        if own and isinstance(op, Elementwise):
+            row = "castf_rtz" if op.rounding == "rtz" else op.row
+            return Apply(row, tuple(self.node(part) for part in item.operands), value.dtype, op.fusion, value.place)
+        if own and isinstance(op, Reduce):
+            operand, *initial = (self.node(part) for part in item.operands)
+            every = prod(axis.extent for axis in op.axes)
+            return Combined(op.kind, operand, every, value.dtype, initial[0] if initial else None, value.place)
+        if own:
+            return Input(Copied(item), value.dtype)
+        inner = frozenset(self.region.inner)
+        return Input(item, value.dtype, reduced=bool(inner) and not inner & frozenset(item.time))
+
+    def _drained(self, dtype: str) -> Node:
+        sums = tuple(Input(Drain(number), dtype, drained=True) for number in range(self.drains))
+        return sums[0] if len(sums) == 1 else Apply("addf" if dtype == "fp32" else "addi", sums, dtype, fusion=False)
+
+
+def pieces_of(region: Region, regions: Regions, chain: Chain, drains: int = 0) -> Sequence[Piece]:
+    """The region's chains, cut to fit."""
+    nodes = Nodes(region, regions, drains)
+    for item in region.items:
+        nodes.node(item)
+    return chain([Result(item, nodes.node(item)) for item in regions.wanted(region)])
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Sweeps of one region's pieces, all over the same loops."""
+
+    region: Region
+    memory: Memory
+    chunk: Axis
+    scratch: dict[Hashable, Held] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return (*self.region.outer, *self.region.inner)
+
+    def held(self, key: Hashable) -> Held:
+        """Where the array of a piece's key stands."""
+        if isinstance(key, Temporary):
+            if key not in self.scratch:
+                order = in_turn(self.region.outer if key.reduced else self.axes, self.region.chunks)
+                array = self.memory.array("temp", key.dtype, order, "temp")
+                self.scratch[key] = Held(array, order.chunk, order.terms)
+            return self.scratch[key]
+        if isinstance(key, Copied):
+            item = key.item
+            if item.inputs:
+                return self.memory.placed(item, in_turn(self.axes, self.region.chunks))
+            assert isinstance(item.value.op, Pick)
+            return self.memory.of(item.operands[0], self.axes).renamed(item.value.op.picks)
+        assert isinstance(key, Item)
+        return self.memory.of(key, self.axes)
+
+    def sweep(
+        self, piece: Piece, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
+        drains: tuple[MatrixSweep, ...] = (),
+    ) -> VectorSweep:
+        """One piece over the loops; `fixed` axes have one index."""
+        loops = outer if piece.reduced else (*outer, *inner)
+        reads = [Read(self._read(read.key, loops, fixed), read.time) for read in piece.reads]
+        writes = [
+            Write(write.step, walk(self.held(key), self.chunk, outer if write.combined else loops, fixed))
+            for write in piece.writes for key in write.keys
+        ]
+        taken = drains if any(read.drained for read in piece.reads) else ()
+        return VectorSweep(tuple(loop.points for loop in loops), reads, list(piece.steps), writes, taken, self._place())
+
+    def _read(self, key: Hashable, loops: tuple[Loop, ...], fixed: Mapping[Axis, int]) -> Walk:
+        if isinstance(key, Drain):
+            drained = self.region.drained
+            assert drained is not None
+            return Walk(Array("accumulators", drained.value.dtype, 0, "temp"), 0, (0,) * len(loops))
+        return walk(self.held(key), self.chunk, loops, fixed)
+
+    def _place(self) -> Place | None:
+        return next((item.value.place for item in self.region.items if item.value.place), None)

@@ -1,0 +1,89 @@
+"""Graphs arranged and evaluated sweep by sweep give what NumPy gives, however their axes fall along lanes and time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from work_evaluator import Evaluator
+
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.graph import Along, Axis, Combine, Constant, Elementwise, Graph, Load, Reduce, Store, Value, Where
+
+
+def where(parameter: int, *along: tuple[Axis, int], extent: dict[Axis, int] | None = None) -> Where:
+    """A strided access; axes in `extent` have that many valid indices."""
+    return Where(parameter, 0, tuple(
+        Along(axis, np.arange(axis.extent) * stride, np.arange(axis.extent) < (extent or {}).get(axis, axis.extent))
+        for axis, stride in along
+    ))
+
+
+def load(dtype: str, access: Where, fill: int = 0) -> Value:
+    return Value(Load(access, fill), tuple(along.axis for along in access.along), dtype)
+
+
+def apply(row: str, dtype: str, *operands: Value) -> Value:
+    axes = tuple(dict.fromkeys(axis for operand in operands for axis in operand.axes))
+    return Value(Elementwise(row, operands), axes, dtype)
+
+
+def reduce(kind: Combine, operand: Value, *axes: Axis) -> Value:
+    return Value(Reduce(kind, operand, axes), tuple(axis for axis in operand.axes if axis not in axes), operand.dtype)
+
+
+def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
+    return Evaluator(arrange(graph), dict(enumerate(buffers)))
+
+
+RNG = np.random.default_rng(1)
+
+
+def draw(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize(("programs", "block"), [(1, 16), (5, 128), (40, 64)])
+def test_an_elementwise_kernel_fills_the_lanes(programs: int, block: int) -> None:
+    p, i = Axis("program", programs), Axis("i", block)
+    x, y = (load("fp32", where(n, (p, block), (i, 1))) for n in range(2))
+    graph = Graph([Store(apply("addf", "fp32", x, y), where(2, (p, block), (i, 1)))])
+    a, b, out = draw(programs * block), draw(programs * block), np.zeros(programs * block, np.float32)
+    found = run(graph, a, b, out)
+    assert (out == a + b).all()
+    assert found.points == -(-programs * block // 320)
+
+
+def softmax(r: Axis, c: Axis, columns: int) -> Graph:
+    x = load("fp32", where(0, (r, columns), (c, 1), extent={c: columns}), fill=0xFF800000)
+    numerator = apply("exp", "fp32", apply("subf", "fp32", x, reduce(Combine.MAXNUM, x, c)))
+    result = apply("divf", "fp32", numerator, reduce(Combine.ADDF, numerator, c))
+    return Graph([Store(result, where(1, (r, columns), (c, 1), extent={c: columns}))])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 70), (7, 50), (400, 20), (33, 128)])
+def test_softmax_reduces_in_time(rows: int, columns: int) -> None:
+    graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
+    x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
+    run(graph, x, out)
+    e = np.exp((table := x.reshape(rows, columns).astype(np.float64)) - table.max(1, keepdims=True))
+    np.testing.assert_allclose(out.reshape(rows, columns), e / e.sum(1, keepdims=True), rtol=2e-6)
+
+
+def test_values_of_several_domains_meet() -> None:
+    r, c, rows, columns = Axis("row", 50), Axis("column", 64), 50, 64
+    x = load("fp32", where(0, (r, columns), (c, 1)))
+    weight, bias = load("fp32", where(1, (c, 1))), load("fp32", where(2, (c, 1)))
+    size = Value(Constant(np.float32(columns)), (), "fp32")
+    mean = apply("divf", "fp32", reduce(Combine.ADDF, x, c), size)
+    centred = apply("subf", "fp32", x, mean)
+    variance = apply("divf", "fp32", reduce(Combine.ADDF, apply("mulf", "fp32", centred, centred), c), size)
+    deviation = apply("sqrt", "fp32", variance)
+    y = apply("addf", "fp32", apply("mulf", "fp32", apply("divf", "fp32", centred, deviation), weight), bias)
+    graph = Graph([Store(y, where(3, (r, columns), (c, 1))), Store(mean, where(4, (r, 1)))])
+    xs, w, b = draw(rows, columns), draw(columns), draw(columns)
+    out, means = np.zeros(rows * columns, np.float32), np.zeros(rows, np.float32)
+    run(graph, xs.reshape(-1), w, b, out, means)
+    wide = xs.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True) * w + b
+    np.testing.assert_allclose(out.reshape(rows, columns), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(means, wide.mean(1), rtol=1e-5, atol=1e-6)

@@ -1,0 +1,160 @@
+"""What Work computes, sweep by sweep in NumPy: arrays as [vectors, 320], the host's buffers by number of the parameter.
+
+Vectors that nothing has written hold random bits, and so do the lanes that a transfer does not fill where its fill is zero: what
+must not reach a result shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilefw_spatial.isa.meanings import immediate, meaning, modified
+from tilefw_spatial.isa.table import OPS
+from tilefw_spatial.isa.types import TYPES, reinterpret
+from tilefw_spatial.program import Transfer
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Source, VectorSweep, Walk, Work
+
+LANES = 320
+_DEPTH = {"int8": 320}
+
+
+class Evaluator:
+    """Runs all sweeps in their order; `buffers` are flat arrays, changed in place."""
+
+    def __init__(self, work: Work, buffers: Mapping[int, np.ndarray], seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._buffers = buffers
+        self.memory: dict[Array, np.ndarray] = {array: self._initial(array) for array in work.arrays}
+        self._sums: dict[MatrixSweep, np.ndarray] = {}
+        self.points = 0
+        for sweep in work.sweeps:
+            self._run(sweep)
+        for array in work.arrays:
+            if array.role == "out":
+                for transfer in array.transfers:
+                    host, vector, lane = cells(transfer)
+                    buffers[transfer.parameter][host] = self.memory[array][vector, lane].view(buffers[transfer.parameter].dtype)
+
+    def _initial(self, array: Array) -> np.ndarray:
+        dtype = TYPES[array.dtype].numpy
+        if array.role == "const":
+            assert array.data is not None and array.data.shape == (array.vectors, LANES)
+            return np.array(array.data).view(dtype) if array.data.dtype.itemsize == dtype.itemsize else array.data.astype(dtype)
+        raw = self._rng.integers(0, 256, (array.vectors, LANES, dtype.itemsize), np.uint8)
+        held = np.ascontiguousarray(raw % 2 if array.dtype == "int1" else raw).view(dtype)[..., 0]
+        if array.role == "in":
+            for transfer in array.transfers:
+                if transfer.fill:
+                    held[:] = immediate(array.dtype, transfer.fill)[0, 0]
+                elif _masked(transfer):
+                    held[:] = np.zeros(1, dtype)
+                host, vector, lane = cells(transfer)
+                held[vector, lane] = self._buffers[transfer.parameter][host].view(dtype)
+        return held
+
+    def _run(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
+        match sweep:
+            case VectorSweep():
+                self._vector(sweep)
+            case MatrixSweep():
+                self._matrix(sweep)
+            case LaneSweep():
+                self._lanes(sweep)
+
+    def _vector(self, sweep: VectorSweep) -> None:
+        assert all(sum(1 for s in sweep.steps if s.alu == step.alu) == 1 for step in sweep.steps)
+        points = int(np.prod(sweep.domain, dtype=np.int64))
+        self.points += points
+        streams = []
+        for number, read in enumerate(sweep.reads):
+            if number < len(sweep.drains):
+                streams.append(self._sums[sweep.drains[number]])
+            else:
+                assert not any(write.walk.array is read.walk.array for write in sweep.writes)
+                streams.append(self.memory[read.walk.array][numbers(read.walk, sweep.domain)])
+        made: list[np.ndarray] = []
+        for step in sweep.steps:
+            operands = [self._operand(source, step.dtype, step.op, streams, made) for source in step.operands]
+            given = [operand for operand in operands if operand is not None]
+            result = meaning(step.op, step.dtype, given, step.every)
+            count = points // step.every
+            made.append(np.ascontiguousarray(np.broadcast_to(result, (count, LANES))))
+        for write in sweep.writes:
+            every = sweep.steps[write.step].every
+            domain = sweep.domain if every == 1 else sweep.domain[:-1]
+            assert every in (1, sweep.domain[-1])
+            target = self.memory[write.walk.array]
+            target[numbers(write.walk, domain)] = reinterpret(made[write.step], write.walk.array.dtype)
+
+    def _operand(self, source: Source, dtype: str, op: str, streams: list, made: list) -> np.ndarray | None:
+        if source.kind == "none":
+            return None
+        if source.kind == "imm":
+            found = immediate(dtype, source.index)
+        else:
+            found = (streams if source.kind == "stream" else made)[source.index]
+            mask = OPS[op][0].name == "SELM" and source is not None and found.dtype == np.bool_
+            found = found if mask else reinterpret(found, dtype)
+        return modified(dtype, found, source.negate, source.absolute)
+
+    def _matrix(self, sweep: MatrixSweep) -> None:
+        whole = TYPES["int32" if sweep.dtype == "int8" else "fp32"].numpy
+        total = None
+        for part in sweep.products:
+            rows = self.memory[part.activations.array][numbers(part.activations, (sweep.rows,))]
+            depth = _DEPTH.get(sweep.dtype, 160)
+            assert 0 < part.depth <= depth and part.weights.groups == 16 // TYPES[sweep.dtype].nbytes
+            assert part.first % part.weights.groups == 0
+            a = rows[:, part.half * depth : part.half * depth + part.depth]
+            b = self.memory[part.weights][part.first : part.first + part.depth]
+            if sweep.dtype == "int8":
+                found = a.astype(np.int32) @ b.astype(np.int32)
+            else:
+                found = (a.astype(np.float64) @ b.astype(np.float64)).astype(whole)
+            total = found if total is None else total + found
+        assert total is not None
+        self._sums[sweep] = total
+
+    def _lanes(self, sweep: LaneSweep) -> None:
+        rows = self.memory[sweep.read.array][numbers(sweep.read, sweep.domain)]
+        assert sweep.op == "PRM"
+        source = np.array(sweep.map)
+        found = np.where(source >= 0, rows[:, source], rows.dtype.type(0))
+        self.memory[sweep.write.array][numbers(sweep.write, sweep.domain)] = found
+
+
+def numbers(walk: Walk, domain: tuple[int, ...]) -> np.ndarray:
+    """The vectors of a walk at each point."""
+    if walk.table is not None:
+        assert len(walk.table) == int(np.prod(domain))
+        found = walk.table
+    else:
+        assert len(walk.strides) == len(domain)
+        index = np.indices(domain).reshape(len(domain), -1)
+        found = walk.start + sum((index[n] * stride for n, stride in enumerate(walk.strides)), np.zeros(index.shape[1], np.int64))
+    assert found.min() >= 0 and found.max() < walk.array.vectors, (walk.array.name, found.max(), walk.array.vectors)
+    return found
+
+
+def _masked(transfer: Transfer) -> bool:
+    return transfer.explicit is not None or any(axis.valid is not None for axis in transfer.axes)
+
+
+def cells(transfer: Transfer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Host element, vector and lane of everything that a transfer moves."""
+    if transfer.explicit is not None:
+        return tuple(transfer.explicit.T)  # type: ignore[return-value]
+    shape = [axis.extent for axis in transfer.axes]
+    host, vector, position = (np.full(shape, start) for start in (transfer.base, 0, 0))
+    valid = np.ones(shape, bool)
+    for number, axis in enumerate(transfer.axes):
+        turn = [-1 if n == number else 1 for n in range(len(shape))]
+        host = host + axis.offsets.reshape(turn)
+        vector = vector + (np.arange(axis.extent) * axis.vector).reshape(turn)
+        position = position + (np.arange(axis.extent) * axis.lane).reshape(turn)
+        if axis.valid is not None:
+            valid = valid & axis.valid.reshape(turn)
+    vector = vector + position // transfer.lanes * transfer.chunk
+    return host[valid], vector[valid], (position % transfer.lanes)[valid]
