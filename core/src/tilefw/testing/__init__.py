@@ -1,1 +1,1 @@
-"""Shipped for the tests of plugins: random tile programs, a chip in NumPy, a null target, a distribution on the path, filecheck in process."""
+"""Shipped for the tests of plugins: random tile programs, a chip in NumPy, a null target, a distribution, filecheck in process."""
