@@ -99,6 +99,7 @@ class Evaluator:
             found = found if mask else reinterpret(found, dtype)
         return modified(dtype, found, source.negate, source.absolute)
 
+    @np.errstate(all="ignore")  # what lanes beyond the weights' hold is anybody's number
     def _matrix(self, sweep: MatrixSweep) -> None:
         whole = TYPES["int32" if sweep.dtype == "int8" else "fp32"].numpy
         total = None

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from graphs import apply, load, reduce, where
 from work_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.graph import Along, Axis, Combine, Constant, Elementwise, Graph, Load, Reduce, Store, Value, Where
-
-
-def where(parameter: int, *along: tuple[Axis, int], extent: dict[Axis, int] | None = None) -> Where:
-    """A strided access; axes in `extent` have that many valid indices."""
-    return Where(parameter, 0, tuple(
-        Along(axis, np.arange(axis.extent) * stride, np.arange(axis.extent) < (extent or {}).get(axis, axis.extent))
-        for axis, stride in along
-    ))
-
-
-def load(dtype: str, access: Where, fill: int = 0) -> Value:
-    return Value(Load(access, fill), tuple(along.axis for along in access.along), dtype)
-
-
-def apply(row: str, dtype: str, *operands: Value) -> Value:
-    axes = tuple(dict.fromkeys(axis for operand in operands for axis in operand.axes))
-    return Value(Elementwise(row, operands), axes, dtype)
-
-
-def reduce(kind: Combine, operand: Value, *axes: Axis) -> Value:
-    return Value(Reduce(kind, operand, axes), tuple(axis for axis in operand.axes if axis not in axes), operand.dtype)
+from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Store, Value
 
 
 def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
