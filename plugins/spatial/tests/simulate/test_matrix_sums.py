@@ -1,6 +1,7 @@
 """Sums of the matrix unit equal rational arithmetic rounded once, for data of any width."""
 
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from tilefw_spatial.simulate import matrix_sums
 
 
 def value(code: int, dtype: str) -> float:
-    return float(matrix_sums._decode(np.array([[code]], np.uint16 if dtype in ("fp16", "bf16") else np.uint8), dtype)[0, 0])
+    codes = np.array([[code]], np.uint16) if dtype in ("fp16", "bf16") else np.array([[code]], np.uint8)
+    return float(matrix_sums._decode(codes, dtype)[0, 0])
 
 
 def rounded(exact: Fraction) -> np.float32:
@@ -53,7 +55,7 @@ def expected(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
 def test_any_codes_sum_exactly_and_round_once(dtype: str, data: st.DataObject) -> None:
     kind = np.uint16 if dtype in ("fp16", "bf16") else np.uint8
     k = data.draw(st.integers(1, 9))
-    a, b = (data.draw(arrays(kind, shape)) for shape in ((2, k), (k, 3)))
+    a, b = (cast(matrix_sums.Codes, data.draw(arrays(kind, shape))) for shape in ((2, k), (k, 3)))
     assert np.array_equal(matrix_sums.products(a, b, dtype).view(np.uint32), expected(a, b, dtype).view(np.uint32))
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from hand_made import MACHINE, home, kinds, matrix, program, run
+
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, PUT_FLAG
 from tilefw_spatial.program import Inst, Tensor
 
@@ -63,8 +63,10 @@ def test_products_accumulate_over_two_sets_of_weights(dtype: str, half: int) -> 
     b = np.dtype(kind).itemsize
     depth = 160 if dtype == "fp16" else 320
     half = half if dtype == "fp16" else 0
-    draw = (lambda *s: GENERATOR.standard_normal(s).astype(kind)) if b == 2 else (lambda *s: GENERATOR.integers(-128, 128, s).astype(kind))
-    activations, weights = draw(2 * N, 320), draw(2 * depth, 320)
+    activations, weights = (
+        GENERATOR.standard_normal(s).astype(kind) if b == 2 else GENERATOR.integers(-128, 128, s, kind)
+        for s in ((2 * N, 320), (2 * depth, 320))
+    )
     latency = MACHINE.delays["multiply_pair" if b == 2 else "multiply_int8"]
     timed: dict = {}
     per = 16 // b  # rows of K a cycle
@@ -72,15 +74,14 @@ def test_products_accumulate_over_two_sets_of_weights(dtype: str, half: int) -> 
     load = [100, 120]
     for i in range(16):  # weights: row r of each cycle, byte p; groups interleave rows
         name = f"MEM.E{i}"
-        timed[name] = [(load[k] - 5 - (at("MXM.E") - at(name)), Inst("RD", "", cycles, dst=i, address=k * cycles, step=1)) for k in range(2)]
+        way = 5 + at("MXM.E") - at(name)
+        timed[name] = [(load[k] + k - way, Inst("RD", "", cycles, dst=i, address=k * cycles, step=1)) for k in range(2)]
     first = load[0] + cycles + 20
     second = max(load[1] + cycles + 20, first + N)
     timed["MXM.E0.LW"] = [
         (load[0], Inst("LW", dtype, cycles, a=0, imm=0)), (load[0] + cycles, Inst("IW", dtype, imm=0)),
         (load[1] + 1, Inst("LW", dtype, cycles, a=0, imm=1)), (second - 20, Inst("IW", dtype, imm=1)),
     ]
-    for i in range(16):
-        timed[f"MEM.E{i}"][1] = (timed[f"MEM.E{i}"][1][0] + 1, timed[f"MEM.E{i}"][1][1])
     flags = HALF_FLAG if half else 0
     timed["MXM.E0.MAC"] = [
         (first, Inst("MAC", dtype, N, a=16, address=5, step=1, imm=depth, flags=flags)),

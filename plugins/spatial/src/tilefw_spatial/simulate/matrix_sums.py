@@ -51,7 +51,8 @@ def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float
     form = FORMATS[dtype]
     a, b = _decode(activations, dtype), _decode(weights, dtype)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        sums = a @ b + 0.0
+        sums = a @ b
+        sums += 0.0  # not -0, whatever the order of the terms
         result = sums.astype(np.float32)
         result[np.isnan(result)] = QUIET_NAN
         a, b = _finite(a, activations, form), _finite(b, weights, form)
