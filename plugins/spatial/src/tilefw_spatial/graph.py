@@ -160,8 +160,8 @@ class Store:
 
     `where` may have axes that the value lacks: it is the same for all their indices. No element is written twice by one store,
     unless it accumulates.
-    `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value is
-    added to what stands there (static atomics)."""
+    `mask` (i1) is there only where it depends on loaded data; `accumulate` is the row of the elementwise table by which the value
+    is added to what stands there (static atomics)."""
 
     value: Value
     where: Where

@@ -1,0 +1,122 @@
+"""Rows of the elementwise table on known tiles: sums keep their terms, everything else is computed over what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilefw.api import DTYPES, DType
+from tilefw.api.ir import ROWS, evaluate_known
+from tilefw_spatial.lower.known import LARGEST, Known, Term, TooLarge, both, constant, fits, of_term, product, total
+
+_Rule = Callable[[Sequence[Known], DType], Known | None]
+
+INT64 = DTYPES["int64"]
+
+
+def apply(row: str, operands: Sequence[Known], result: DType, rounding: str = "rtne") -> Known:
+    """The row on known tiles of one shape (scalars: none). Raises TooLarge."""
+    rule = _RULES.get(row)
+    found = None if rule is None else rule(operands, result)
+    return _computed(row, operands, result, rounding) if found is None else found
+
+
+def _computed(row: str, operands: Sequence[Known], result: DType, rounding: str) -> Known:
+    wholes = [operand.whole() for operand in operands]
+    keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
+    arrays = [whole.over(keys) for whole in wholes]
+    if prod(np.broadcast_shapes(*(array.shape for array in arrays))) > LARGEST:
+        raise TooLarge
+    source = operands[ROWS[row].typed_by].dtype
+    found = evaluate_known(ROWS[row], arrays, source, result, "rtz" if rounding == "rtz" else "rtne")
+    shape = np.broadcast_shapes(found.shape, *(array.shape for array in arrays))
+    return of_term(result, operands[0].shape, Term(np.broadcast_to(found, shape), keys))
+
+
+def as_offset(known: Known) -> Known:
+    """Signed integers of any width as 64-bit ones, their terms kept where the sum cannot wrap."""
+    if known.dtype.bits == 64:
+        return known
+    if known.dtype.bits > 1 and fits(known, known.dtype):
+        return known.as_type(INT64)
+    return of_term(INT64, known.shape, known.whole())
+
+
+def _add(operands: Sequence[Known], result: DType) -> Known | None:
+    return None if result.bits == 1 else total(*operands)
+
+
+def _subtract(operands: Sequence[Known], result: DType) -> Known | None:
+    return None if result.bits == 1 else total(*operands, sign=-1)
+
+
+def _multiply(operands: Sequence[Known], result: DType) -> Known | None:
+    return None if result.bits == 1 else product(*operands)
+
+
+def _shift_left(operands: Sequence[Known], result: DType) -> Known | None:
+    distance = operands[1].number
+    if result.bits == 1 or distance is None or not 0 <= distance < result.bits:
+        return None
+    return product(operands[0], constant(1 << distance, result, operands[0].shape))
+
+
+def _and(operands: Sequence[Known], result: DType) -> Known | None:
+    return both(*operands) if result.bits == 1 else None
+
+
+def _extend_signed(operands: Sequence[Known], result: DType) -> Known | None:
+    known = operands[0]
+    return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype) else None
+
+
+def _extend_unsigned(operands: Sequence[Known], result: DType) -> Known | None:
+    known = operands[0]
+    return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype, signed=False) else None
+
+
+def _truncate(operands: Sequence[Known], result: DType) -> Known | None:
+    return operands[0].as_type(result) if result.bits > 1 else None
+
+
+def _remainder(operands: Sequence[Known], result: DType) -> Known | None:
+    """x % n is x where x surely lies below n: a kernel's wrap of rows that end with the array."""
+    known, divisor = operands[0], operands[1].number
+    if result.bits == 1 or divisor is None:
+        return None
+    low, high = known.bounds()
+    return known if low >= 0 and high < divisor and fits(known, result) else None
+
+
+def _smaller(operands: Sequence[Known], result: DType) -> Known | None:
+    return _extreme(operands, result, 0)
+
+
+def _larger(operands: Sequence[Known], result: DType) -> Known | None:
+    return _extreme(operands, result, 1)
+
+
+def _extreme(operands: Sequence[Known], result: DType, end: int) -> Known | None:
+    """One of the two where its bounds say that it always is the extreme."""
+    if result.bits == 1 or not all(fits(operand, result) for operand in operands):
+        return None
+    a, b = operands
+    below, above = (a, b) if a.bounds()[1] <= b.bounds()[0] else (b, a)
+    if below.bounds()[1] > above.bounds()[0]:
+        return None
+    return above if end else below
+
+
+def _select(operands: Sequence[Known], result: DType) -> Known | None:
+    condition = operands[0].number
+    return None if condition is None else replace(operands[1 if condition else 2], dtype=result)
+
+
+_RULES: dict[str, _Rule] = {
+    "addi": _add, "subi": _subtract, "muli": _multiply, "shl": _shift_left, "andi": _and,
+    "exts": _extend_signed, "extu": _extend_unsigned, "trunci": _truncate,
+    "rems": _remainder, "remu": _remainder, "mins": _smaller, "maxs": _larger, "select": _select,
+}

@@ -1,0 +1,208 @@
+"""Tiles that the compiler knows: sums of terms over few axes each, so that an address over thousands of programs stays small.
+
+A known tile is a function of the launch's axes (programs, loops) and of its own dims. Integers are sums of terms modulo 2^64, of
+which the tile's own width is the low part; i1 is the conjunction of its terms; a float is one term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import DType
+from tilefw.api.ir import numbers
+from tilefw_spatial.graph import Axis
+
+Array = NDArray[Any]
+Key = Axis | int  # an axis of the launch, or a dim of the tile by its position
+
+LARGEST = 1 << 27  # elements of one term: 1 GiB of offsets
+_MOST_TERMS = 6  # of a product that is multiplied out
+
+
+class TooLarge(Exception):
+    """A known tile that depends on so many axes at once that it does not fit the compiler's memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """Numbers over some keys: `data` has one dim for each."""
+
+    data: Array
+    keys: tuple[Key, ...] = ()
+
+    def over(self, keys: Sequence[Key]) -> Array:
+        """The numbers with a dim for each of `keys`, of extent 1 where the term does not depend on it."""
+        order = [self.keys.index(key) for key in keys if key in self.keys]
+        shape = [self.data.shape[self.keys.index(key)] if key in self.keys else 1 for key in keys]
+        return self.data.transpose(order).reshape(shape)
+
+    def minimal(self) -> Term:
+        """The term without keys that it does not depend on."""
+        data, keys = self.data, list(self.keys)
+        for position in range(len(keys) - 1, -1, -1):
+            first = data.take([0], axis=position)
+            if data.shape[position] == 1 or _alike(data, first):
+                data = first.squeeze(position)
+                del keys[position]
+        return Term(data, tuple(keys))
+
+
+def _alike(data: Array, first: Array) -> bool:
+    return bool((data == first).all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A tile of `shape` (a scalar: none) whose elements are known."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """All that the elements depend on."""
+        return tuple(dict.fromkeys(key for term in self.terms for key in term.keys))
+
+    @property
+    def number(self) -> Any:
+        """The one number that all elements are; None where they differ."""
+        if any(term.keys for term in self.terms):
+            return None
+        return self.whole().data.item()
+
+    def whole(self) -> Term:
+        """One term, its elements as the tile has them: wrapped to the width."""
+        keys = self.keys
+        if len(self.terms) == 1:
+            return Term(_canonical(self.terms[0].data, self.dtype), keys)
+        shape = np.broadcast_shapes(*(term.over(keys).shape for term in self.terms))
+        if prod(shape) > LARGEST:
+            raise TooLarge
+        join = np.logical_and if self.dtype.bits == 1 else np.add
+        return Term(_canonical(reduce(join, (term.over(keys) for term in self.terms)), self.dtype), keys)
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest that a sum of integers may be, before it wraps."""
+        return sum(int(term.data.min()) for term in self.terms), sum(int(term.data.max()) for term in self.terms)
+
+    def renamed(self, dims: Mapping[int, int], shape: tuple[int, ...]) -> Known:
+        """The elements under other dims; a dim that `dims` lacks has extent 1 and goes."""
+        return Known(self.dtype, shape, tuple(_renamed(term, dims) for term in self.terms))
+
+    def mapped(self, change: Callable[[Term], Term], shape: tuple[int, ...]) -> Known:
+        """Each term changed alike: right for all that only picks and reorders elements."""
+        return Known(self.dtype, shape, tuple(change(term) for term in self.terms))
+
+    def as_type(self, dtype: DType) -> Known:
+        """A sum of integers read as wider or narrower ones of its low bits."""
+        return replace(self, dtype=dtype)
+
+
+def _renamed(term: Term, dims: Mapping[int, int]) -> Term:
+    keep = [i for i, key in enumerate(term.keys) if isinstance(key, Axis) or key in dims]
+    data = term.data.reshape([term.data.shape[i] for i in keep])
+    return Term(data, tuple(_key(term.keys[i], dims) for i in keep))
+
+
+def _key(key: Key, dims: Mapping[int, int]) -> Key:
+    return key if isinstance(key, Axis) else dims[key]
+
+
+def _canonical(data: Array, dtype: DType) -> Array:
+    """Elements in the type that the table's meanings take."""
+    if dtype.is_float:
+        return data
+    if dtype.bits == 1:
+        return data.astype(np.bool_)
+    return numbers.wrap(data, dtype.bits)
+
+
+def of_term(dtype: DType, shape: tuple[int, ...], term: Term) -> Known:
+    """A known tile of elements in the type of the table's meanings."""
+    term = term.minimal()
+    if dtype.is_int and dtype.bits > 1:
+        term = Term(term.data.astype(np.int64), term.keys)
+    return Known(dtype, shape, (term,))
+
+
+def constant(value: int | float, dtype: DType, shape: tuple[int, ...] = ()) -> Known:
+    """A tile of one number."""
+    if dtype.is_float:
+        return Known(dtype, shape, (Term(np.asarray(float(value))),))
+    if dtype.bits == 1:
+        return Known(dtype, shape, (Term(np.asarray(bool(value))),))
+    return Known(dtype, shape, (Term(np.asarray(value, np.int64)),))
+
+
+def counted(dtype: DType, shape: tuple[int, ...], key: Key, count: int, first: int = 0, step: int = 1) -> Known:
+    """first, first + step, … along one key."""
+    if count == 1:
+        return constant(first, dtype, shape)
+    return Known(dtype, shape, (Term(first + step * np.arange(count, dtype=np.int64), (key,)),))
+
+
+def total(a: Known, b: Known, sign: int = 1) -> Known:
+    """a + b or a - b."""
+    negated = b.terms if sign > 0 else tuple(Term(-term.data, term.keys) for term in b.terms)
+    return replace(a, terms=merged((*a.terms, *negated), np.add))
+
+
+def both(a: Known, b: Known) -> Known:
+    """a and b, of i1."""
+    return replace(a, terms=merged((*a.terms, *b.terms), np.logical_and))
+
+
+def product(a: Known, b: Known) -> Known | None:
+    """a · b multiplied out; None where that has too many terms."""
+    if len(a.terms) * len(b.terms) > _MOST_TERMS:
+        return None
+    terms: list[Term] = []
+    for left in a.terms:
+        for right in b.terms:
+            keys = tuple(dict.fromkeys((*left.keys, *right.keys)))
+            if len(keys) > max(len(left.keys), len(right.keys)) and len(a.terms) + len(b.terms) > 2:
+                return None  # a sum would lose its form: terms of one key each are what keeps addresses separable
+            terms.append(Term(left.over(keys) * right.over(keys), keys))
+    return replace(a, terms=merged(tuple(terms), np.add))
+
+
+def merged(terms: tuple[Term, ...], join: Callable[[Array, Array], Array]) -> tuple[Term, ...]:
+    """Terms with those joined into another whose keys are among the other's."""
+    kept: list[Term] = []
+    for term in sorted(terms, key=lambda term: -len(term.keys)):
+        for index, other in enumerate(kept):
+            if set(term.keys) <= set(other.keys):
+                kept[index] = Term(join(other.data, term.over(other.keys)), other.keys)
+                break
+        else:
+            kept.append(term)
+    return tuple(kept)
+
+
+def fits(known: Known, dtype: DType, signed: bool = True) -> bool:
+    """Whether a sum of integers surely lies within a type, so that it does not wrap."""
+    low, high = known.bounds()
+    if not signed:
+        return low >= 0 and high < 1 << dtype.bits
+    return low >= -(1 << (dtype.bits - 1)) and high < 1 << (dtype.bits - 1)
+
+
+def separated(term: Term) -> tuple[Term, ...]:
+    """A sum's term as terms of one key each, where it is such a sum."""
+    if len(term.keys) < 2:
+        return (term,)
+    origin = term.data[(0,) * term.data.ndim]
+    parts: list[Term] = [Term(np.asarray(origin))]
+    for position, key in enumerate(term.keys):
+        index = tuple(slice(None) if i == position else 0 for i in range(term.data.ndim))
+        parts.append(Term(term.data[index] - origin, (key,)))
+    rebuilt = reduce(np.add, (part.over(term.keys) for part in parts))
+    return tuple(parts) if np.array_equal(rebuilt, term.data) else (term,)

@@ -1,0 +1,159 @@
+"""A bound kernel to the graph of its launch: programs are classed by what control does in them, each class is walked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import DTYPES, Buffer, Launch
+from tilefw.api.ir import (
+    AtomicCasOp,
+    AtomicRmwOp,
+    BarrierOp,
+    Block,
+    ConditionOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    LoadBlockOp,
+    LoadOp,
+    ModuleOp,
+    Operation,
+    ReturnOp,
+    SSAValue,
+    StoreBlockOp,
+    StoreOp,
+    StringAttr,
+    WhileOp,
+    YieldOp,
+    argument_attributes,
+    types,
+)
+from tilefw_spatial.graph import Graph
+from tilefw_spatial.lower import control, memory
+from tilefw_spatial.lower.finish import finished
+from tilefw_spatial.lower.known import Known, TooLarge, constant
+from tilefw_spatial.lower.programs import Labels, Programs, factored, flat
+from tilefw_spatial.lower.pure import execute
+from tilefw_spatial.lower.state import State
+from tilefw_spatial.lower.tiles import Entry, Pointer, refusal, unsupported
+
+MOST_STEPS = 50_000  # operations of one class of programs, loops unrolled
+MOST_CLASSES = 512
+_INT64 = DTYPES["int64"]
+_NONE: frozenset[Operation] = frozenset()
+
+
+def lower(module: ModuleOp, launch: Launch) -> Graph:
+    """The graph of a launch of the module's only kernel, whose scalars are bound. Raises UnsupportedError (TFW0660) at the
+    line that asks for what the chip or this compiler does not serve, and CompileError (TFW0661) for accesses out of bounds."""
+    function = next(op for op in module.body.block.ops if isinstance(op, FuncOp))
+    graph = Graph()
+    pending: list[NDArray[np.int64]] = [np.arange(int(np.prod(launch.grid)), dtype=np.int64)]
+    classes = 0
+    while pending:
+        numbers = pending.pop()
+        classes += 1
+        try:
+            _class(function, launch, flat(launch.grid, numbers), graph)
+        except control.Divided as divided:
+            pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
+            if classes + len(pending) > MOST_CLASSES:
+                raise unsupported(function, "the programs of the grid go too many different ways", "control.for") from None
+    return graph
+
+
+def _class(function: FuncOp, launch: Launch, programs: Programs, graph: Graph) -> None:
+    """Lower the programs of one class and add their stores to the graph."""
+    if not programs.count:
+        return
+    scouting = _state(function, launch, programs)
+    programs = factored(programs, _quantities(scouting, function.body.block))
+    state = _state(function, launch, programs)
+    try:
+        _run(state, function.body.block, _NONE)
+    except TooLarge:
+        raise refusal(state.place, "a tile of known numbers depends on too much at once", "memory.gather") from None
+    graph.stores += finished(state)
+
+
+def _state(function: FuncOp, launch: Launch, programs: Programs) -> State:
+    arguments = function.body.block.args
+    buffers: list[Buffer | None] = []
+    state = State(programs, buffers, MOST_STEPS)
+    for index, argument in enumerate(arguments):
+        named = argument_attributes(function, index).get("tile.name")
+        name = named.data if isinstance(named, StringAttr) else ""
+        buffers.append(launch.buffers.get(name))
+        if types.is_pointer(argument.type):
+            pointee = types.dtype_of(types.pointee_of(argument.type))
+            state.values[argument] = Pointer(index, pointee, constant(0, _INT64))
+        elif name in launch.scalars:
+            state.values[argument] = constant(launch.scalars[name], types.dtype_of(argument.type))
+    return state
+
+
+def _quantities(state: State, block: Block) -> list[Labels]:
+    """The numbers that programs derive from their ids and use for anything but more arithmetic on scalars."""
+    found: dict[SSAValue, Labels] = {}
+    for op in block.ops:
+        scalar = all(not types.is_tile(value.type) for value in (*op.operands, *op.results))
+        if scalar and not op.regions and all(value in state.values for value in op.operands) and execute(state, op):
+            continue
+        for inner in op.walk():
+            for operand in inner.operands:
+                labels = _labels(state, state.values.get(operand))
+                if labels is not None:
+                    found[operand] = labels
+    return list(found.values())
+
+
+def _labels(state: State, entry: Entry | None) -> Labels | None:
+    known = entry.offset if isinstance(entry, Pointer) else entry
+    if not isinstance(known, Known) or not known.keys:
+        return None
+    return np.unique(known.whole().data, return_inverse=True)[1].reshape(-1)
+
+
+# The walk ----------------------------------------------------------------------------------------------------------------
+
+
+def _run(state: State, block: Block, left_out: frozenset[Operation]) -> list[Entry]:
+    """The operations of a block, but for those left out; gives what its terminator passes on, where nothing was left out."""
+    for op in block.ops:
+        if op in left_out:
+            continue
+        if isinstance(op, YieldOp | ConditionOp | ReturnOp):
+            return [] if left_out else [state.values[value] for value in op.operands]
+        state.spend(op)
+        _step(state, op)
+    return []
+
+
+def _step(state: State, op: Operation) -> None:
+    if execute(state, op):
+        return
+    if isinstance(op, LoadOp):
+        state.values[op.results[0]] = memory.load(state, op)
+    elif isinstance(op, LoadBlockOp):
+        state.values[op.results[0]] = memory.load_block(state, op)
+    elif isinstance(op, StoreOp):
+        memory.store(state, op)
+    elif isinstance(op, StoreBlockOp):
+        memory.store_block(state, op)
+    elif isinstance(op, AtomicRmwOp | AtomicCasOp):
+        memory.atomic(state, op)
+    elif isinstance(op, ForOp):
+        _bind(state, op, control.for_loop(state, op, _run))
+    elif isinstance(op, WhileOp):
+        _bind(state, op, control.while_loop(state, op, _run))
+    elif isinstance(op, IfOp):
+        _bind(state, op, control.branch(state, op, _run))
+    elif not isinstance(op, BarrierOp):
+        raise unsupported(op, f"`{op.name}` is not served", op.name)
+
+
+def _bind(state: State, op: Operation, results: Sequence[Entry]) -> None:
+    state.values.update(zip(op.results, results, strict=True))

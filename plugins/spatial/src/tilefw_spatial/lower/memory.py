@@ -1,0 +1,312 @@
+"""Loads and stores: known addresses become sums over axes, and no load reads what the launch has stored, unless it is forwarded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilefw.api import DTYPES, DType
+from tilefw.api.ir import (
+    AtomicCasOp,
+    AtomicRmwOp,
+    BlockAccess,
+    LoadBlockOp,
+    LoadOp,
+    Operation,
+    PointerAccess,
+    SSAValue,
+    StoreBlockOp,
+    StoreOp,
+    place_of,
+    types,
+)
+from tilefw_spatial.graph import Axis, Load, Value, Where
+from tilefw_spatial.lower.arithmetic import as_offset
+from tilefw_spatial.lower.known import Array, Known, Term, both, constant, counted, of_term, product, total
+from tilefw_spatial.lower.programs import extent
+from tilefw_spatial.lower.state import PendingStore, Reach, State, Touch
+from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
+
+_BOOL = DTYPES["int1"]
+_INT64 = DTYPES["int64"]
+
+# Rows by which read-modify-writes without a reader become stores that accumulate; `xchg` is a plain store.
+_ACCUMULATES = {
+    "maxs": "maxs", "maxu": "maxu", "mins": "mins", "minu": "minu", "maxf": "maxf", "minf": "minf", "and": "andi", "or": "ori",
+    "xor": "xori",
+}
+
+
+class Conflict(Exception):
+    """Iterations of a loop that was to become an axis depend on each other through memory."""
+
+
+def load(state: State, op: LoadOp) -> Entry:
+    """A load through a pointer and offsets."""
+    pointer = _address(state, op, "gather")
+    mask, doubt = _mask(state, op.mask)
+    return _loaded(state, op, pointer, mask, doubt, None if op.other is None else state.values[op.other])
+
+
+def load_block(state: State, op: LoadBlockOp) -> Entry:
+    """A load of a bounds-checked block."""
+    pointer, mask = _block(state, op, "gather")
+    return _loaded(state, op, pointer, mask, None, None if op.other is None else state.values[op.other])
+
+
+def store(state: State, op: StoreOp) -> None:
+    """A store through a pointer and offsets."""
+    pointer = _address(state, op, "scatter")
+    mask, doubt = _mask(state, op.mask)
+    _stored(state, op, pointer, mask, doubt, state.values[op.value])
+
+
+def store_block(state: State, op: StoreBlockOp) -> None:
+    """A store of a bounds-checked block."""
+    pointer, mask = _block(state, op, "scatter")
+    _stored(state, op, pointer, mask, None, state.values[op.value])
+
+
+def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> None:
+    """An atomic whose old value nobody reads: a store that accumulates."""
+    element = types.dtype_of(types.element_of(op.value.type))
+    if isinstance(op, AtomicCasOp):
+        raise unsupported(op, "a compare-and-swap depends on what memory holds", f"atomic.cas.{element.name}")
+    if op.result_is_used:
+        raise unsupported(op, "the old value of an atomic is read", f"memory.reload.{element.name}")
+    pointer = _address(state, op, "scatter")
+    mask, doubt = _mask(state, op.mask)
+    row = ("addf" if element.is_float else "addi") if op.kind == "add" else _ACCUMULATES.get(op.kind)
+    _stored(state, op, pointer, mask, doubt, state.values[op.value], row)
+
+
+# Addresses and masks -----------------------------------------------------------------------------------------------------
+
+
+def _address(state: State, op: PointerAccess, kind: str) -> Pointer:
+    entry = state.values[op.pointer]
+    dtype = types.dtype_of(types.pointee_of(op.pointer.type))
+    capability = f"memory.{kind}.{dtype.name}"
+    if not isinstance(entry, Pointer):
+        raise unsupported(op, "the address depends on loaded data", capability)
+    if op.offsets is None:
+        return entry
+    offsets = state.known(op.offsets, op, "the address depends on loaded data", capability)
+    return entry.moved(total(_spread(entry.offset, offsets.shape), as_offset(offsets)))
+
+
+def _spread(scalar: Known, shape: tuple[int, ...]) -> Known:
+    return replace(scalar, shape=shape)
+
+
+def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | None]:
+    """Where a block's elements stand, and which are within its bounds."""
+    base = state.values[op.base]
+    dtype = types.dtype_of(types.pointee_of(op.base.type))
+    capability = f"memory.{kind}.{dtype.name}"
+    if not isinstance(base, Pointer):
+        raise unsupported(op, "the address depends on loaded data", capability)
+    shape = op.block
+    offset = _spread(base.offset, shape)
+    mask: Known | None = None
+    for dim, (first, stride, bound, check) in enumerate(zip(op.offsets, op.strides, op.shape, op.checks, strict=True)):
+        scalars = [state.known(value, op, "the address depends on loaded data", capability) for value in (first, stride)]
+        start, step = (_spread(as_offset(scalar), shape) for scalar in scalars)
+        index = total(start, counted(_INT64, shape, dim, shape[dim]))
+        moved = product(index, step)
+        if moved is None:
+            moved = of_term(_INT64, shape, _product(index, step))
+        offset = total(offset, moved)
+        if bound is not None:
+            limit = state.known(bound, op, "the bounds of a block depend on loaded data", capability)
+            inside = _inside(index, _spread(as_offset(limit), shape), check == "both")
+            mask = inside if mask is None else both(mask, inside)
+    return base.moved(offset), _needed(mask)
+
+
+def _product(a: Known, b: Known) -> Term:
+    left, right = a.whole(), b.whole()
+    keys = tuple(dict.fromkeys((*left.keys, *right.keys)))
+    return Term(left.over(keys) * right.over(keys), keys)
+
+
+def _inside(index: Known, limit: Known, lower: bool) -> Known:
+    """Which indices are below the limit, and not below 0 where `lower` asks for that too."""
+    room = total(limit, index, -1).whole()
+    found = of_term(_BOOL, index.shape, Term(room.data > 0, room.keys))
+    if not lower:
+        return found
+    whole = index.whole()
+    return both(found, of_term(_BOOL, index.shape, Term(whole.data >= 0, whole.keys)))
+
+
+def _mask(state: State, mask: SSAValue | None) -> tuple[Known | None, Data | None]:
+    """A mask as what is known of it and what depends on loaded data."""
+    if mask is None:
+        return None, None
+    entry = state.values[mask]
+    if isinstance(entry, Known):
+        return _needed(entry), None
+    assert isinstance(entry, Data)
+    return None, entry
+
+
+def _needed(mask: Known | None) -> Known | None:
+    return None if mask is None or mask.number is True else mask
+
+
+# Loads -------------------------------------------------------------------------------------------------------------------
+
+
+def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None, other: Entry | None) -> Entry:
+    if mask is not None and mask.number is False:
+        return constant(0, pointer.dtype, pointer.shape) if other is None else other
+    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
+    found = _forwarded(state, op, touch, pointer.dtype)
+    if found is None:
+        state.loads.append(touch)
+        found, other = _read(state, op, pointer, mask, doubt is not None, other)
+    elif mask is not None and other is not None:
+        found = state.elementwise("select", [mask, found, other], pointer.dtype)
+    if doubt is not None and other is not None:
+        return state.elementwise("select", [doubt, found, other], pointer.dtype)
+    return found
+
+
+def _read(
+    state: State, op: Operation, pointer: Pointer, mask: Known | None, clipped: bool, other: Entry | None
+) -> tuple[Entry, Entry | None]:
+    """The array that a load makes; and `other` again."""
+    reach, target = reached(state, op, pointer, mask, None, clipped)
+    number = other.number if isinstance(other, Known) else None
+    fill = 0 if number is None else bits_of(number, pointer.dtype)
+    value = state.made(Load(Where(pointer.parameter, 0, ()), fill), reach.axes, pointer.dtype)
+    state.reaches[value] = reach
+    found = state.data(value, target, pointer.shape)
+    if mask is not None and other is not None and number is None:
+        return state.elementwise("select", [mask, found, other], pointer.dtype), other
+    return found, other
+
+
+def reached(
+    state: State, op: Operation, pointer: Pointer, mask: Known | None, target: tuple[Axis | None, ...] | None, clipped: bool
+) -> tuple[Reach, tuple[Axis | None, ...]]:
+    """What an access touches, over axes: those of `target`, and new ones for the dims that it has none for."""
+    axes: list[Axis | None] = [None] * len(pointer.shape) if target is None else list(target)
+    known = (pointer.offset,) if mask is None else (pointer.offset, mask)
+    for key in (key for part in known for key in part.keys):
+        if isinstance(key, int) and axes[key] is None:
+            axes[key] = state.fresh(pointer.shape[key])
+    masks = () if mask is None else mask.terms
+    reach = Reach(
+        pointer.parameter, pointer.dtype, tuple(_over(term, axes) for term in pointer.offset.terms),
+        tuple(_over(term, axes) for term in masks), place_of(op), clipped,
+    )
+    return reach, tuple(axes)
+
+
+def _over(term: Term, axes: list[Axis | None]) -> Term:
+    keys = [axes[key] if isinstance(key, int) else key for key in term.keys]
+    return Term(term.data, tuple(key for key in keys if key is not None))
+
+
+def _forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry | None:
+    """What the program itself stored where it loads now; refuses a load that sees a store in part, or one that a loop repeats."""
+    for earlier in reversed(state.stored):
+        if not _shares(state, earlier, touch) or not _overlap(state, earlier, touch):
+            continue
+        if earlier.entry is not None and earlier.certain and earlier.loops == touch.loops and _same(earlier, touch):
+            return earlier.entry
+        if touch.loops:
+            raise Conflict
+        raise unsupported(
+            op, "a load reads what the kernel itself may have stored before", f"memory.reload.{dtype.name}",
+            "only a load of the very elements that one store wrote is served",
+        )
+    return None
+
+
+# Stores ------------------------------------------------------------------------------------------------------------------
+
+
+def _stored(
+    state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None, entry: Entry, row: str | None = None
+) -> None:
+    if mask is not None and mask.number is False:
+        return
+    size, kept = pointer.dtype.storage_bits // 8, entry if row is None else None
+    touch = Touch(pointer.parameter, pointer.offset, mask, size, state.loops, kept, doubt is None)
+    if any(_precedes(state, earlier, touch) for earlier in state.loads):
+        raise Conflict
+    state.stored.append(touch)
+    parts = [entry] if doubt is None else [entry, doubt]
+    target = state.aligned(parts)
+    value = state.value(entry, target)
+    reach, axes = reached(state, op, pointer, mask, target, doubt is not None)
+    state.axes.met((*reach.axes, *value.axes, *(axis for axis in axes if axis is not None)))
+    condition: Value | None = None if doubt is None else state.value(doubt, target)
+    count = extent((*state.programs.axes, *state.loops)) * prod(pointer.shape)
+    state.stores.append(PendingStore(value, reach, condition, row, count))
+
+
+# What touches what -------------------------------------------------------------------------------------------------------
+
+
+def _precedes(state: State, load: Touch, store: Touch) -> bool:
+    """Whether a load of the loop around may need what the store writes in an earlier iteration."""
+    if not load.loops or load.loops[-1] not in state.loops or not _shares(state, load, store) or not _overlap(state, load, store):
+        return False
+    return load.loops != store.loops or not _same(load, store) or not _distinct(store)
+
+
+def _shares(state: State, a: Touch, b: Touch) -> bool:
+    if a.parameter == b.parameter:
+        return True
+    left, right = state.buffers[a.parameter], state.buffers[b.parameter]
+    return left is not None and right is not None and left.storage == right.storage
+
+
+def _overlap(state: State, a: Touch, b: Touch) -> bool:
+    """Whether any byte is touched by both."""
+    left, right = _bytes(state, a), _bytes(state, b)
+    if not left.size or not right.size or left.max() + a.size <= right.min() or right.max() + b.size <= left.min():
+        return False
+    if a.size == b.size and not ((left[0] - right[0]) % a.size):
+        return bool(np.isin(left, right).any())
+    return bool(np.isin((left[:, None] + np.arange(a.size)).ravel(), (right[:, None] + np.arange(b.size)).ravel()).any())
+
+
+def _bytes(state: State, touch: Touch) -> Array:
+    """The first byte of every element that is touched, in its storage."""
+    buffer = state.buffers[touch.parameter]
+    offset = touch.offset.whole()
+    data = offset.data
+    if touch.mask is not None:
+        mask = touch.mask.whole()
+        keys = tuple(dict.fromkeys((*offset.keys, *mask.keys)))
+        data, valid = np.broadcast_arrays(offset.over(keys), mask.over(keys))
+        data = data[valid]
+    return np.unique(data * touch.size + (0 if buffer is None else buffer.offset))
+
+
+def _same(a: Touch, b: Touch) -> bool:
+    """Whether both touch the same elements, index by index."""
+    if a.parameter != b.parameter or a.size != b.size or a.offset.shape != b.offset.shape:
+        return False
+    masks = a.mask is b.mask or (a.mask is not None and b.mask is not None and _equal(a.mask, b.mask))
+    return masks and _equal(a.offset, b.offset)
+
+
+def _equal(a: Known, b: Known) -> bool:
+    if a is b:
+        return True
+    left, right = a.whole().minimal(), b.whole().minimal()
+    return set(left.keys) == set(right.keys) and np.array_equal(left.data, right.over(left.keys))
+
+
+def _distinct(touch: Touch) -> bool:
+    """Whether the indices of an access touch elements of their own."""
+    offset = touch.offset.whole()
+    return np.unique(offset.data).size == offset.data.size

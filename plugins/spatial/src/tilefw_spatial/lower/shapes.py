@@ -1,0 +1,175 @@
+"""Ops that give elements a new shape: most only name dims anew, a reshape or a flip renames axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilefw.api import DType
+from tilefw.api.ir import BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp, types
+from tilefw_spatial.graph import Axis, Join, Rename
+from tilefw_spatial.lower.known import Array, Known, Term, of_term
+from tilefw_spatial.lower.state import State
+from tilefw_spatial.lower.tiles import Data, Entry, Pointer
+
+
+def spread(state: State, op: SplatOp | BroadcastOp) -> Entry:
+    """A splat or a broadcast: the elements depend on no more than before."""
+    entry, shape = state.values[op.source], types.shape_of(op.results[0].type)
+    if isinstance(entry, Data):
+        return replace(entry, shape=shape, dims=entry.dims or (None,) * len(shape))
+    return _known(entry, lambda known: replace(known, shape=shape))
+
+
+def expand_dims(state: State, op: ExpandDimsOp) -> Entry:
+    """A new dim of extent 1."""
+    entry, shape = state.values[op.source], types.shape_of(op.results[0].type)
+    return renumbered(entry, {dim: dim + (dim >= op.axis) for dim in range(len(shape) - 1)}, shape)
+
+
+def transposed(state: State, op: TransOp) -> Entry:
+    """Dims in another order."""
+    shape = types.shape_of(op.results[0].type)
+    return renumbered(state.values[op.source], {source: dim for dim, source in enumerate(op.order)}, shape)
+
+
+def renumbered(entry: Entry, dims: dict[int, int], shape: tuple[int, ...]) -> Entry:
+    """The same elements with dims in new places."""
+    if isinstance(entry, Data):
+        places: list[Axis | None] = [None] * len(shape)
+        for old, new in dims.items():
+            places[new] = entry.dims[old]
+        return replace(entry, dims=tuple(places), shape=shape)
+    return _known(entry, lambda known: known.renamed(dims, shape))
+
+
+def reshaped(state: State, op: ReshapeOp) -> Entry:
+    """The elements in row-major order under other dims; only dims that are split or joined get other axes."""
+    entry, shape = state.values[op.source], types.shape_of(op.results[0].type)
+    groups = _groups(entry.shape, shape)
+    if not isinstance(entry, Data):
+        return _known(entry, lambda known: known.mapped(lambda term: _regrouped(term, groups, known.shape, shape), shape))
+    dims: list[Axis | None] = [None] * len(shape)
+    value = entry.value
+    for old, new in groups:
+        axes = [axis for dim in old if (axis := state.dim_axis(entry, dim)) is not None]
+        if not axes:
+            continue
+        if len(old) == len(new) == 1:
+            dims[new[0]] = axes[0]
+            continue
+        fresh = [state.fresh(shape[dim]) for dim in new]
+        index = None if len(axes) == len(old) else _projected(state, entry, old)
+        rest = [axis for axis in state.axes.all(value.axes) if axis not in axes]
+        value = state.made(Rename(value, tuple(axes), tuple(fresh), index), (*rest, *fresh), entry.dtype)
+        for dim, axis in zip(new, fresh, strict=True):
+            dims[dim] = axis
+    return Data(value, tuple(dims), shape)
+
+
+def _projected(state: State, entry: Data, old: Sequence[int]) -> Array:
+    """For each index over all of `old`, the flat index over those of these dims that have an axis."""
+    places = np.unravel_index(np.arange(prod(entry.shape[dim] for dim in old)), [entry.shape[dim] for dim in old])
+    flat = np.zeros_like(places[0])
+    for dim, place in zip(old, places, strict=True):
+        if state.dim_axis(entry, dim) is not None:
+            flat = flat * entry.shape[dim] + place
+    return flat
+
+
+def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """Dims of both shapes in groups of equal products, as small as can be; dims of extent 1 are in none."""
+    left = [dim for dim, extent in enumerate(old) if extent > 1]
+    right = [dim for dim, extent in enumerate(new) if extent > 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while left:
+        a, b = [left.pop(0)], [right.pop(0)]
+        while (x := prod(old[dim] for dim in a)) != (y := prod(new[dim] for dim in b)):
+            if x < y:
+                a.append(left.pop(0))
+            else:
+                b.append(right.pop(0))
+        groups.append((a, b))
+    return groups
+
+
+def _regrouped(term: Term, groups: Sequence[tuple[list[int], list[int]]], old: Sequence[int], new: Sequence[int]) -> Term:
+    """A term under the dims of another shape; it comes to depend on all dims of a group that it depends on."""
+    for before, _ in groups:
+        if len(before) > 1 and any(dim in term.keys for dim in before):
+            keys = (*(key for key in term.keys if key not in before), *before)
+            extents = [term.data.shape[term.keys.index(key)] if key in term.keys else 1 for key in keys]
+            extents[-len(before) :] = [old[dim] for dim in before]
+            term = Term(np.broadcast_to(term.over(keys), extents), keys)
+    axes = [key for key in term.keys if isinstance(key, Axis)]
+    used = [(before, after) for before, after in groups if any(dim in term.keys for dim in before)]
+    data = term.over((*axes, *(dim for before, _ in used for dim in before)))
+    data = data.reshape([*(axis.extent for axis in axes), *(new[dim] for _, after in used for dim in after)])
+    return Term(data, (*axes, *(dim for _, after in used for dim in after)))
+
+
+def joined(state: State, op: JoinOp) -> Entry:
+    """Two tiles side by side in a new last dim."""
+    entries = [state.values[operand] for operand in op.operands]
+    shape = types.shape_of(op.results[0].type)
+    if all(isinstance(entry, Known) for entry in entries):
+        wholes = [entry.whole() for entry in entries if isinstance(entry, Known)]
+        keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
+        arrays = np.broadcast_arrays(*(whole.over(keys) for whole in wholes))
+        assert isinstance(entries[0], Known)
+        return of_term(entries[0].dtype, shape, Term(np.stack(arrays, axis=-1), (*keys, len(shape) - 1)))
+    target = state.aligned(entries)
+    operands = tuple(state.value(entry, target) for entry in entries)
+    axis, parts = state.fresh(2), (state.fresh(1), state.fresh(1))
+    axes = [axis for operand in operands for axis in operand.axes]
+    value = state.made(Join(operands, axis, parts), (*axes, axis), _dtype(entries[0]))
+    return state.data(value, (*target, axis), shape)
+
+
+def split(state: State, op: SplitOp) -> list[Entry]:
+    """The two halves of a last dim of 2."""
+    entry = state.values[op.source]
+    return [picked(state, entry, len(entry.shape) - 1, np.asarray([half]), drop=True) for half in (0, 1)]
+
+
+def flipped(state: State, op: FlipOp) -> Entry:
+    """A dim backwards."""
+    entry = state.values[op.source]
+    return picked(state, entry, op.axis, np.arange(entry.shape[op.axis])[::-1])
+
+
+def picked(state: State, entry: Entry, dim: int, index: Array, drop: bool = False) -> Entry:
+    """The elements at `index` along a dim; `drop`: there is one, and the dim goes."""
+    shape = (*entry.shape[:dim], *(() if drop else (len(index),)), *entry.shape[dim + 1 :])
+    places = {old: old - (drop and old > dim) for old in range(len(entry.shape)) if not (drop and old == dim)}
+    if not isinstance(entry, Data):
+        return _known(entry, lambda known: known.mapped(lambda term: _taken(term, dim, index), shape).renamed(places, shape))
+    axis = state.dim_axis(entry, dim)
+    if axis is None:
+        return renumbered(entry, places, shape)
+    fresh = None if len(index) == 1 else state.fresh(len(index))
+    new = () if fresh is None else (fresh,)
+    rest = [other for other in state.axes.all(entry.value.axes) if other is not axis]
+    value = state.made(Rename(entry.value, (axis,), new, np.asarray(index, np.int64)), (*rest, *new), entry.dtype)
+    dims = tuple(fresh if old == dim else other for old, other in enumerate(entry.dims))
+    return renumbered(Data(value, dims, shape), places, shape) if drop else Data(value, dims, shape)
+
+
+def _taken(term: Term, dim: int, index: Array) -> Term:
+    if dim not in term.keys:
+        return term
+    taken = Term(term.data.take(index, axis=term.keys.index(dim)), term.keys)
+    return taken.minimal() if len(index) == 1 else taken
+
+
+def _known(entry: Known | Pointer, change: Callable[[Known], Known]) -> Entry:
+    """A change of shape on known elements, or on the known offsets of pointers."""
+    return entry.moved(change(entry.offset)) if isinstance(entry, Pointer) else change(entry)
+
+
+def _dtype(entry: Entry) -> DType:
+    assert not isinstance(entry, Pointer)
+    return entry.dtype

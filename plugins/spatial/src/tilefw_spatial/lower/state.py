@@ -1,0 +1,186 @@
+"""What a lowering knows while it walks a kernel: values so far, axes, stores, and how to make arrays of the graph meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilefw.api import Buffer, DType, Place
+from tilefw.api.ir import Operation, SSAValue, place_of
+from tilefw_spatial.graph import Axis, Constant, Elementwise, Op, Rename, Value
+from tilefw_spatial.lower import arithmetic
+from tilefw_spatial.lower.axes import Axes
+from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.lower.programs import Programs
+from tilefw_spatial.lower.tiles import Data, Entry, Pointer, stored, unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What an access touches, as sums over axes: where it becomes a `Where`, axes may have been fused."""
+
+    parameter: int
+    dtype: DType
+    offset: tuple[Term, ...]
+    mask: tuple[Term, ...]
+    place: Place | None
+    clipped: bool = False  # what lies outside of the buffer is not accessed: data says that it is not wanted
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """All that the access depends on."""
+        return tuple(dict.fromkeys(key for term in (*self.offset, *self.mask) for key in term.keys if isinstance(key, Axis)))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStore:
+    """A store whose axes are still open; `mask` depends on loaded data. `count` are its writes: programs, iterations, elements."""
+
+    value: Value
+    reach: Reach
+    mask: Value | None
+    accumulate: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A load or store that later accesses of the same storage must respect. `entry` is what was stored."""
+
+    parameter: int
+    offset: Known
+    mask: Known | None
+    size: int
+    loops: tuple[Axis, ...]
+    entry: Entry | None = None
+    certain: bool = True
+
+
+@dataclass(slots=True)
+class State:
+    """One class of programs being lowered. `loops` are the axes of the loops around, `steps` what is left of the budget."""
+
+    programs: Programs
+    buffers: Sequence[Buffer | None]
+    steps: int
+    axes: Axes = field(default_factory=Axes)
+    values: dict[SSAValue, Entry] = field(default_factory=dict)
+    reaches: dict[Value, Reach] = field(default_factory=dict)
+    stores: list[PendingStore] = field(default_factory=list)
+    loads: list[Touch] = field(default_factory=list)
+    stored: list[Touch] = field(default_factory=list)
+    loops: tuple[Axis, ...] = ()
+    place: Place | None = None
+    _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[Known, Value]] = field(default_factory=dict)
+
+    def known(self, value: SSAValue, op: Operation, what: str, capability: str) -> Known:
+        """A value that must be known; refuses `op` where it depends on loaded data."""
+        entry = self.values[value]
+        if isinstance(entry, Known):
+            return entry
+        raise unsupported(op, what, capability)
+
+    def spend(self, op: Operation) -> None:
+        """One more operation; refuses a kernel that unrolls without end."""
+        self.steps -= 1
+        self.place = place_of(op)
+        if self.steps < 0:
+            raise unsupported(
+                op, "the launch unrolls into more operations than the compiler takes", "control.for",
+                "loops are unrolled unless their iterations are independent or only accumulate",
+            )
+
+    def made(self, op: Op, axes: Sequence[Axis], dtype: DType) -> Value:
+        """A new array of the graph."""
+        roots = self.axes.all(axes)
+        self.axes.met(roots)
+        return Value(op, roots, dtype.name, self.place)
+
+    def fresh(self, extent: int, name: str = "d") -> Axis:
+        """A new axis."""
+        return Axis(name, extent)
+
+    # Where arrays meet ---------------------------------------------------------------------------------------------------
+
+    def aligned(self, entries: Sequence[Entry]) -> tuple[Axis | None, ...]:
+        """The axes of the dims under which tiles of one shape meet; dims of theirs become one axis where nothing has both."""
+        rank = len(entries[0].shape)
+        target: list[Axis | None] = [None] * rank
+        for entry in entries:
+            for dim in range(rank):
+                axis = self.dim_axis(entry, dim)
+                if axis is None:
+                    continue
+                meeting = target[dim]
+                if meeting is None:
+                    target[dim] = axis if axis not in target else self.fresh(axis.extent)
+                elif axis is not meeting and axis not in target:
+                    self.axes.unite(meeting, axis)
+            target = [None if axis is None else self.axes[axis] for axis in target]
+        for entry in entries:
+            for dim in _dims_of(entry):
+                if target[dim] is None:
+                    target[dim] = self.fresh(entry.shape[dim])
+        self.axes.met(axis for axis in target if axis is not None)
+        return tuple(target)
+
+    def dim_axis(self, entry: Entry, dim: int) -> Axis | None:
+        """The axis of a dim of loaded data."""
+        axis = entry.dims[dim] if isinstance(entry, Data) else None
+        return None if axis is None else self.axes[axis]
+
+    def value(self, entry: Entry, target: Sequence[Axis | None]) -> Value:
+        """An array of the graph with the entry's elements, its dims under the axes of `target`."""
+        if isinstance(entry, Known):
+            return self._constant(entry, tuple(target))
+        assert isinstance(entry, Data)
+        old, new = [], []
+        for dim, wanted in enumerate(target):
+            axis = self.dim_axis(entry, dim)
+            if axis is not None and axis is not wanted:
+                assert wanted is not None
+                old.append(axis)
+                new.append(wanted)
+        if not old:
+            return entry.value
+        axes = [axis for axis in self.axes.all(entry.value.axes) if axis not in old]
+        return self.made(Rename(entry.value, tuple(old), tuple(new)), (*axes, *new), entry.dtype)
+
+    def _constant(self, known: Known, target: tuple[Axis | None, ...]) -> Value:
+        dims = {key for key in known.keys if isinstance(key, int)}
+        cut = tuple(axis if dim in dims else None for dim, axis in enumerate(target))
+        found = self._constants.get((id(known), cut))
+        if found is not None:
+            return found[1]
+        whole = known.whole()
+        axes: list[Axis] = []
+        for key in whole.keys:
+            axis = target[key] if isinstance(key, int) else key
+            assert axis is not None
+            axes.append(axis)
+        value = self.made(Constant(stored(whole.data.copy(), known.dtype)), axes, known.dtype)
+        self._constants[id(known), cut] = known, value
+        return value
+
+    def elementwise(self, row: str, entries: Sequence[Entry], dtype: DType, rounding: str = "rtne") -> Entry:
+        """A row of the table on tiles of one shape."""
+        if all(isinstance(entry, Known) for entry in entries):
+            return arithmetic.apply(row, [entry for entry in entries if isinstance(entry, Known)], dtype, rounding)
+        if row == "select" and isinstance(entries[0], Known) and (condition := entries[0].number) is not None:
+            return entries[1] if condition else entries[2]
+        target = self.aligned(entries)
+        operands = tuple(self.value(entry, target) for entry in entries)
+        axes = [axis for operand in operands for axis in operand.axes]
+        value = self.made(Elementwise(row, operands, rounding=rounding), axes, dtype)
+        return self.data(value, target, entries[0].shape)
+
+    def data(self, value: Value, target: Sequence[Axis | None], shape: tuple[int, ...]) -> Data:
+        """A tile of an array; dims along which the array does not change have no axis."""
+        has = set(self.axes.all(value.axes))
+        dims = [None if axis is None or self.axes[axis] not in has else self.axes[axis] for axis in target]
+        return Data(value, tuple(dims), shape)
+
+
+def _dims_of(entry: Entry) -> list[int]:
+    known = entry.offset if isinstance(entry, Pointer) else entry
+    return [key for key in known.keys if isinstance(key, int)] if isinstance(known, Known) else []

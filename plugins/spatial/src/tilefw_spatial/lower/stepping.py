@@ -1,0 +1,133 @@
+"""Known values that a loop carries, as functions of its counter: pointers and counters that step on, or whatever a few ops make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilefw.api import DTYPES
+from tilefw.api.ir import AddPtrOp, Block, ElementwiseOp, Operation, SSAValue
+from tilefw_spatial.graph import Axis
+from tilefw_spatial.lower.arithmetic import as_offset
+from tilefw_spatial.lower.known import Known, Term, constant, counted, of_term, product, total
+from tilefw_spatial.lower.pure import execute
+from tilefw_spatial.lower.state import State
+from tilefw_spatial.lower.tiles import Entry, Pointer
+
+_INT64 = DTYPES["int64"]
+
+
+def stepped(
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known
+) -> dict[int, Entry]:
+    """Sets the body's arguments number `indices` to what they are in every iteration; gives what they are behind the loop."""
+    last = block.last_op
+    assert last is not None
+    ends: dict[int, Entry] = {}
+    others: list[int] = []
+    for index in indices:
+        step = _step(state, block, block.args[1 + index], last.operands[index])
+        moved = None if step is None else _advanced(carried[index], step, axis)
+        if moved is None:
+            others.append(index)
+        else:
+            state.values[block.args[1 + index]], ends[index] = moved
+    if others:
+        ends |= _iterated(state, block, others, carried, axis, counter)
+    return ends
+
+
+def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> Known | None:
+    """What is added to a carried value in each iteration, where that is one known value from outside of the loop."""
+    op = yielded.owner
+    if not isinstance(op, AddPtrOp) and not (isinstance(op, ElementwiseOp) and op.row.name == "addi"):
+        return None
+    left, right = op.operands
+    if right is argument and isinstance(op, ElementwiseOp):
+        left, right = right, left
+    owner = right.owner
+    if left is not argument or (owner is block or (isinstance(owner, Operation) and owner.parent is block)):
+        return None
+    step = state.values[right]
+    return step if isinstance(step, Known) else None
+
+
+def _advanced(start: Entry, step: Known, axis: Axis) -> tuple[Entry, Entry] | None:
+    """`start` and `step` a number of times: in every iteration, and behind the last one."""
+    first = start.offset if isinstance(start, Pointer) else start
+    assert isinstance(first, Known)
+    by = as_offset(step) if isinstance(start, Pointer) else step
+    if by.dtype.bits == 1:
+        return None
+    along = product(by, counted(by.dtype, by.shape, axis, axis.extent))
+    whole = product(by, constant(axis.extent, by.dtype, by.shape))
+    if along is None or whole is None:
+        return None
+    if isinstance(start, Pointer):
+        return start.moved(total(first, along)), start.moved(total(first, whole))
+    return total(first, along), total(first, whole)
+
+
+def _iterated(
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known
+) -> dict[int, Entry]:
+    """The same by running the few operations that make the values, once for each iteration."""
+    last = block.last_op
+    assert last is not None
+    ops = _slice(block, [last.operands[index] for index in indices])
+    current = {index: carried[index] for index in indices}
+    found: dict[int, list[Entry]] = {index: [] for index in indices}
+    before: dict[SSAValue, Entry] = {arg: state.values[arg] for arg in block.args if arg in state.values}
+    for iteration in range(axis.extent):
+        state.values.update({arg: _at(entry, axis, iteration) for arg, entry in before.items()})
+        state.values[block.args[0]] = _at(counter, axis, iteration)
+        for index, entry in current.items():
+            state.values[block.args[1 + index]] = entry
+            found[index].append(entry)
+        for op in ops:
+            state.spend(op)
+            execute(state, op)
+        current = {index: state.values[last.operands[index]] for index in indices}
+    state.values.update(before)
+    for index in indices:
+        state.values[block.args[1 + index]] = _stacked(found[index], axis)
+    return current
+
+
+def _slice(block: Block, wanted: Sequence[SSAValue]) -> list[Operation]:
+    """The body's operations that the values need, in order."""
+    needed: set[Operation] = set()
+    pending = list(wanted)
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and owner.parent is block and owner not in needed:
+            needed.add(owner)
+            pending += owner.operands
+    return [op for op in block.ops if op in needed]
+
+
+def _at(entry: Entry, axis: Axis, iteration: int) -> Entry:
+    """A known value in one iteration."""
+    known = entry.offset if isinstance(entry, Pointer) else entry
+    if not isinstance(known, Known) or axis not in known.keys:
+        return entry
+    at = known.mapped(lambda term: _taken(term, axis, iteration), known.shape)
+    return entry.moved(at) if isinstance(entry, Pointer) else at
+
+
+def _taken(term: Term, axis: Axis, iteration: int) -> Term:
+    if axis not in term.keys:
+        return term
+    place = term.keys.index(axis)
+    return Term(term.data.take(iteration, axis=place), (*term.keys[:place], *term.keys[place + 1 :]))
+
+
+def _stacked(entries: Sequence[Entry], axis: Axis) -> Entry:
+    first = entries[0]
+    knowns = [entry.offset if isinstance(entry, Pointer) else entry for entry in entries]
+    wholes = [known.whole() for known in knowns if isinstance(known, Known)]
+    keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
+    data = np.stack(np.broadcast_arrays(*(whole.over(keys) for whole in wholes)), axis=-1)
+    known = of_term(_INT64 if isinstance(first, Pointer) else first.dtype, first.shape, Term(data, (*keys, axis)))
+    return first.moved(known) if isinstance(first, Pointer) else known

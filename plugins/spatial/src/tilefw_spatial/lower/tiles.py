@@ -1,0 +1,71 @@
+"""What an SSA value of the kernel is for the lowering: known, an array of the graph, or a pointer into a parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilefw.api import DTYPES, DType, Place, UnsupportedError
+from tilefw.api.ir import Operation, numbers, place_of
+from tilefw_spatial.graph import Axis, Value
+from tilefw_spatial.lower.known import Array, Known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """A tile (a scalar: no dims) that depends on loaded data.
+
+    `dims` are its dims' axes, None where all elements along one are equal. The value may have more axes: of programs and loops."""
+
+    value: Value
+    dims: tuple[Axis | None, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return DTYPES[self.value.dtype]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pointer:
+    """A pointer, or a tile of them: elements of `dtype` at `offset` from where parameter `parameter` points."""
+
+    parameter: int
+    dtype: DType
+    offset: Known
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.offset.shape
+
+    def moved(self, offset: Known) -> Pointer:
+        return replace(self, offset=offset)
+
+
+Entry = Known | Data | Pointer
+
+
+def stored(elements: Array, dtype: DType) -> Array:
+    """Elements as a constant of the graph holds them."""
+    if not dtype.is_float:
+        return elements.astype(numbers.int_type(dtype.bits))
+    codes = numbers.encode(numbers.in_format(elements, dtype), dtype)
+    native = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16}.get(dtype.name)
+    return codes if native is None else codes.view(native)
+
+
+def bits_of(number: int | float, dtype: DType) -> int:
+    """The bits of one element, as a non-negative number."""
+    code = stored(np.asarray([number]), dtype)
+    return int(code.view(f"u{code.dtype.itemsize}")[0])
+
+
+def unsupported(op: Operation, what: str, capability: str, help: str | None = None) -> UnsupportedError:
+    """The refusal of what the chip or this compiler does not serve."""
+    return refusal(place_of(op), what, capability, help)
+
+
+def refusal(place: Place | None, what: str, capability: str, help: str | None = None) -> UnsupportedError:
+    """The refusal, at a place."""
+    return UnsupportedError(what, "TFW0660", place, note=f"the capability is {capability}", help=help)
