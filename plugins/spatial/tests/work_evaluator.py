@@ -133,7 +133,7 @@ def numbers(walk: Walk, domain: tuple[int, ...]) -> np.ndarray:
         found = walk.table
     else:
         assert len(walk.strides) == len(domain)
-        index = np.indices(domain).reshape(len(domain), -1)
+        index = np.indices(domain).reshape(len(domain), int(np.prod(domain)))
         found = walk.start + sum((index[n] * stride for n, stride in enumerate(walk.strides)), np.zeros(index.shape[1], np.int64))
     assert found.min() >= 0 and found.max() < walk.array.vectors, (walk.array.name, found.max(), walk.array.vectors)
     return found

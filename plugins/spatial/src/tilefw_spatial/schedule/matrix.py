@@ -20,10 +20,11 @@ from tilefw_spatial.sweep import MatrixSweep, Product
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane of one side, or for types other than int8 the pair, which its first plane's queues steer."""
+    """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes a plane, other types the pair."""
 
     side: str
     number: int
+    pair: bool
 
     @property
     def unit(self) -> str:
@@ -37,6 +38,15 @@ class Plane:
         """The queue for weights (`LW`), products (`MAC`) or drains (`DRN`)."""
         return f"{self.name}.{kind}"
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The planes that are at work."""
+        return (self.name, f"MXM.{self.side}{self.number + 1}") if self.pair else (self.name,)
+
+    def accumulators(self, bank: int) -> tuple[str, ...]:
+        """An accumulator bank as resources."""
+        return tuple(f"{name}/acc{bank}" for name in self.members)
+
 
 @dataclass(frozen=True, slots=True)
 class Sums:
@@ -49,15 +59,6 @@ class Sums:
     dtype: str
     begin: int
     ready: int
-
-    @property
-    def resource(self) -> str:
-        return accumulators(self.plane, self.bank)
-
-
-def accumulators(plane: Plane, bank: int) -> str:
-    """The name of an accumulator bank as a resource."""
-    return f"{plane.name}/acc{bank}"
 
 
 def sum_type(dtype: str) -> str:
@@ -80,7 +81,7 @@ def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane
     plan = Plan(machine)
     pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
     last = (len(sweep.products) - 1) * pitch + sweep.rows
-    banks = plan.any_of([(accumulators(plane, bank),) for bank in range(machine.accumulator_banks)], [(0, last)])
+    banks = plan.any_of([plane.accumulators(bank) for bank in range(machine.accumulator_banks)], [(0, last)])
     loads = _load_group(plan, sweep, plane, homes, pitch)
     actives = _active_group(plan, sweep, plane, homes, pitch)
     for number, product in enumerate(sweep.products):
@@ -135,7 +136,8 @@ def _load(
         for byte, places in enumerate(home.planes):
             plane_number = neighbour * width + byte
             plan.read_rows(places[access.place], access, machine.position(plane.unit), issue, group, plane_number)
-    plan.use(f"{plane.name}/buffer{buffer}", issue, mac + sweep.rows)
+    for name in plane.members:
+        plan.use(f"{name}/buffer{buffer}", issue, mac + sweep.rows)
     queue = plane.queue("LW")
     plan.use(queue, issue, issue + cycles)
     plan.makes.append(
@@ -152,7 +154,8 @@ def _multiply(
     home = copy_for(homes(product.activations.array), plane.side)
     plan.read(runs((sweep.rows,), product.activations), home, machine.position(plane.unit), mac, group)
     queue = plane.queue("MAC")
-    plan.use(queue, mac, mac + sweep.rows)
+    for name in plane.members:
+        plan.use(f"{name}.MAC", mac, mac + sweep.rows)
     adds = number > 0 or sweep.accumulate
     flags = ACCUMULATE_FLAG * adds | HALF_FLAG * (product.half == 1)
 

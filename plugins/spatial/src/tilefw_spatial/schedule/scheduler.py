@@ -91,7 +91,8 @@ class _Scheduler:
         begin, _ = self._place(plan, vector.touches(sweep, self.machine, self.placement.of))
         for number, found in enumerate(sums):
             drained = begin + sweep.reads[number].time  # a DRN is earlier by its way; nothing is the worse for that
-            self.reservations.take(found.resource, [(found.begin, drained + found.rows)])
+            for resource in found.plane.accumulators(found.bank):
+                self.reservations.take(resource, [(found.begin, drained + found.rows)])
 
     def _switch(self, sweep: LaneSweep) -> None:
         if sweep.op not in ("PRM", "DST"):
@@ -101,7 +102,7 @@ class _Scheduler:
         self._place(plan, lane.touches(sweep, self.machine, self.placement.of))
 
     def _multiply(self, sweep: MatrixSweep) -> Sums:
-        plane = Plane(sweep.side or "W", self._plane_number(sweep))
+        plane = Plane(sweep.side or "W", self._plane_number(sweep), sweep.dtype != "int8")
         done = self.products.get(plane.name, 0)
         planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane, done % self.machine.weight_buffers)
         begin, picks = self._place(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))

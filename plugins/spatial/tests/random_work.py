@@ -1,0 +1,171 @@
+"""Random work for the scheduler: sweeps over random loop nests that read what earlier ones wrote, and products of matrices."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from tilefw_spatial.isa import TYPES, latency_key
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import AxisMap, Transfer
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Product, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
+
+LANES = 320
+_OPS = ("ADD", "SUB", "MUL", "LOGIC.xor", "MIN")
+
+
+class Maker:
+    """Grows one piece of work."""
+
+    def __init__(self, machine: Machine, seed: int) -> None:
+        self.machine, self.rng = machine, random.Random(seed)
+        self.numpy = np.random.default_rng(seed)
+        self.work = Work()
+        self.buffers: dict[int, np.ndarray] = {}
+        self.readable: list[Array] = []
+
+    def make(self, sweeps: int) -> Work:
+        for dtype in ("int32", "int8", "int16", "int32"):
+            self.readable.append(self._input(dtype, self.rng.randint(1, 14)))
+        for _ in range(sweeps):
+            made = self.rng.choices((self._stream, self._product, self._lanes), (6, 2, 1))[0]
+            made()
+        for array in self.work.arrays:
+            if array.role == "temp" and self.rng.random() < 0.7:
+                array.role, array.transfers = "out", (self._transfer(array),)
+        return self.work
+
+    # --- arrays --------------------------------------------------------------------------------------------------------
+
+    def _input(self, dtype: str, vectors: int, groups: int = 1, side: str = "") -> Array:
+        array = self._array("in", dtype, vectors, groups, side)
+        array.transfers = (self._transfer(array),)
+        values = self.numpy.integers(-4, 5, vectors * LANES)
+        self.buffers[array.transfers[0].parameter] = values.astype(TYPES[dtype].numpy)
+        return array
+
+    def _array(self, role: str, dtype: str, vectors: int, groups: int = 1, side: str = "") -> Array:
+        array = Array(f"{role}{len(self.work.arrays)}", dtype, vectors, role, groups, side)
+        self.work.arrays.append(array)
+        return array
+
+    def _transfer(self, array: Array) -> Transfer:
+        """All of the array from, or to, a buffer of its own."""
+        parameter = len(self.buffers)
+        size = array.vectors * LANES
+        self.buffers[parameter] = np.zeros(size, TYPES[array.dtype].numpy)
+        return Transfer(parameter, 0, (AxisMap(size, np.arange(size), 0, 1),), LANES, 1)
+
+    def _walk(self, array: Array, domain: tuple[int, ...]) -> Walk:
+        points = int(np.prod(domain))
+        if self.rng.random() < 0.4:
+            return Walk(array, 0, (), self.numpy.integers(0, array.vectors, points))
+        start, strides = self.rng.randrange(array.vectors), []
+        low = high = start
+        for extent in domain:
+            fitting = [s for s in range(-4, 5) if low + min(0, s * (extent - 1)) >= 0 and high + max(0, s * (extent - 1)) < array.vectors]
+            strides.append(self.rng.choice(fitting))
+            low, high = low + min(0, strides[-1] * (extent - 1)), high + max(0, strides[-1] * (extent - 1))
+        return Walk(array, start, tuple(strides))
+
+    def _whole(self, array: Array, domain: tuple[int, ...]) -> Walk:
+        """Each vector of an array once, in order or not."""
+        if self.rng.random() < 0.5:
+            return Walk(array, 0, (), self.numpy.permutation(array.vectors))
+        strides = tuple(int(np.prod(domain[n + 1 :], dtype=np.int64)) for n in range(len(domain)))
+        return Walk(array, 0, strides)
+
+    # --- sweeps --------------------------------------------------------------------------------------------------------
+
+    def _domain(self) -> tuple[int, ...]:
+        return tuple(self.rng.randint(1, 5) for _ in range(self.rng.randint(1, 3)))
+
+    def _stream(self, drains: tuple[MatrixSweep, ...] = (), domain: tuple[int, ...] = ()) -> None:
+        sweep = VectorSweep(domain or self._domain(), [], [], [], drains)
+        for number, drained in enumerate(drains):
+            sweep.reads.append(Read(Walk(self.readable[0], 0, (0,)), 4 * number))
+            whole = "int32" if drained.dtype == "int8" else "fp32"
+            sweep.steps.append(Step("CVT.int32", whole, (Source("stream", number),), "int32", 1, number, 4 * number))
+        for _ in range(self.rng.randint(1, 4)):
+            self._step(sweep)
+        if self.rng.random() < 0.4:
+            self._step(sweep, every=sweep.domain[-1])
+        last = len(sweep.steps) - 1
+        self._write(sweep, last)
+        if sweep.steps[last].every > 1 or self.rng.random() < 0.3:
+            self._write(sweep, self.rng.randrange(last + 1))
+        self.work.sweeps.append(sweep)
+        self.readable += [write.walk.array for write in sweep.writes]
+
+    def _write(self, sweep: VectorSweep, number: int) -> None:
+        every = sweep.steps[number].every
+        domain = sweep.domain if every == 1 else sweep.domain[:-1]
+        array = self._array("temp", "int32", int(np.prod(domain, dtype=np.int64)))
+        sweep.writes.append(Write(number, self._whole(array, domain)))
+
+    def _step(self, sweep: VectorSweep, every: int = 1) -> None:
+        """One more ALU: on results that are still there, and on new streams."""
+        results = [(n, s.time + self.machine.delays[latency_key(s.op, s.dtype)]) for n, s in enumerate(sweep.steps) if s.every == 1]
+        time = max((at for _, at in results), default=0) + 4 * self.rng.randint(0, 2)
+        ready = [n for n, at in results if time - at <= 12]
+        ready = [n for n in ready if n in self._unused(sweep) or self.rng.random() < 0.5]
+        if every > 1:
+            sources = [Source("alu", self.rng.choice(ready))] if ready else [self._new_stream(sweep, time)]
+            sweep.steps.append(Step("TRED.add", "int32", tuple(sources), "", every, len(sweep.steps), time))
+            return
+        sources = [Source("alu", n) for n in self.rng.sample(ready, min(len(ready), self.rng.randint(0, 2)))]
+        while len(sources) < 2:
+            sources.append(self._new_stream(sweep, time) if self.rng.random() < 0.8 else Source("imm", self.rng.randrange(1 << 32)))
+            if sum(source.kind == "imm" for source in sources) > 1:
+                sources.pop()
+        sweep.steps.append(Step(self.rng.choice(_OPS), "int32", tuple(sources), "", 1, len(sweep.steps), time))
+
+    def _unused(self, sweep: VectorSweep) -> set[int]:
+        used = {source.index for step in sweep.steps for source in step.operands if source.kind == "alu"}
+        return {*range(len(sweep.steps))} - used
+
+    def _new_stream(self, sweep: VectorSweep, time: int) -> Source:
+        array = self.rng.choice([array for array in self.readable if array.dtype == "int32"])
+        sweep.reads.append(Read(self._walk(array, sweep.domain), time))
+        return Source("stream", len(sweep.reads) - 1)
+
+    def _product(self) -> None:
+        dtype, rows = self.rng.choice(("fp16", "int8")), self.rng.choice((1, 3, 24, 50))
+        sides = self.rng.choice((("W",), ("E",), ("W", "E")))
+        sweeps = [self._matrix(dtype, rows, side) for side in sides]
+        self.work.sweeps += sweeps
+        self._stream(tuple(sweeps), (rows,))
+
+    def _matrix(self, dtype: str, rows: int, side: str) -> MatrixSweep:
+        depth, groups = self.machine.depth(dtype), 16 // TYPES[dtype].nbytes
+        count = self.rng.randint(1, 3)
+        activations = self._input(dtype, rows * count)
+        weights = self._input(dtype, depth * count, groups, self.rng.choice(("", side)))
+        products = [
+            Product(
+                Walk(activations, n * rows, (1,)), self.rng.randint(0, 1) if dtype != "int8" else 0, weights, n * depth,
+                self.rng.randint(1, depth),
+            )
+            for n in range(count)
+        ]
+        return MatrixSweep(dtype, rows, products, side)
+
+    def _lanes(self) -> None:
+        source = self.rng.choice(self.readable)
+        domain = self._domain()
+        target = self._array("temp", source.dtype, int(np.prod(domain)))
+        moved = tuple(self.rng.randint(-1, LANES - 1) for _ in range(LANES))
+        self.work.sweeps.append(
+            LaneSweep(domain, "PRM", source.dtype, self._walk(source, domain), self._whole(target, domain), moved)
+        )
+        self.readable.append(target)
+
+
+def random_work(machine: Machine, seed: int, sweeps: int) -> tuple[Work, dict[int, np.ndarray]]:
+    """Some work and the buffers of its parameters."""
+    maker = Maker(machine, seed)
+    return maker.make(sweeps), maker.buffers
+
+
+__all__ = ["Sweep", "random_work"]
