@@ -62,7 +62,7 @@ def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: F
             high = machine.depth(inst.dtype) if field.key == "depth" else field.high
             return inst if field.key == "every" else replace(inst, **{field.part: rng.randint(field.low, high)})
         case Use.LANES:
-            return replace(inst, map=rng.randrange(3))
+            return replace(inst, map=2 if row.name == "DST" else rng.randrange(3))
         case Use.FLAG:
             wanted = rng.random() < 0.5 and not (field.key == "half" and inst.dtype == "int8")
             return replace(inst, flags=inst.flags | field.low) if wanted else inst
@@ -123,8 +123,9 @@ def _chip(machine: Machine, rng: random.Random) -> ChipCode:
                 period = rng.randint(insts[-1].burst, 65535)
                 insts.append(Inst("REP", burst=rng.randint(1, 4096), imm=period, step=rng.randint(-9, 9)))
         queues[name] = tuple(insts)
-    maps = tuple(tuple(rng.randint(-1, 319) for _ in range(320)) for _ in range(3))
-    return ChipCode(queues, maps)
+    maps = [tuple(rng.randint(-1, 319) for _ in range(320)) for _ in range(2)]
+    maps.append(tuple(rng.choice((-1, lane ^ rng.randrange(16))) for lane in range(320)))  # within superlanes
+    return ChipCode(queues, tuple(maps))
 
 
 def _tensor(machine: Machine, rng: random.Random, name: str, chips: int) -> Tensor:

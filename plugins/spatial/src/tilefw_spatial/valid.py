@@ -1,0 +1,163 @@
+"""Whether a program is one that the machine can be given: queues that there are, maps of lanes, arrays inside the slices.
+
+What its instructions do together in time is not judged here: the simulators and the checker do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilefw_spatial.isa import OPS, TYPES, Use
+from tilefw_spatial.isa.wellformed import faults, misplaced
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
+
+ROLES = ("in", "out", "const")
+KINDS = ("pointer", "scalar")
+MAPS = 4096  # what the word's field can name
+
+
+def program_faults(machine: Machine, program: Program) -> Iterator[str]:
+    """All that is wrong with a program, each with the place where it is."""
+    if not 1 <= len(program.chips) <= machine.node_chips:
+        yield f"a program is for 1 to {machine.node_chips} chips, not {len(program.chips)}"
+    if program.cycles < 0 or any(extent < 0 for extent in program.grid):
+        yield "cycles and the grid's extents are not negative"
+    for chip, code in enumerate(program.chips):
+        for fault in chip_faults(machine, code):
+            yield f"chip {chip}, {fault}"
+    for parameter in program.parameters:
+        if parameter.kind not in KINDS:
+            yield f"parameter {parameter.name} is a {parameter.kind}, neither {' nor '.join(KINDS)}"
+    for tensor in program.tensors:
+        for fault in tensor_faults(machine, tensor, program.parameters, len(program.chips)):
+            yield f"tensor {tensor.name}: {fault}"
+
+
+def chip_faults(machine: Machine, code: ChipCode) -> Iterator[str]:
+    """What is wrong with one chip's queues and maps."""
+    if len(code.maps) > MAPS:
+        yield f"{len(code.maps)} maps: an instruction can name {MAPS}"
+    for number, lanes in enumerate(code.maps):
+        fault = map_fault(machine, lanes)
+        if fault:
+            yield f"map {number}: {fault}"
+    for name, insts in code.queues.items():
+        if name not in machine.queues:
+            yield f"there is no queue {name}"
+            continue
+        for place, inst in enumerate(insts):
+            fault = inst_fault(machine, name, insts, place, code.maps)
+            if fault:
+                yield f"{name}, instruction {place} ({inst.op}): {fault}"
+
+
+def map_fault(machine: Machine, lanes: Sequence[int]) -> str | None:
+    """Why a map of lanes is none, or None."""
+    if len(lanes) != machine.lanes:
+        return f"{len(lanes)} lanes instead of {machine.lanes}"
+    wrong = next((lane for lane in lanes if not -1 <= lane < machine.lanes), None)
+    return None if wrong is None else f"there is no lane {wrong}"
+
+
+def inst_fault(machine: Machine, queue: str, insts: Sequence[Inst], place: int, maps: Sequence[Sequence[int]]) -> str | None:
+    """The first thing that is wrong with an instruction where it stands, or None."""
+    inst = insts[place]
+    found = next(faults(machine, inst), None) or misplaced(machine.queues[queue], inst)
+    if found:
+        return found
+    if inst.op == "REP":
+        return _repeat_fault(inst, insts[place - 1] if place else None)
+    if any(field.use is Use.LANES for field in OPS[inst.op][0].fields):
+        return _lanes_fault(machine, inst, maps)
+    return None
+
+
+def _repeat_fault(inst: Inst, before: Inst | None) -> str | None:
+    if before is None or before.op not in OPS or OPS[before.op][0].unit == "ICU":
+        return "there is nothing before it that can be repeated"
+    if inst.imm < before.burst:
+        return f"a burst of {before.burst} cannot be repeated each {inst.imm} cycles"
+    return None
+
+
+def _lanes_fault(machine: Machine, inst: Inst, maps: Sequence[Sequence[int]]) -> str | None:
+    if inst.map >= len(maps):
+        return f"there is no map {inst.map}: the chip has {len(maps)}"
+    if inst.op == "DST":
+        size = machine.superlane_lanes
+        crossing = next((i for i, lane in enumerate(maps[inst.map]) if lane >= 0 and lane // size != i // size), None)
+        return None if crossing is None else f"map {inst.map} leaves the superlane at lane {crossing}"
+    return None
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------------
+
+
+def tensor_faults(machine: Machine, tensor: Tensor, parameters: Sequence[Parameter], chips: int) -> Iterator[str]:
+    """What is wrong with an array: its type, places, transfers, data."""
+    if tensor.role not in ROLES:
+        yield f"its role is {tensor.role}, none of {', '.join(ROLES)}"
+    if tensor.home.dtype not in TYPES:
+        yield f"there is no element type {tensor.home.dtype}"
+        return
+    yield from _home_faults(machine, tensor.home, chips)
+    for number, transfer in enumerate(tensor.transfers):
+        for fault in _transfer_faults(machine, transfer, parameters):
+            yield f"transfer {number}: {fault}"
+    if (tensor.role == "const") != (tensor.data is not None):
+        yield "a const has data, and nothing else has"
+    if tensor.data is not None and tensor.data.shape != (tensor.home.vectors, machine.lanes):
+        yield f"data of shape {list(tensor.data.shape)} instead of {[tensor.home.vectors, machine.lanes]}"
+    if tensor.data is not None and tensor.data.dtype != TYPES[tensor.home.dtype].numpy:
+        yield f"data of {tensor.data.dtype} instead of {TYPES[tensor.home.dtype].numpy}"
+
+
+def _home_faults(machine: Machine, home: Home, chips: int) -> Iterator[str]:
+    if home.vectors < 1 or home.groups < 1 or home.segment < home.groups or home.segment % home.groups:
+        yield f"{home.vectors} vectors in segments of {home.segment} and {home.groups} groups"
+        return
+    if len(home.planes) != TYPES[home.dtype].nbytes:
+        yield f"{len(home.planes)} byte planes instead of {TYPES[home.dtype].nbytes}"
+    places = -(-home.vectors // home.segment) * home.groups
+    for plane in home.planes:
+        if len(plane) != places:
+            yield f"{len(plane)} places of a byte plane instead of {places}"
+        for number, rows in enumerate(plane):
+            yield from _rows_faults(machine, rows, _rows_at(home, number), chips)
+
+
+def _rows_at(home: Home, place: int) -> int:
+    """How many rows an array has at one of its places."""
+    segment, group = divmod(place, home.groups)
+    left = min(home.segment, home.vectors - segment * home.segment) - group
+    return max(0, -(-left // home.groups))
+
+
+def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterator[str]:
+    if rows.slice not in machine.queues or machine.queues[rows.slice].kind != "MEM":
+        yield f"there is no slice {rows.slice}"
+    if not 0 <= rows.chip < chips:
+        yield f"there is no chip {rows.chip}"
+    if not 0 <= rows.bank < machine.banks:
+        yield f"there is no bank {rows.bank}"
+    if not 0 <= rows.row <= machine.rows - count:
+        yield f"{count} rows from row {rows.row} of {rows.slice} leave the bank of {machine.rows}"
+
+
+def _transfer_faults(machine: Machine, transfer: Transfer, parameters: Sequence[Parameter]) -> Iterator[str]:
+    if not 0 <= transfer.parameter < len(parameters) or parameters[transfer.parameter].kind != "pointer":
+        yield f"parameter {transfer.parameter} is no pointer"
+    if not 1 <= transfer.lanes <= machine.lanes:
+        yield f"{transfer.lanes} lanes of {machine.lanes}"
+    if transfer.explicit is not None and (transfer.axes or transfer.explicit.ndim != 2 or transfer.explicit.shape[1] != 3):
+        yield "what is explicit has no axes, and rows of element, vector and lane"
+    for axis in transfer.axes:
+        yield from _axis_faults(axis)
+
+
+def _axis_faults(axis: AxisMap) -> Iterator[str]:
+    if axis.extent < 1 or axis.offsets.shape != (axis.extent,):
+        yield f"an axis of {axis.extent} with {axis.offsets.size} offsets"
+    if axis.valid is not None and axis.valid.shape != (axis.extent,):
+        yield f"an axis of {axis.extent} with validity of {axis.valid.size}"

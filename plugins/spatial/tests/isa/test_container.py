@@ -1,0 +1,133 @@
+"""A program's file keeps all of it, and damage of any kind is told precisely, never by a traceback."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_programs import program
+
+from tilefw.api import CodeError
+from tilefw_spatial.container import read, write
+from tilefw_spatial.machine import load
+from tilefw_spatial.program import Program, Tensor
+
+MACHINE = load()
+
+
+def same_tensor(a: Tensor, b: Tensor) -> bool:
+    arrays = [(a.data, b.data)]
+    for x, y in zip(a.transfers, b.transfers, strict=True):
+        arrays.append((x.explicit, y.explicit))
+        assert (x.parameter, x.base, x.lanes, x.chunk, x.fill) == (y.parameter, y.base, y.lanes, y.chunk, y.fill)
+        for u, v in zip(x.axes, y.axes, strict=True):
+            assert (u.extent, u.vector, u.lane) == (v.extent, v.vector, v.lane)
+            arrays += [(u.offsets, v.offsets), (u.valid, v.valid)]
+    return (a.name, a.role, a.home) == (b.name, b.role, b.home) and all(same_array(x, y) for x, y in arrays)
+
+
+def same_array(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def assert_same(a: Program, b: Program) -> None:
+    assert replace(a, tensors=()) == replace(b, tensors=())
+    assert len(a.tensors) == len(b.tensors)
+    assert all(same_tensor(x, y) for x, y in zip(a.tensors, b.tensors, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_program_survives_its_file(seed: int) -> None:
+    made = program(MACHINE, random.Random(seed))
+    data = write(made)
+    assert_same(made, read(data, "x.sdm"))
+    assert write(read(data, "x.sdm")) == data
+
+
+def resealed(data: bytes) -> bytes:
+    """The file with the checksums that its bytes have, so that damage reaches what stands behind them."""
+    out, at = bytearray(data), 40
+    while at + 12 <= len(out):
+        length = struct.unpack_from("<I", out, at + 4)[0]
+        struct.pack_into("<I", out, at + 8, zlib.crc32(bytes(out[at + 12 : at + 12 + length])))
+        at += 12 + length
+    return bytes(out)
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    out = bytearray(data)
+    match rng.randrange(4):
+        case 0:
+            del out[rng.randrange(len(out)) :]
+        case 1:
+            out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
+        case 2:
+            at = rng.randrange(len(out))
+            out[at : at + rng.randrange(9)] = rng.randbytes(rng.randrange(9))
+        case _:
+            out += rng.randbytes(rng.randint(1, 40))
+    return bytes(out)
+
+
+def attempt(data: bytes) -> bool:
+    """Whether a file is read; what is not raises a CodeError of the container's codes, with its name."""
+    try:
+        read(data, "x.sdm")
+    except CodeError as error:
+        assert error.code in ("TFW0735", "TFW0736", "TFW0737") and error.message
+        assert error.place is not None and error.place.file == "x.sdm"
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damage_is_an_error(seed: int) -> None:
+    rng = random.Random(seed)
+    data = write(program(MACHINE, rng))
+    for _ in range(150):
+        hurt = damaged(data, rng)
+        assert hurt == data or not attempt(hurt)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damage_below_right_checksums_is_an_error_or_a_program(seed: int) -> None:
+    rng = random.Random(seed)
+    data = write(program(MACHINE, rng))
+    refused = sum(not attempt(resealed(damaged(data, rng))) for _ in range(150))
+    assert refused > 40
+
+
+def test_each_way_to_be_cut_is_told() -> None:
+    data = write(program(MACHINE, random.Random(1)))
+    for length in range(0, len(data), max(1, len(data) // 200)):
+        with pytest.raises(CodeError) as caught:
+            read(data[:length], "x.sdm")
+        assert caught.value.code == "TFW0736"
+
+
+def test_another_machine_is_told_by_both_hashes() -> None:
+    made = program(MACHINE, random.Random(2))
+    data = bytearray(write(made))
+    data[8:40] = bytes(32)
+    with pytest.raises(CodeError, match="another machine file") as caught:
+        read(bytes(data), "x.sdm")
+    assert caught.value.code == "TFW0737"
+    assert MACHINE.hash[:16] in str(caught.value.note)
+    with pytest.raises(CodeError) as caught:
+        write(replace(made, machine_hash="00" * 32))
+    assert caught.value.code == "TFW0737"
+
+
+def test_a_reserved_bit_is_told_with_queue_and_word() -> None:
+    made = replace(program(MACHINE, random.Random(3)), tensors=())
+    data = bytearray(write(made))
+    data[-1] |= 0x80  # the last word's highest bit
+    with pytest.raises(CodeError, match=r"chip \d, .*, word \d+: reserved bits are set: 0x20") as caught:
+        read(resealed(bytes(data)), "x.sdm")
+    assert caught.value.code == "TFW0735"
