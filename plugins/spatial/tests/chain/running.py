@@ -20,32 +20,34 @@ Array = np.ndarray[Any, Any]
 Arrays = dict[Hashable, Array]
 
 
-def run(pieces: Sequence[Piece], arrays: Mapping[Hashable, Array], every: int = 1) -> Arrays:
-    """All arrays after the pieces: each [points, lanes], reduced ones [points // every, lanes], of the element type's NumPy type."""
+def run(pieces: Sequence[Piece], arrays: Mapping[Hashable, Array], shape: tuple[int, int], every: int = 1) -> Arrays:
+    """All arrays after the pieces: each of `shape`, [points, lanes], reduced ones [points // every, lanes]."""
     found = dict(arrays)
     for piece in pieces:
         check(piece)
-        _run(piece, found, every)
+        _run(piece, found, (shape[0] // every if piece.reduced else shape[0], shape[1]), every)
     return found
 
 
-def _run(piece: Piece, arrays: Arrays, every: int) -> None:
+def _run(piece: Piece, arrays: Arrays, shape: tuple[int, int], every: int) -> None:
     reads = [np.repeat(arrays[r.key], every, axis=0) if r.constant else arrays[r.key] for r in piece.reads]
     results: list[Array] = []
-    points = max((read.shape[0] for read in reads), default=1)
+    assert all(read.shape == shape for read in reads)
     for step in piece.steps:
         operands = [
             modified(dtype, reinterpret(_value(source, dtype, reads, results), dtype), source.negate, source.absolute)
             for source, dtype in zip(step.operands, operand_types(Native(step.op, step.dtype)), strict=True)
             if source.kind != "none"
         ]
+        if step.every > 1:
+            operands = [np.broadcast_to(operand, shape) for operand in operands]
         made = meaning(step.op, step.dtype, operands, every=step.every)
-        results.append(np.broadcast_to(made, (points // step.every, made.shape[-1])))
+        results.append(np.broadcast_to(made, (len(made) if step.every > 1 else shape[0], shape[1])))
     for write in piece.writes:
         assert piece.steps[write.step].every == (every if write.combined else 1)
         for key in write.keys:
             assert key not in arrays, "an array is written once"
-            arrays[key] = results[write.step]
+            arrays[key] = reinterpret(results[write.step], write.dtype)
 
 
 def _value(source: Source, dtype: str, reads: Sequence[Array], results: Sequence[Array]) -> Array:

@@ -3,17 +3,18 @@ through memory."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import replace
 
+from tilefw.api import InternalError
+from tilefw_spatial.chain.contract import rebuilt
 from tilefw_spatial.chain.draft import Draft, draft
 from tilefw_spatial.chain.fit import Fitted, fit, piece_of
-from tilefw_spatial.chain.legalise import Wanted
 from tilefw_spatial.chain.limits import Limits
-from tilefw_spatial.chain.micro import Micro, Operand
+from tilefw_spatial.chain.micro import Micro, Operand, Wanted
 from tilefw_spatial.chain.node import Input
 from tilefw_spatial.chain.piece import Piece, Temporary
-from tilefw_spatial.chain.region import Region, region_of, steps_of
+from tilefw_spatial.chain.region import Region, region_of
 from tilefw_spatial.machine import Machine, load
 
 
@@ -22,11 +23,16 @@ def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine | None = None
     machine = machine or load()
     region = region_of(wanted)
     fitted = _Cutter(region, limits, machine).best()
+    if fitted is None:  # some step with all its satellites is too much
+        region = region_of(wanted, satellites=False)
+        fitted = _Cutter(region, limits, machine).best()
+    if fitted is None:
+        raise InternalError(f"a step alone takes more than {limits.alus} ALUs or {limits.streams} bytes of streams")
     again = {source for source in _drained(fitted) if sum(source in found.draft.reads for found in fitted) > 1}
     if again:
         return cut(kept(wanted, again), limits, machine)
     names = _Names(region, fitted)
-    return [piece_of(found, machine, names.read, names.written) for found in fitted]
+    return [piece_of(found, machine, names) for found in fitted]
 
 
 def _drained(fitted: Sequence[Fitted]) -> set[Input]:
@@ -36,18 +42,12 @@ def _drained(fitted: Sequence[Fitted]) -> set[Input]:
 def kept(wanted: Sequence[Wanted], inputs: Set[Input]) -> list[Wanted]:
     """The same results where one step alone reads each of `inputs`: a MOV, whose result the others read."""
     moves = {source: Micro("MOV", source.dtype, (Operand(source),), source.reduced) for source in inputs}
-    made: dict[Micro, Micro] = {}
-    for step in steps_of(wanted):
-        operands = tuple(_replaced(operand, moves, made) for operand in step.operands)
-        made[step] = replace(step, operands=operands)
-    return [replace(result, micro=made[result.micro]) for result in wanted]
 
+    def moved(operand: Operand) -> Operand:
+        source = operand.source
+        return replace(operand, source=moves[source]) if isinstance(source, Input) and source in moves else operand
 
-def _replaced(operand: Operand, moves: Mapping[Input, Micro], made: Mapping[Micro, Micro]) -> Operand:
-    source = operand.source
-    if isinstance(source, Micro):
-        return replace(operand, source=made[source])
-    return replace(operand, source=moves[source]) if isinstance(source, Input) and source in moves else operand
+    return rebuilt(wanted, lambda step, _: replace(step, operands=tuple(map(moved, step.operands))))
 
 
 class _Cutter:
@@ -58,21 +58,25 @@ class _Cutter:
         self._drafts: dict[tuple[int, int], Draft | None] = {}
         self._fits: dict[tuple[int, int], Fitted | None] = {}
 
-    def best(self) -> list[Fitted]:
-        """The cheapest chain of stretches that all fit. Costs are taken before times are known; a stretch that then does not fit is
-        left out of the next try."""
+    def best(self) -> list[Fitted] | None:
+        """The cheapest chain of stretches that all fit; None where a step alone does not. Costs are taken before times are known; a
+        stretch that then does not fit is left out of the next try."""
         while True:
             stretches = self._cheapest()
+            if stretches is None:
+                return None
             found = [self._fit(*stretch) for stretch in stretches]
             if all(fitted is not None for fitted in found):
                 return [fitted for fitted in found if fitted is not None]
 
-    def _cheapest(self) -> list[tuple[int, int]]:
+    def _cheapest(self) -> list[tuple[int, int]] | None:
         order = self.region.order
         costs: list[tuple[int, int]] = [(0, 0)]
         begins: list[int] = [0]
         for end in range(1, len(order) + 1):
             options = [(self._cost(first, end, costs[first]), first) for first in self._firsts(end)]
+            if not options:
+                return None
             cost, first = min(options)
             costs.append(cost)
             begins.append(first)
@@ -106,7 +110,7 @@ class _Cutter:
         if (first, end) not in self._drafts:
             found = draft(self.region, self.region.order[first:end])
             fits = len(found.steps) <= self.limits.alus and found.stream_bytes <= self.limits.streams
-            self._drafts[first, end] = found if fits or end - first == 1 else None
+            self._drafts[first, end] = found if fits else None
         return self._drafts[first, end]
 
     def _fit(self, first: int, end: int) -> Fitted | None:
@@ -125,12 +129,14 @@ class _Names:
         written = [step for found in fitted for step in found.draft.writes if step not in region.wanted]
         self._temporaries = {step: Temporary(i, step.result, step.makes_reduced) for i, step in enumerate(written)}
 
-    def read(self, source: Micro | Input) -> Hashable:
+    def read(self, source: Micro | Input) -> tuple[Hashable, str]:
         if isinstance(source, Input):
-            return source.key
-        return self.written(source)[0]
+            return source.key, source.dtype
+        keys, dtype = self.written(source)
+        return keys[0], dtype
 
-    def written(self, step: Micro) -> tuple[Hashable, ...]:
+    def written(self, step: Micro) -> tuple[tuple[Hashable, ...], str]:
         if step in self._wanted:
-            return tuple(key for wanted in self._wanted[step] for key in wanted.keys)
-        return (self._temporaries[step],)
+            results = self._wanted[step]
+            return tuple(key for wanted in results for key in wanted.keys), results[0].dtype
+        return (self._temporaries[step],), step.result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tilefw_spatial import isa
 from tilefw_spatial.chain.draft import Draft
@@ -14,9 +15,6 @@ from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite
 from tilefw_spatial.chain.timing import KEPT, TICK, Timed, times
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.sweep import Source, Step
-
-KeyOf = Callable[[Micro | Input], Hashable]
-KeysOf = Callable[[Micro], tuple[Hashable, ...]]
 
 
 @dataclass(slots=True)
@@ -74,17 +72,31 @@ def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Mic
     return chains
 
 
-def piece_of(fitted: Fitted, machine: Machine, key_of: KeyOf, keys_of: KeysOf) -> Piece:
-    """The piece, its arrays named by the two functions."""
+class Names(Protocol):
+    """Which arrays a piece reads and writes."""
+
+    def read(self, source: Micro | Input) -> tuple[Hashable, str]:
+        """The array's key and its element type."""
+        ...
+
+    def written(self, step: Micro) -> tuple[tuple[Hashable, ...], str]:
+        """The keys of the arrays that take a step's result, and their element type."""
+        ...
+
+
+def piece_of(fitted: Fitted, machine: Machine, names: Names) -> Piece:
+    """The piece, its arrays named."""
     writer = _Writer(fitted, machine)
     draft = fitted.draft
     reduced = draft.reduced
     reads = tuple(
-        PieceRead(key_of(source), element_type(source), writer.arrival(source) * TICK, constant=is_reduced(source) and not reduced,
+        PieceRead(*names.read(source), writer.arrival(source) * TICK, constant=is_reduced(source) and not reduced,
                   drained=isinstance(source, Input) and source.drained)
         for source in draft.reads
     )
-    writes = tuple(PieceWrite(keys_of(step), step.result, writer.number[step], combined=step.every > 0) for step in draft.writes)
+    writes = tuple(
+        PieceWrite(*names.written(step), writer.number[step], combined=step.every > 0) for step in draft.writes
+    )
     return Piece(reads, writer.steps(), writes, reduced)
 
 

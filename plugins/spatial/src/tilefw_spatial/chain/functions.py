@@ -19,7 +19,7 @@ from tilefw_spatial.chain.record import Recorder, Term
 _LOG2_E, _LOG_2, _TWO_OVER_PI = 1 / math.log(2), math.log(2), 2 / math.pi
 # The constants in parts: each but the last is short enough that a small integer times it is exact.
 _LOG_2_PARTS = (float.fromhex("0x1.62e4p-1"), float.fromhex("0x1.7f7d1cp-20"))
-_HALF_PI_PARTS = (float.fromhex("0x1.921fp+0"), float.fromhex("0x1.6a8885p-17"), float.fromhex("0x1.1a6264p-41"))
+_HALF_PI_PARTS = (float.fromhex("0x1.921fp+0"), float.fromhex("0x1.6a8884p-17"), float.fromhex("0x1.a308d2p-41"))
 
 
 def _recorder(b: Legal) -> Recorder:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilefw.api import DTYPES, Place, UnsupportedError
 from tilefw.api.expand import CASTS, Legal, key
 from tilefw_spatial import isa
+from tilefw_spatial.chain.contract import contracted
 from tilefw_spatial.chain.functions import RULES
-from tilefw_spatial.chain.micro import Micro, element_type
+from tilefw_spatial.chain.micro import Micro, Wanted, element_type
 from tilefw_spatial.chain.native import NATIVE, Native
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
 from tilefw_spatial.chain.record import Recorder, Term
@@ -32,15 +33,6 @@ _BIT_FOLDS: dict[Combine, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A result of the region: all the caller's keys for it, what makes it, and the element type that it is stored as."""
-
-    keys: tuple[object, ...]
-    micro: Micro
-    dtype: str
-
-
 def legalise(results: Results) -> list[Wanted]:
     """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit has
     no way to, at the user's line."""
@@ -54,7 +46,7 @@ def legalise(results: Results) -> list[Wanted]:
         name = (id(micro), result.node.dtype)
         keys = found[name].keys if name in found else ()
         found[name] = Wanted((*keys, result.key), micro, result.node.dtype)
-    return list(found.values())
+    return contracted(list(found.values()))
 
 
 def operands_of(node: Node) -> tuple[Node, ...]:

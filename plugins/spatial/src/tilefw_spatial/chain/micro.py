@@ -44,6 +44,15 @@ class Micro:
 Source = Micro | Input | Literal
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A result of the region: all the caller's keys for it, what makes it, and the element type that it is stored as."""
+
+    keys: tuple[object, ...]
+    micro: Micro
+    dtype: str
+
+
 def producers(micro: Micro) -> list[Micro | Input]:
     """What a micro step reads that is no constant."""
     return [o.source for o in micro.operands if not isinstance(o.source, Literal)]

@@ -33,8 +33,8 @@ class PieceRead:
 
 @dataclass(frozen=True, slots=True)
 class PieceWrite:
-    """A stream out: the result of step `step`, written to the array of each of `keys` (results, at most one Temporary); several
-    keys are one value that the caller wants twice."""
+    """A stream out: the result of step `step`, written to the array of each of `keys`: one Temporary, or the caller's results,
+    several where it wants one value more than once. `dtype` is the arrays' element type, as wide as the step's result."""
 
     keys: tuple[Hashable, ...]
     dtype: str

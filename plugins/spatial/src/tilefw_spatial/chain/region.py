@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilefw_spatial.chain.legalise import Wanted
-from tilefw_spatial.chain.micro import Micro, producers
+from tilefw_spatial.chain.micro import Micro, Wanted, producers
 from tilefw_spatial.chain.node import Input
 
 _SATELLITES = 3  # steps that are done again rather than in a piece of their own
@@ -27,8 +26,8 @@ class Region:
     satellites: set[Micro]
 
 
-def region_of(wanted: Sequence[Wanted]) -> Region:
-    """The steps below the results, in order."""
+def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
+    """The steps below the results, in order, with satellites or without any."""
     by_step: dict[Micro, list[Wanted]] = {}
     for result in wanted:
         by_step.setdefault(result.micro, []).append(result)
@@ -37,11 +36,11 @@ def region_of(wanted: Sequence[Wanted]) -> Region:
     for step in steps:
         for source in dict.fromkeys(producers(step)):
             users.setdefault(source, []).append(step)
-    satellites = _satellites(steps, by_step)
+    repeated = _satellites(steps, by_step) if satellites else set[Micro]()
     phases = _phases(steps, users, by_step)
-    ranked = [step for step in steps if step not in satellites]
+    ranked = [step for step in steps if step not in repeated]
     ranked.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
-    return Region(ranked, phases, _users_through(steps, users, satellites), by_step, satellites)
+    return Region(ranked, phases, _users_through(steps, users, repeated), by_step, repeated)
 
 
 def _users_through(
