@@ -21,7 +21,7 @@ _DEPTH = {"int8": 320}
 
 
 class Evaluator:
-    """Runs all sweeps in their order; `buffers` are flat arrays, changed in place."""
+    """Runs all sweeps in their order; `buffers` are flat arrays or their bytes, changed in place."""
 
     def __init__(self, work: Work, buffers: Mapping[int, np.ndarray], seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -35,7 +35,7 @@ class Evaluator:
             if array.role == "out":
                 for transfer in array.transfers:
                     host, vector, lane = cells(transfer)
-                    buffers[transfer.parameter][host] = self.memory[array][vector, lane].view(buffers[transfer.parameter].dtype)
+                    self._elements(transfer, array)[host] = self.memory[array][vector, lane]
 
     def _initial(self, array: Array) -> np.ndarray:
         dtype = TYPES[array.dtype].numpy
@@ -51,8 +51,13 @@ class Evaluator:
                 elif _masked(transfer):
                     held[:] = np.zeros(1, dtype)
                 host, vector, lane = cells(transfer)
-                held[vector, lane] = self._buffers[transfer.parameter][host].view(dtype)
+                held[vector, lane] = self._elements(transfer, array)[host]
         return held
+
+    def _elements(self, transfer: Transfer, array: Array) -> np.ndarray:
+        """The host's buffer as elements of the array's type."""
+        dtype, raw = TYPES[array.dtype].numpy, self._buffers[transfer.parameter].view(np.uint8)
+        return raw[: raw.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
     def _run(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
         match sweep:
@@ -74,13 +79,13 @@ class Evaluator:
             else:
                 assert not any(write.walk.array is read.walk.array for write in sweep.writes)
                 streams.append(self.memory[read.walk.array][numbers(read.walk, sweep.domain)])
-        made: list[np.ndarray] = []
-        for step in sweep.steps:
+        made: dict[int, np.ndarray] = {}
+        for number, step in sorted(enumerate(sweep.steps), key=lambda pair: pair[1].time):
             operands = [self._operand(source, step.dtype, step.op, streams, made) for source in step.operands]
             given = [operand for operand in operands if operand is not None]
             result = meaning(step.op, step.dtype, given, step.every)
             count = points // step.every
-            made.append(np.ascontiguousarray(np.broadcast_to(result, (count, LANES))))
+            made[number] = np.ascontiguousarray(np.broadcast_to(result, (count, LANES)))
         for write in sweep.writes:
             every = sweep.steps[write.step].every
             domain = sweep.domain if every == 1 else sweep.domain[:-1]
@@ -88,7 +93,7 @@ class Evaluator:
             target = self.memory[write.walk.array]
             target[numbers(write.walk, domain)] = reinterpret(made[write.step], write.walk.array.dtype)
 
-    def _operand(self, source: Source, dtype: str, op: str, streams: list, made: list) -> np.ndarray | None:
+    def _operand(self, source: Source, dtype: str, op: str, streams: list, made: dict[int, np.ndarray]) -> np.ndarray | None:
         if source.kind == "none":
             return None
         if source.kind == "imm":

@@ -32,9 +32,10 @@ class Access:
         return Access(self.parameter, self.base, tuple(_renamed(term, indices) for term in self.terms))
 
 
-def access_of(where: Where, axes: tuple[Axis, ...]) -> Access:
-    """The access of a value over `axes`; axes along which nothing changes have no term."""
+def access_of(where: Where) -> Access:
+    """The access by terms; axes along which nothing changes have none."""
     if where.explicit is not None:
+        axes = tuple(part.axis for part in where.along)
         shape = tuple(axis.extent for axis in axes)
         offsets = where.explicit.reshape(shape).astype(np.int64)
         return Access(where.parameter, 0, (Term(axes, np.maximum(offsets, 0), offsets >= 0),))
@@ -43,6 +44,19 @@ def access_of(where: Where, axes: tuple[Axis, ...]) -> Access:
         for along in where.along
     )
     return Access(where.parameter, where.base, tuple(t for t in terms if t.valid is not None or t.offsets.any()))
+
+
+def elements(where: Where) -> NDArray[np.int64]:
+    """The element of every index of an access, -1 for none, over its axes in order."""
+    access = access_of(where)
+    axes = tuple(part.axis for part in where.along)
+    shape = [axis.extent for axis in axes]
+    offsets, valid = np.full(shape, access.base, dtype=np.int64), np.ones(shape, dtype=np.bool_)
+    for term in access.terms:
+        offsets += over(term.axes, term.offsets, axes)
+        if term.valid is not None:
+            valid &= over(term.axes, term.valid, axes)
+    return np.where(valid, offsets, -1)
 
 
 def _renamed(term: Term, indices: dict[Axis, tuple[tuple[Axis, ...], NDArray[np.int64]]]) -> Term:

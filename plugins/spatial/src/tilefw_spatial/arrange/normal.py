@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilefw.api import DTYPES, Place
 from tilefw_spatial.arrange.access import Access, access_of, flat_index, over
 from tilefw_spatial.arrange.lanes import Picked
+from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
     Axis,
     Combine,
@@ -21,6 +22,7 @@ from tilefw_spatial.graph import (
     Dot,
     Elementwise,
     Graph,
+    Join,
     Load,
     Op,
     Reduce,
@@ -66,7 +68,8 @@ def operands(op: Op) -> tuple[Value, ...]:
 
 def normal(graph: Graph) -> list[Target]:
     """The graph's stores in normal form, in their order."""
-    return Normaliser().targets(graph)
+    normaliser = Normaliser()
+    return [normaliser.target(store) for store in unconditional(graph.stores)]
 
 
 class Normaliser:
@@ -74,14 +77,15 @@ class Normaliser:
 
     def __init__(self) -> None:
         self._done: dict[int, Value] = {}
+        self._kept: list[Value] = []  # an identity is one value's only while that lives
 
-    def targets(self, graph: Graph) -> list[Target]:
-        for value in graph.values():
-            self._done[id(value)] = self._value(value)
-        return [self._target(store) for store in graph.stores]
-
-    def _target(self, store: Store) -> Target:
-        access = access_of(store.where, store.value.axes)
+    def target(self, store: Store) -> Target:
+        """A store of a normal value, which has all axes of the access."""
+        for value in Graph([store]).values():
+            if id(value) not in self._done:
+                self._done[id(value)] = self._value(value)
+                self._kept.append(value)
+        access = access_of(store.where)
         value = self._done[id(store.value)]
         axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
         if not set(axes) <= set(value.axes):
@@ -91,7 +95,7 @@ class Normaliser:
     def _value(self, value: Value) -> Value:
         match value.op:
             case Load(where=where, fill=fill):
-                access = access_of(where, value.axes)
+                access = access_of(where)
                 return _fetched(access, fill, value)
             case Constant(data=data):
                 return constant(data, value.axes, value.dtype)
@@ -106,8 +110,24 @@ class Normaliser:
                 return self._dot(dot, value)
             case Rename(operand=operand, old=old, new=new, index=index):
                 return picked(self._done[id(operand)], picks_of(old, new, index), value)
+            case Join() as join:
+                return self._joined(join, value)
         raise NotImplementedError(type(value.op).__name__)
 
+
+    def _joined(self, join: Join, value: Value) -> Value:
+        """Each operand stretched over the whole axis, and one of them selected for each index."""
+        axis, begin = join.axis, 0
+        index = np.arange(axis.extent)
+        result: Value | None = None
+        for operand, part in zip(join.operands, join.parts, strict=True):
+            table = np.clip(index - begin, 0, part.extent - 1)
+            found = picked(self._done[id(operand)], {part: Picked((axis,), table)}, value)
+            mask = constant(index >= begin, (axis,), "int1")
+            result = found if result is None else elementwise("select", value.dtype, mask, found, result, place=value.place)
+            begin += part.extent
+        assert result is not None, "a join has operands"
+        return result
 
     def _dot(self, dot: Dot, value: Value) -> Value:
         """A product of the matrix unit, or where it has none of the type, products and their sum; then the accumulator."""
@@ -200,7 +220,7 @@ def _lean(axes: tuple[Axis, ...], table: NDArray[np.int64]) -> Picked:
     return Picked(tuple(axes[n] for n in kept), np.ascontiguousarray(table[picks]))
 
 
-def picked(operand: Value, picks: dict[Axis, Picked], like: Value) -> Value:
+def picked(operand: Value, picks: Mapping[Axis, Picked], like: Value) -> Value:
     """The operand under other axes: told to a load's access or a constant at once, else a `Pick`."""
     picks = {axis: pick for axis, pick in picks.items() if axis in operand.axes}
     if not picks:

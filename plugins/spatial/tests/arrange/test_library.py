@@ -1,0 +1,45 @@
+"""Launches of library kernels: their graphs, arranged and evaluated sweep by sweep, against the reference interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from launches import bound
+from work_evaluator import Evaluator
+
+from tilefw.api import DEFAULT_BUDGET
+from tilefw.kernels.reference import Reference
+from tilefw.runtime.arrays import host_array, is_array, storages
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.lower import lower
+from tilefw_spatial.sweep import Work
+
+SMALL = {
+    "vector_add": {"n": 1000, "block": 256},
+    "softmax": {"rows": 9, "columns": 70},
+    "layernorm": {"rows": 9, "columns": 70},
+    "matmul": {"m": 70, "n": 50, "k": 72},
+    "attention": {},
+}
+
+
+def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
+    """The work of a launch, and how what it computes compares with the reference, by output."""
+    found = bound(kernel, parameters)
+    work = arrange(lower(found.module(), found.launch))
+    passed = {name: value for name, value in found.instance.passed.items() if value is not None}
+    reference = Reference(found.instance.source.build(), found.launch.grid, passed, budget=DEFAULT_BUDGET)
+    arrays = [(name, host_array(value)) for name, value in passed.items() if is_array(value)]
+    memory = [np.asarray(store.view()) for store in storages(arrays)]
+    places = {list(passed).index(name): buffer for name, buffer in found.launch.buffers.items()}
+    Evaluator(work, {n: memory[buffer.storage][buffer.offset :] for n, buffer in places.items()})
+    return work, {name: reference.compare(name) for name in found.outputs}
+
+
+@pytest.mark.parametrize("kernel", SMALL)
+def test_library_kernels_are_right(kernel: str) -> None:
+    _, compared = arranged(kernel, SMALL[kernel])
+    for name, result in compared.items():
+        assert result.ok, (name, result)
