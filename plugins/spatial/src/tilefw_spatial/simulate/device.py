@@ -13,8 +13,8 @@ from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.findings import Findings
-from tilefw_spatial.simulate.tables import validate
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
+from tilefw_spatial.valid import program_faults
 
 
 class SpatialDevice:
@@ -54,11 +54,11 @@ class SpatialDevice:
 
     def load(self, artifact: Artifact) -> Program:
         """The program of an artifact. Raises CodeError."""
-        from tilefw_spatial.container import decode
+        from tilefw_spatial.container import read
 
         if artifact.binary is None:
             raise CodeError(f"the artifact for {artifact.target} has no assembled program", code="TFW0702")
-        return decode(artifact.binary)
+        return read(artifact.binary, str(artifact.metadata.get("source_name", f"{artifact.target}.sdm")), self.machine)
 
     def launch(
         self, module: Program, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
@@ -104,7 +104,8 @@ def simulate(
 ) -> Simulation:
     """Run a program: fill its slices from the buffers, execute it, bring back what it made. Raises CodeError."""
     options = options or LaunchOptions()
-    validate(program, machine)
+    for fault in program_faults(machine, program):
+        raise CodeError(f"{program.entry}: {fault}", code="TFW0736")
     findings = Findings(options.checks)
     simulation = Simulation(program, machine, findings, options.budget // machine.lanes)
     for tensor in program.tensors:

@@ -45,7 +45,7 @@ class Simulation:
     def __post_init__(self) -> None:
         if self.program.machine_hash != self.machine.hash:
             raise CodeError(
-                f"the program was made for another machine file than this {self.machine.name}", code="TFW0839",
+                f"the program was made for another machine file than this {self.machine.name}", code="TFW0737",
                 note=f"made for {self.program.machine_hash[:16]}, this is {self.machine.hash[:16]}",
             )
         self.chips = [Chip(i, self.machine, code, self.findings) for i, code in enumerate(self.program.chips)]

@@ -31,7 +31,6 @@ class Faults(Enum):
     QUEUE = Fault("hazards", "TFW0834")
     ROW = Fault("bounds", "TFW0835")
     WEIGHTS = Fault("hazards", "TFW0836")
-    FIELD = Fault("hazards", "TFW0837")
     LINK = Fault("hazards", "TFW0840")
     HOST = Fault("bounds", "TFW0801")
 

@@ -15,9 +15,10 @@ from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
 from tilefw_spatial.program import ChipCode, Inst
 from tilefw_spatial.simulate.burst import Burst
-from tilefw_spatial.simulate.fields import complaint
 from tilefw_spatial.simulate.findings import Faults, Findings
 
+# What the machine has and this simulator does not carry out.
+_NOT_SERVED = frozenset({"IFETCH"})
 # Repetitions of one vector's instruction are as good as a burst, but for rows that begin something anew each time.
 _NOT_MERGED = frozenset({"LW", "TRED", "IW", "SND", "RCV", "NTFY"})
 
@@ -35,24 +36,18 @@ class _Cursor:
 
 
 class Issue:
-    """The bursts of one chip's queues, each in order of time."""
+    """The bursts of one chip's queues, each in order of time. The code is one that `valid.chip_faults` finds nothing wrong with."""
 
     def __init__(self, code: ChipCode, machine: Machine, chip: int, findings: Findings, budget: int) -> None:
         self._machine, self._chip, self._findings = machine, chip, findings
-        self._maps = len(code.maps)
         self._left = budget
         self._releases: list[int] = []
-        self.cursors = [_Cursor(machine.queues[name], insts) for name, insts in code.queues.items() if self._known(name)]
+        self.cursors = [_Cursor(machine.queues[name], insts) for name, insts in code.queues.items()]
         self._unroll()
 
     @property
     def queues(self) -> Mapping[str, list[Burst]]:
         return {cursor.queue.name: cursor.bursts for cursor in self.cursors}
-
-    def _known(self, name: str) -> bool:
-        if name not in self._machine.queues:
-            raise CodeError(f"machine {self._machine.name} has no queue {name}", code="TFW0839")
-        return True
 
     def _unroll(self) -> None:
         """Advance all queues to their ends or to a SYNC, then notify in order of time: what one releases notifies only later."""
@@ -92,39 +87,26 @@ class Issue:
 
     def _issue(self, cursor: _Cursor, inst: Inst) -> None:
         burst = self._burst(cursor, cursor.place - 1, cursor.time)
-        wrong = complaint(inst, cursor.queue, self._machine, self._maps)
-        if wrong is None:
-            self._spend(burst.count)
-            cursor.bursts.append(burst)
-        else:
-            self._findings.add(Faults.FIELD, f"{cursor.queue.name}: {wrong}", burst, cursor.time)
+        if inst.op in _NOT_SERVED:
+            raise CodeError(f"{inst.op} in {cursor.queue.name}: this simulator runs queues that are loaded before", code="TFW0837")
+        self._spend(burst.count)
+        cursor.bursts.append(burst)
         if inst.op == "NTFY":
             heappush(self._releases, cursor.time + self._machine.delays["notify"])
         cursor.time += burst.count
 
     def _burst(self, cursor: _Cursor, place: int, time: int) -> Burst:
         inst = cursor.insts[place]
-        count = inst.burst if inst.op in OPS and OPS[inst.op][0].burst else 1
+        count = inst.burst if OPS[inst.op][0].burst else 1
         return Burst(self._chip, cursor.queue, place, inst, time, count, 1, inst.address, inst.step)
 
     def _repeat(self, cursor: _Cursor, inst: Inst) -> None:
         """REP: the burst before it again and again; in one piece where it has one vector."""
-        before = cursor.insts[cursor.place - 2] if cursor.place >= 2 else None
-        last = cursor.bursts[-1] if cursor.bursts else None
-        if last is None or last.place != cursor.place - 2 or before is None:
-            here = self._burst(cursor, cursor.place - 1, cursor.time)
-            self._findings.add(Faults.QUEUE, f"{cursor.queue.name}: nothing before a REP that can be repeated", here, cursor.time)
-            return
-        times, period = inst.burst, inst.imm
-        if period < last.count:
-            here = self._burst(cursor, cursor.place - 1, cursor.time)
-            message = f"{cursor.queue.name}: a burst of {last.count} vectors is repeated every {period} cycles"
-            self._findings.add(Faults.QUEUE, message, here, cursor.time)
-            return
+        last, times, period = cursor.bursts[-1], inst.burst, inst.imm
         self._spend(times * last.count)
-        if last.count == 1 and OPS[before.op][0].name not in _NOT_MERGED:
+        if last.count == 1 and OPS[last.inst.op][0].name not in _NOT_MERGED:
             cursor.bursts[-1] = Burst(
-                last.chip, last.queue, last.place, before, last.time, times + 1, period, last.address, inst.step
+                last.chip, last.queue, last.place, last.inst, last.time, times + 1, period, last.address, inst.step
             )
         else:
             cursor.bursts += self._copies(last, times, period, inst.step)

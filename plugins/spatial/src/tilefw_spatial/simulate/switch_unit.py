@@ -11,7 +11,6 @@ from tilefw_spatial.isa import OPS, TYPES, latency_key
 from tilefw_spatial.program import Inst
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request
-from tilefw_spatial.simulate.findings import Faults
 
 Planes = NDArray[np.uint8]  # [planes, n, lanes]
 
@@ -25,8 +24,6 @@ def switch(chip: Chip, burst: Burst) -> int:
     requests = [Request(stream, planes, burst.time, burst.period, burst.count) for stream in streams]
     taken, tainted, count = chip.take(burst, requests)
     burst = burst.head(count)
-    if name == "DST":
-        _within_superlanes(chip, burst)
     first = burst.time + chip.machine.delays[latency_key(inst.op, inst.dtype)]
     for plane, values in enumerate(_MOVES[name](chip, inst, taken)):
         chip.put(burst, inst.dst + plane, first, burst.period, np.ascontiguousarray(values), tainted)
@@ -55,12 +52,6 @@ def _transposed(chip: Chip, inst: Inst, taken: list[Planes]) -> Planes:
 
 def _mapped(values: Planes, source: NDArray[np.int64]) -> Planes:
     return np.where(source >= 0, values[..., np.maximum(source, 0)], np.uint8(0))
-
-
-def _within_superlanes(chip: Chip, burst: Burst) -> None:
-    source, size = chip.maps[burst.inst.map], chip.machine.superlane_lanes
-    if ((source >= 0) & (source // size != np.arange(len(source)) // size)).any():
-        chip.findings.add(Faults.FIELD, f"map {burst.inst.map} leaves its superlanes", burst, burst.time)
 
 
 _MOVES: Mapping[str, Callable[[Chip, Inst, list[Planes]], Planes]] = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tilefw.api import LaunchError
+from tilefw.api import CodeError, LaunchError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.program import Home, Tensor, Transfer
 from tilefw_spatial.simulate.chip import Chip
@@ -157,14 +157,18 @@ def _move(
     flat = vectors.reshape(-1)
     if transfer.explicit is not None:
         table = transfer.explicit.astype(np.int64)
+        if len(table):
+            words = table[:, 1] * lanes + table[:, 2]
+            _check_words(int(words.min()), int(words.max()), len(flat))
         _by_index(host, table[:, 0] + origin, flat, table[:, 1] * lanes + table[:, 2], name, findings, to_host)
         return
     axes = _axes(transfer, lanes)
     if any(not len(axis.host) for axis in axes):
         return
     start = transfer.base + origin
-    low, high = (start + sum(int(f(axis.host)) for axis in axes) for f in (np.min, np.max))
-    inside = low >= 0 and high < len(host)
+    _check_words(*_extent(axes, "word"), len(flat))
+    low, high = _extent(axes, "host")
+    inside = start + low >= 0 and start + high < len(host)
     for run in _runs(axes[-1]):
         steps = _steps([*axes[:-1], run])
         if inside and steps is not None:
@@ -172,6 +176,16 @@ def _move(
             continue
         for part in _parts([*axes[:-1], run]):
             _by_index(host, (start + _sum(part, "host")).ravel(), flat, _sum(part, "word").ravel(), name, findings, to_host)
+
+
+def _extent(axes: Sequence[_Axis], side: str) -> tuple[int, int]:
+    """The least and the greatest sum of the axes' indices."""
+    return sum(int(getattr(a, side).min()) for a in axes), sum(int(getattr(a, side).max()) for a in axes)
+
+
+def _check_words(low: int, high: int, count: int) -> None:
+    if low < 0 or high >= count:
+        raise CodeError("a transfer has elements outside of its tensor's vectors", code="TFW0736")
 
 
 def _axes(transfer: Transfer, lanes: int) -> list[_Axis]:

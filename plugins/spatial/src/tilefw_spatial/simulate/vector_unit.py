@@ -13,10 +13,10 @@ from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.isa.types import values as elements
+from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE, kind_of
 from tilefw_spatial.program import Inst
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request, Taint, taint_of
-from tilefw_spatial.simulate.fields import operand_kind, operand_type
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import Found, Segment
 
@@ -60,11 +60,11 @@ def _cut_short(chip: Chip, burst: Burst, count: int, every: int) -> int:
 
 
 def _operand(inst: Inst, field: Field, every: int) -> _Operand | None:
-    place = "abc".index(field.part)
-    kind = operand_kind(inst, place)
+    kind = kind_of(inst, field)
     if field.use is Use.START and kind is Kind.LANE:
         return None
-    return _Operand(place, kind, operand_type(field, inst.dtype), getattr(inst, field.part), every if field.use is Use.START else 1)
+    dtype = "int1" if field.use is Use.MASK else inst.dtype
+    return _Operand("abc".index(field.part), kind, dtype, getattr(inst, field.part), every if field.use is Use.START else 1)
 
 
 def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
@@ -103,7 +103,7 @@ def _value(
         values = np.arange(lanes)[None].astype(TYPES[dtype].numpy)
     if operand.every > 1 and len(values) > 1:
         values = np.repeat(values, operand.every, axis=0)
-    negate, absolute = inst.map >> 6 + operand.place & 1, inst.map >> 9 + operand.place & 1
+    negate, absolute = inst.map >> NEGATE + operand.place & 1, inst.map >> ABSOLUTE + operand.place & 1
     if TYPES[dtype].is_float:
         values = modified(dtype, values, bool(negate), bool(absolute))
     return values[:count]
@@ -136,8 +136,4 @@ def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, eve
     if rival is not None:
         chip.findings.add(Faults.PRODUCERS, f"two results of {burst.queue.name} in one cycle", burst, first, other=rival.source)
     if inst.flags & isa.PUT_FLAG:
-        dtype = isa.result_type(inst.op, inst.dtype)
-        if inst.dst % TYPES[dtype].nbytes:
-            chip.findings.add(Faults.FIELD, f"stream {inst.dst} does not begin a group of {TYPES[dtype].nbytes}", burst, burst.time)
-            return
         chip.put_planes(burst, inst.dst, first, period, np.ascontiguousarray(result), tainted)
