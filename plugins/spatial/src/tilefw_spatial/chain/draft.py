@@ -42,7 +42,7 @@ def draft(region: Region, chosen: Sequence[Micro]) -> Draft:
     inside = set(chosen)
     writes = [step for step in chosen if step in region.wanted or any(user not in inside for user in region.users.get(step, ()))]
     outgoing = set(writes)
-    local = [*_satellites(region, chosen), *chosen]
+    local = sorted(_satellites(region, chosen) | inside, key=region.rank.__getitem__)
     alias = _views(local, outgoing)
     steps: list[Micro] = []
     operands: dict[Micro, tuple[Operand, ...]] = {}
@@ -60,19 +60,15 @@ def draft(region: Region, chosen: Sequence[Micro]) -> Draft:
     return Draft(steps, operands, drained_first, writes, chosen[-1].reduced)
 
 
-def _satellites(region: Region, chosen: Sequence[Micro]) -> list[Micro]:
-    """The satellites that these steps read, directly or through others, operands first."""
-    found: dict[Micro, None] = {}
-    stack = [(step, False) for step in reversed(chosen)]
+def _satellites(region: Region, chosen: Sequence[Micro]) -> set[Micro]:
+    """The satellites that these steps read, directly or through others."""
+    found: set[Micro] = set()
+    stack = list(chosen)
     while stack:
-        step, complete = stack.pop()
-        if complete:
-            found[step] = None
-        else:
-            inner = [p for p in producers(step) if isinstance(p, Micro) and p in region.satellites and p not in found]
-            stack += [(step, True)] if step in region.satellites else []
-            stack += [(p, False) for p in inner]
-    return list(found)
+        inner = [p for p in producers(stack.pop()) if isinstance(p, Micro) and p in region.satellites and p not in found]
+        found.update(inner)
+        stack += inner
+    return found
 
 
 def _views(local: Sequence[Micro], outgoing: set[Micro]) -> dict[Micro, Micro]:

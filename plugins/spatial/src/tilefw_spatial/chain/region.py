@@ -14,12 +14,13 @@ _SATELLITES = 3  # steps that are done again rather than in a piece of their own
 @dataclass(slots=True)
 class Region:
     """`order` has every step that some piece must do, operands first, by phase and rate; `users` those of them that read a value,
-    themselves or through satellites; `wanted` the results that a step makes.
+    themselves or through satellites; `wanted` the results that a step makes; `rank` grows from operands to users.
 
     Satellites are in no order: whoever needs one does it itself. That costs an ALU; the way through memory costs bytes, or a whole
     piece. They are conversions of inputs, and a few steps at most on reduced values."""
 
     order: list[Micro]
+    rank: dict[Micro, int]
     phases: dict[Micro, int]
     users: dict[Micro | Input, list[Micro]]
     wanted: dict[Micro, list[Wanted]]
@@ -40,7 +41,8 @@ def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
     phases = _phases(steps, users, by_step)
     ranked = [step for step in steps if step not in repeated]
     ranked.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
-    return Region(ranked, phases, _users_through(steps, users, repeated), by_step, repeated)
+    rank = {step: i for i, step in enumerate(steps)}
+    return Region(ranked, rank, phases, _users_through(steps, users, repeated), by_step, repeated)
 
 
 def _users_through(
