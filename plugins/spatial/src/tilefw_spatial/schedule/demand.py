@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
@@ -58,8 +59,12 @@ class Plan:
 
     def demand(self) -> Demand:
         """All that was asked for so far; queues begin at cycle 0."""
-        first = min((spans[0][0] for spans in map(merged, self.fixed.values())), default=0)
-        return Demand({name: merged(spans) for name, spans in self.fixed.items()}, self.pools, max(self.least, -first))
+        fixed = {name: merged(spans) for name, spans in self.fixed.items()}
+        for name, spans in fixed.items():
+            if sum(end - begin for begin, end in spans) < sum(end - begin for begin, end in self.fixed[name]):
+                raise InternalError(f"a sweep that takes {name} twice at one time")
+        first = min((spans[0][0] for spans in fixed.values()), default=0)
+        return Demand(fixed, self.pools, max(self.least, -first))
 
     def issues(self, begin: int, picks: Sequence[int]) -> list[Issue]:
         """The sweep's instructions with their cycles."""

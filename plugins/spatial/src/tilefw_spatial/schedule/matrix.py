@@ -7,7 +7,7 @@ fixed distances before the MAC that needs them, so that buffers alternate and on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
 from tilefw_spatial.machine import Machine
@@ -43,22 +43,33 @@ class Plane:
         """The planes that are at work."""
         return (self.name, f"MXM.{self.side}{self.number + 1}") if self.pair else (self.name,)
 
-    def accumulators(self, bank: int) -> tuple[str, ...]:
-        """An accumulator bank as resources."""
-        return tuple(f"{name}/acc{bank}" for name in self.members)
-
 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Accumulators that a sweep has filled: `rows` from row 0 of a bank on, of which the first can be drained at `ready` and every
-    further one a cycle later; `begin` is when the sweep's first MAC issued."""
+    further one a cycle later."""
 
     plane: Plane
     bank: int
     rows: int
     dtype: str
-    begin: int
     ready: int
+
+
+@dataclass(slots=True)
+class Banks:
+    """When the drain of each accumulator bank began that was last filled; a sweep and its drain are timed before any other sweep."""
+
+    drained: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def least(self, plane: Plane, bank: int, latency: int) -> int:
+        """The least cycle for the first MAC of a new sweep: its sums come when their rows have been drained."""
+        return max(self.drained.get((name, bank), 0) - latency + 1 for name in plane.members)
+
+    def note(self, sums: Sums, begin: int) -> None:
+        """A drain begins."""
+        for name in sums.plane.members:
+            self.drained[name, sums.bank] = begin
 
 
 def sum_type(dtype: str) -> str:
@@ -68,27 +79,27 @@ def sum_type(dtype: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """A matrix sweep's demand; `banks` is the number of the pool of accumulator banks, `pitch` cycles from MAC to MAC."""
+    """A matrix sweep's demand, with the accumulator bank that it fills; `pitch` cycles from MAC to MAC."""
 
     plan: Plan
     plane: Plane
-    banks: int
+    bank: int
     pitch: int
 
 
-def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane, parity: int) -> MatrixPlan:
+def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane, parity: int, banks: Banks) -> MatrixPlan:
     """What the sweep needs; its first MAC issues at its begin. `parity` is the buffer of its first product."""
-    plan = Plan(machine)
     pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
-    last = (len(sweep.products) - 1) * pitch + sweep.rows
-    banks = plan.any_of([plane.accumulators(bank) for bank in range(machine.accumulator_banks)], [(0, last)])
+    latency = machine.delays[latency_key("MAC", sweep.dtype)]
+    bank = min(range(machine.accumulator_banks), key=lambda number: banks.least(plane, number, latency))
+    plan = Plan(machine, least=banks.least(plane, bank, latency))
     loads = _load_group(plan, sweep, plane, homes, pitch)
     actives = _active_group(plan, sweep, plane, homes, pitch)
     for number, product in enumerate(sweep.products):
         buffer = (parity + number) % machine.weight_buffers
         _load(plan, sweep, product, plane, homes, number * pitch, buffer, loads)
-        _multiply(plan, sweep, number, plane, homes, number * pitch, actives, banks)
-    return MatrixPlan(plan, plane, banks, pitch)
+        _multiply(plan, sweep, number, plane, homes, number * pitch, actives, bank)
+    return MatrixPlan(plan, plane, bank, pitch)
 
 
 def weight_cycles(machine: Machine, product: Product, home: Home) -> int:
@@ -147,7 +158,7 @@ def _load(
 
 
 def _multiply(
-    plan: Plan, sweep: MatrixSweep, number: int, plane: Plane, homes: Homes, mac: int, group: Group, banks: int
+    plan: Plan, sweep: MatrixSweep, number: int, plane: Plane, homes: Homes, mac: int, group: Group, bank: int
 ) -> None:
     """The MAC of a product, and the RDs of its activations."""
     machine, product = plan.machine, sweep.products[number]
@@ -159,8 +170,9 @@ def _multiply(
     adds = number > 0 or sweep.accumulate
     flags = ACCUMULATE_FLAG * adds | HALF_FLAG * (product.half == 1)
 
+    address = bank * machine.accumulator_rows
+
     def make(picks: Sequence[int]) -> Issue:
-        address = picks[banks] * machine.accumulator_rows
         stream = group.bases[picks[group.pool]]
         inst = Inst("MAC", sweep.dtype, sweep.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
         return Issue(queue, mac, inst)
@@ -168,18 +180,23 @@ def _multiply(
     plan.makes.append(make)
 
 
-def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: int, picks: Sequence[int]) -> Sums:
+def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: int) -> Sums:
     """The accumulators of a sweep that begins at `begin`."""
     last = begin + (len(sweep.products) - 1) * planned.pitch
     ready = last + machine.delays[latency_key("MAC", sweep.dtype)]
-    return Sums(planned.plane, picks[planned.banks], sweep.rows, sum_type(sweep.dtype), begin, ready)
+    return Sums(planned.plane, planned.bank, sweep.rows, sum_type(sweep.dtype), ready)
+
+
+def drain_time(machine: Machine, sums: Sums, time: int) -> int:
+    """When the DRN issues whose first row is at the vector unit at `time`."""
+    way = abs(machine.position("VXM") - machine.position(sums.plane.unit))
+    return time - way - machine.delays["drain"]
 
 
 def drain(plan: Plan, sums: Sums, time: int, group: Group) -> None:
     """The DRN whose first row is at the vector unit at `time`."""
     machine = plan.machine
-    way = abs(machine.position("VXM") - machine.position(sums.plane.unit))
-    issue = time - way - machine.delays["drain"]
+    issue = drain_time(machine, sums, time)
     queue = sums.plane.queue("DRN")
     plan.least = max(plan.least, sums.ready - issue)
     plan.use(queue, issue, issue + sums.rows)

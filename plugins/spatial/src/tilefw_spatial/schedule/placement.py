@@ -23,6 +23,10 @@ _LEAST_SEGMENT = 64
 """Rows of the shortest segment that an array is cut into when banks are nearly full."""
 
 
+Copy = tuple[int, int]
+"""An array's identity and the number of one of its copies."""
+
+
 @dataclass(slots=True)
 class _Needs:
     """What all sweeps together ask of one array."""
@@ -31,7 +35,6 @@ class _Needs:
     copies: int = 1
     unit: str = "VXM"
     sides: set[str] = field(default_factory=set)
-    together: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -54,14 +57,16 @@ def place(work: Work, machine: Machine) -> Placement:
     sides = _sides(work, needs)
     floor = _Floor(machine)
     placement = Placement(used=rows * machine.lanes)
-    taken: dict[int, set[str]] = {}
+    together = _together(work, needs)
+    taken: dict[Copy, set[str]] = {}
     for key, need in needs.items():
-        avoid = set().union(*(taken[other] for other in need.together if other in taken))
+        own: set[str] = set()
         copies: list[Home] = []
-        for side in _copy_sides(need, sides[key]):
-            copies.append(floor.settle(need.array, side, need.unit, avoid))
-            avoid |= _slices(copies[-1])
-        taken[key] = set().union(*map(_slices, copies))
+        for number, side in enumerate(_copy_sides(need, sides[key])):
+            others = (taken[copy] for copy in together[key, number] if copy in taken)
+            copies.append(floor.settle(need.array, side, need.unit, own.union(*others)))
+            taken[key, number] = _slices(copies[-1])
+            own |= taken[key, number]
         placement.homes[key] = tuple(copies)
     return placement
 
@@ -100,28 +105,51 @@ def arrays_of(sweep: Sweep) -> list[Array]:
 def _needs(work: Work) -> dict[int, _Needs]:
     needs = {id(array): _Needs(array) for array in work.arrays}
     for sweep in work.sweeps:
-        touched = {id(array): array for array in arrays_of(sweep)}
-        for key, array in touched.items():
-            need = needs.setdefault(key, _Needs(array))
-            need.together |= touched.keys() - {key}
-        match sweep:
-            case VectorSweep():
-                _add_copies(sweep, needs)
-            case MatrixSweep():
-                for key in touched:
-                    needs[key].unit = f"MXM.{sweep.side}"
-                    needs[key].sides.add(sweep.side)
+        for array in arrays_of(sweep):
+            need = needs.setdefault(id(array), _Needs(array))
+            if isinstance(sweep, MatrixSweep):
+                need.unit = f"MXM.{sweep.side or 'W'}"
+                need.sides.add(sweep.side or "W")
+        if isinstance(sweep, VectorSweep):
+            for key, count in _reads(sweep).items():
+                needs[key].copies = max(needs[key].copies, count)
     for need in needs.values():
         need.copies = max(need.copies, len(need.sides))
     return {key: need for key, need in needs.items() if need.array.vectors}
 
 
-def _add_copies(sweep: VectorSweep, needs: dict[int, _Needs]) -> None:
+def _reads(sweep: VectorSweep) -> dict[int, int]:
+    """How often a sweep reads each array."""
     counts: dict[int, int] = defaultdict(int)
     for read in sweep.reads[len(sweep.drains) :]:
         counts[id(read.walk.array)] += 1
-    for key, count in counts.items():
-        needs[key].copies = max(needs[key].copies, count)
+    return counts
+
+
+def _together(work: Work, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
+    """For each copy those that some sweep touches at the same time."""
+    found: dict[Copy, set[Copy]] = defaultdict(set)
+    for sweep in work.sweeps:
+        touched = _copies(sweep, needs)
+        for copy in touched:
+            found[copy] |= touched
+    return found
+
+
+def _copies(sweep: Sweep, needs: dict[int, _Needs]) -> set[Copy]:
+    """The copies that a sweep reads or writes: each read of one array its own, results all of them."""
+    match sweep:
+        case VectorSweep():
+            read = {(key, number) for key, count in _reads(sweep).items() for number in range(count)}
+            return read | {copy for write in sweep.writes for copy in _all(write.walk.array, needs)}
+        case MatrixSweep():
+            return {(id(a), needs[id(a)].copies - 1 if sweep.side == "E" else 0) for a in arrays_of(sweep)}
+        case LaneSweep():
+            return {(id(sweep.read.array), 0), *_all(sweep.write.array, needs)}
+
+
+def _all(array: Array, needs: dict[int, _Needs]) -> set[Copy]:
+    return {(id(array), number) for number in range(needs[id(array)].copies)}
 
 
 def _copy_sides(need: _Needs, side: str) -> Iterator[str]:

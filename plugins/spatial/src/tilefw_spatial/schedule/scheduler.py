@@ -16,7 +16,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.demand import Issue, Plan
-from tilefw_spatial.schedule.matrix import Plane, Sums
+from tilefw_spatial.schedule.matrix import Banks, Plane, Sums
 from tilefw_spatial.schedule.memory import Stores, Touch
 from tilefw_spatial.schedule.placement import Placement, place
 from tilefw_spatial.schedule.reservations import Exhausted, Reservations
@@ -62,6 +62,7 @@ class _Scheduler:
     stores: Stores = field(default_factory=Stores)
     issues: list[Issue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
+    banks: Banks = field(default_factory=Banks)
     switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
@@ -74,8 +75,8 @@ class _Scheduler:
             case LaneSweep():
                 self._switch(sweep)
 
-    def _place(self, plan: Plan, touches: Sequence[Touch]) -> tuple[int, Sequence[int]]:
-        """Time one sweep and keep its issues: its begin and picks."""
+    def _place(self, plan: Plan, touches: Sequence[Touch]) -> int:
+        """Time one sweep and keep its issues; its begin."""
         plan.least = max(plan.least, self.stores.least(touches))
         try:
             placed = self.reservations.place(plan.demand())
@@ -84,15 +85,13 @@ class _Scheduler:
             raise InternalError(f"a sweep asks for more at one time than there is of {wanted} and the like") from error
         self.stores.add(touches, placed.begin)
         self.issues += plan.issues(placed.begin, placed.picks)
-        return placed.begin, placed.picks
+        return placed.begin
 
     def _stream(self, sweep: VectorSweep, sums: Sequence[Sums]) -> None:
         plan = vector.plan_vector(sweep, self.machine, self.placement.of, sums)
-        begin, _ = self._place(plan, vector.touches(sweep, self.machine, self.placement.of))
-        for number, found in enumerate(sums):
-            drained = begin + sweep.reads[number].time  # a DRN is earlier by its way; nothing is the worse for that
-            for resource in found.plane.accumulators(found.bank):
-                self.reservations.take(resource, [(found.begin, drained + found.rows)])
+        begin = self._place(plan, vector.touches(sweep, self.machine, self.placement.of))
+        for read, found in zip(sweep.reads, sums, strict=False):
+            self.banks.note(found, matrix.drain_time(self.machine, found, begin + read.time))
 
     def _switch(self, sweep: LaneSweep) -> None:
         if sweep.op not in ("PRM", "DST"):
@@ -104,10 +103,10 @@ class _Scheduler:
     def _multiply(self, sweep: MatrixSweep) -> Sums:
         plane = Plane(sweep.side or "W", self._plane_number(sweep), sweep.dtype != "int8")
         done = self.products.get(plane.name, 0)
-        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane, done % self.machine.weight_buffers)
-        begin, picks = self._place(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
+        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane, done % self.machine.weight_buffers, self.banks)
+        begin = self._place(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
         self.products[plane.name] = done + len(sweep.products)
-        return matrix.sums_of(sweep, self.machine, planned, begin, picks)
+        return matrix.sums_of(sweep, self.machine, planned, begin)
 
     def _plane_number(self, sweep: MatrixSweep) -> int:
         """int8 takes one plane, that with fewer products so far; other types the pair, by its first plane's queues."""
