@@ -21,7 +21,8 @@ SMALL = {
     "softmax": {"rows": 9, "columns": 70},
     "layernorm": {"rows": 9, "columns": 70},
     "matmul": {"m": 70, "n": 50, "k": 72},
-    "attention": {},
+    "attention": {}, "batched_matmul": {}, "int8_matmul": {}, "dot_tile": {}, "rearrange": {}, "rope": {}, "split_k_matmul": {},
+    "scan_tile": {}, "stencil": {}, "masks": {},
 }
 
 

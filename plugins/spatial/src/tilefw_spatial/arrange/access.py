@@ -34,14 +34,10 @@ class Access:
 
 def access_of(where: Where) -> Access:
     """The access by terms; axes along which nothing changes have none."""
-    if where.explicit is not None:
-        axes = tuple(part.axis for part in where.along)
-        shape = tuple(axis.extent for axis in axes)
-        offsets = where.explicit.reshape(shape).astype(np.int64)
-        return Access(where.parameter, 0, (Term(axes, np.maximum(offsets, 0), offsets >= 0),))
+    parts = [((along.axis,), along.offsets, along.valid) for along in where.along]
+    parts += [(joint.axes, joint.offsets, joint.valid) for joint in where.joint]
     terms = tuple(
-        Term((along.axis,), along.offsets.astype(np.int64), None if along.valid is None or along.valid.all() else along.valid)
-        for along in where.along
+        Term(axes, offsets.astype(np.int64), None if valid is None or valid.all() else valid) for axes, offsets, valid in parts
     )
     return Access(where.parameter, where.base, tuple(t for t in terms if t.valid is not None or t.offsets.any()))
 

@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
-from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Product
+from tilefw_spatial.arrange.lanes import Everywhere, Product
 from tilefw_spatial.arrange.matrix import DEPTHS, shape_of
-from tilefw_spatial.arrange.normal import Target
+from tilefw_spatial.arrange.normal import Target, reached
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce
 
 ALUS = 16
 SIDES = 2
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
-_WEIGHTS_EXPOSED = 40  # cycles of loading and installing weights (LW 20 + IW 20) that products do not hide, at worst
+# A sweep whose results another waits for takes about so many cycles before its first result is back in memory: read, two ways
+# along half the chip, a chain of steps, write.
+_SWEEP = 60
+_LOAD = 20  # cycles to load one set of weights (LW), during which the set before it multiplies
 # A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
 _VECTOR = 1e-3
 
@@ -27,10 +30,35 @@ _VECTOR = 1e-3
 def chosen(targets: list[Target]) -> list[Item]:
     """The item of each target. Targets that share work are tried along common axes first, then each by itself."""
     items = Items({})
-    best, least = _together(targets, items)
+    found: dict[int, Item] = {}
+    for numbers in _sharing(targets):
+        best = _best([targets[number] for number in numbers], items)
+        found.update(zip(numbers, best, strict=True))
+    return [found[number] for number in range(len(targets))]
+
+
+def _sharing(targets: list[Target]) -> list[list[int]]:
+    """Numbers of the targets in sets that have work in common, whatever the lanes."""
+    groups: list[tuple[set[int], list[int]]] = []
     for number, target in enumerate(targets):
-        for lanes in ways(target.value.axes):
-            item = _item(items, target, lanes)
+        work, members = {id(value) for value in reached(target.value)}, [number]
+        apart = []
+        for other, others in groups:
+            if other & work:
+                work |= other
+                members = others + members
+            else:
+                apart.append((other, others))
+        groups = [*apart, (work, members)]
+    return [members for _, members in groups]
+
+
+def _best(targets: list[Target], items: Items) -> list[Item]:
+    axes = tuple(dict.fromkeys(axis for target in targets for axis in target.value.axes))
+    best, least = _together(targets, items, axes)
+    for number, target in enumerate(targets):
+        for some in _sets(tuple(axis for axis in axes if axis in target.value.axes)):
+            item = _item(items, target, some)
             if item is None or item is best[number]:
                 continue
             trial = [*best[:number], item, *best[number + 1 :]]
@@ -39,12 +67,12 @@ def chosen(targets: list[Target]) -> list[Item]:
     return best
 
 
-def _together(targets: list[Target], items: Items) -> tuple[list[Item], float]:
-    """The best way that takes for every target those of one set of axes that it has."""
+def _together(targets: list[Target], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float]:
+    """The best way that takes for every target those of one set of axes that it has, in one order."""
     best: list[Item] | None = None
     least = 0.0
-    for axes in _sets(tuple(dict.fromkeys(axis for target in targets for axis in target.value.axes))):
-        trial = [_item(items, target, _along(axes, target.value.axes)) for target in targets]
+    for some in _sets(axes):
+        trial = [_item(items, target, some) for target in targets]
         whole = [item for item in trial if item is not None]
         if len(whole) == len(trial) and (best is None or cost(whole) < least):
             best, least = whole, cost(whole)
@@ -52,22 +80,13 @@ def _together(targets: list[Target], items: Items) -> tuple[list[Item], float]:
     return best, least
 
 
-def _item(items: Items, target: Target, lanes: Lanes) -> Item | None:
+def _item(items: Items, target: Target, axes: Iterable[Axis]) -> Item | None:
+    """The target with those of `axes` along lanes that it has; None where that is no way."""
+    own = tuple(axis for axis in axes if axis in target.value.axes)
     try:
-        return items.item(target.value, lanes)
+        return items.item(target.value, Product(own) if own else Everywhere())
     except UnfitError:
         return None
-
-
-def ways(axes: tuple[Axis, ...]) -> Iterator[Lanes]:
-    """Every choice of lanes that is tried for a value over `axes`."""
-    for chosen_axes in _sets(axes):
-        yield _along(chosen_axes, axes)
-
-
-def _along(chosen_axes: Iterable[Axis], axes: tuple[Axis, ...]) -> Lanes:
-    own = tuple(axis for axis in axes if axis in chosen_axes)
-    return Product(own) if own else Everywhere()
 
 
 def _sets(axes: tuple[Axis, ...]) -> Iterator[tuple[Axis, ...]]:
@@ -91,7 +110,7 @@ def _own_cost(item: Item) -> float:
             points = item.points
             for axis in axes:
                 points *= axis.extent
-            return points
+            return points + _SWEEP
         case Dot():
             return _product_cost(item)
     return item.points * _VECTOR
@@ -104,5 +123,5 @@ def _product_cost(item: Item) -> float:
     rows = 1
     for axis in shape.rows:
         rows *= axis.extent
-    sets = parts * item.points // rows
-    return (sets * max(rows, 20) + _WEIGHTS_EXPOSED) / SIDES
+    tiles = item.points // rows
+    return (tiles * parts * max(rows, _LOAD) + tiles * _SWEEP) / SIDES

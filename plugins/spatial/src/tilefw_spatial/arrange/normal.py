@@ -66,6 +66,18 @@ def operands(op: Op) -> tuple[Value, ...]:
     return (op.operand,) if isinstance(op, Pick) else operands_of(op)
 
 
+def reached(value: Value) -> list[Value]:
+    """A value and all that it is made of, but for inputs."""
+    seen: dict[int, Value] = {}
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen and not isinstance(current.op, Fetch | Constant):
+            seen[id(current)] = current
+            stack += operands(current.op)
+    return list(seen.values())
+
+
 def normal(graph: Graph) -> list[Target]:
     """The graph's stores in normal form, in their order."""
     normaliser = Normaliser()
