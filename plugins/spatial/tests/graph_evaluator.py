@@ -11,6 +11,7 @@ import numpy as np
 from tilefw.api import DTYPES, Buffer, DType
 from tilefw.api.ir import ROWS, evaluate_known, numbers
 from tilefw_spatial.graph import (
+    Along,
     Axis,
     Combine,
     Constant,
@@ -70,12 +71,12 @@ class Evaluator:
 
     def _load(self, value: Value, op: Load) -> Array:
         dtype, buffer = DTYPES[value.dtype], self.buffers[op.where.parameter]
-        offsets = elements(op.where, value.axes)
+        offsets, valid = elements(op.where, value.axes)
         size = dtype.storage_bits // 8
-        data = self.before[buffer.storage][buffer.offset :]
-        codes = data[: data.size // size * size].view(f"u{size}")
-        fill = np.asarray(op.fill, f"u{size}")
-        return _decoded(np.where(offsets < 0, fill, codes[np.where(offsets < 0, 0, offsets)] if codes.size else fill), dtype)
+        codes, first = _codes(self.before[buffer.storage], buffer, size)
+        found = np.full(offsets.shape, op.fill, f"u{size}")
+        found[valid] = codes[first + offsets[valid]]
+        return _decoded(found, dtype)
 
     def _elementwise(self, value: Value, op: Elementwise) -> Array:
         row, result = ROWS[op.row], DTYPES[value.dtype]
@@ -145,15 +146,14 @@ class Evaluator:
     def _store(self, store: Store) -> None:
         dtype, buffer = DTYPES[store.value.dtype], self.buffers[store.where.parameter]
         axes = tuple(part.axis for part in store.where.along)
-        offsets = elements(store.where, axes)
-        valid = offsets >= 0
+        offsets, valid = elements(store.where, axes)
         if store.mask is not None:
             valid = valid & self.over(store.mask, axes)
         value = np.broadcast_to(self.over(store.value, axes), offsets.shape)[valid]
         offsets = offsets[valid]
         size = dtype.storage_bits // 8
-        data = self.storages[buffer.storage][buffer.offset :]
-        codes = data[: data.size // size * size].view(f"u{size}")
+        codes, first = _codes(self.storages[buffer.storage], buffer, size)
+        offsets = offsets + first
         if store.accumulate is None:
             assert np.unique(offsets).size == offsets.size, "one store writes an element twice"
             codes[offsets] = _encoded(value, dtype)
@@ -169,20 +169,26 @@ _METHODS: dict[type, Any] = {
 }
 
 
-def elements(place: Where, axes: Sequence[Axis]) -> Array:
-    """The element of each index, -1 for none."""
-    if place.explicit is not None:
-        assert place.explicit.shape == tuple(axis.extent for axis in axes)
-        return place.explicit
+def elements(place: Where, axes: Sequence[Axis]) -> tuple[Array, Array]:
+    """The element of each index, and whether there is one."""
     offsets = np.full([axis.extent for axis in axes], place.base, np.int64)
     valid = np.ones(offsets.shape, np.bool_)
     assert {part.axis for part in place.along} == set(axes)
-    for part in place.along:
-        shape = [-1 if axis is part.axis else 1 for axis in axes]
-        offsets = offsets + part.offsets.reshape(shape)
+    for part in (*place.along, *place.joint):
+        mine = (part.axis,) if isinstance(part, Along) else part.axes
+        shape = [axis.extent if axis in mine else 1 for axis in axes]
+        order = [mine.index(axis) for axis in axes if axis in mine]
+        offsets = offsets + part.offsets.transpose(order).reshape(shape)
         if part.valid is not None:
-            valid = valid & part.valid.reshape(shape)
-    return np.where(valid, offsets, -1)
+            valid = valid & part.valid.transpose(order).reshape(shape)
+    return offsets, valid
+
+
+def _codes(storage: Array, buffer: Buffer, size: int) -> tuple[Array, int]:
+    """A storage as elements, and which of them a buffer's pointer points to."""
+    shift = buffer.offset % size
+    data = storage[shift:]
+    return data[: data.size // size * size].view(f"u{size}"), buffer.offset // size
 
 
 def _fold(kind: Combine, data: Array, dtype: DType) -> Array:

@@ -33,14 +33,25 @@ class Along:
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """What several axes add together, where that is no sum: `offsets` and `valid` over their extents in order."""
+
+    axes: tuple[Axis, ...]
+    offsets: NDArray[np.int64]
+    valid: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
-    """The elements of a parameter that a value's indices stand for: `base + Σ offsets`, separably by axis; or, where no such form
-    holds, `explicit`: an offset for each index of the value's axes in order, -1 for none."""
+    """The elements of a parameter that a value's indices stand for: `base + Σ offsets`, accessed where every part has it valid.
+
+    A load's value has the axes of `along` in this order, and a store is over them; those of `joint` are among them. Elements count
+    from where the parameter points, and may be negative."""
 
     parameter: int
     base: int
     along: tuple[Along, ...]
-    explicit: NDArray[np.int64] | None = None
+    joint: tuple[Joint, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

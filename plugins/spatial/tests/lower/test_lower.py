@@ -31,7 +31,7 @@ def test_a_matmul_is_one_dot_over_whole_axes() -> None:
     assert sorted(axis.extent for axis in dot.axes) == [144, 150]
     assert [axis.extent for axis in dot.op.contracted] == [128]
     loads = [value for value in graph.values() if isinstance(value.op, Load)]
-    assert len(loads) == 2 and all(isinstance(v.op, Load) and v.op.where.explicit is None for v in loads)
+    assert len(loads) == 2 and all(isinstance(v.op, Load) and not v.op.where.joint for v in loads)
 
 
 def test_what_is_not_served_is_refused_at_the_users_line() -> None:

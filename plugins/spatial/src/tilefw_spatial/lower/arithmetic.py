@@ -46,15 +46,15 @@ def as_offset(known: Known) -> Known:
 
 
 def _add(operands: Sequence[Known], result: DType) -> Known | None:
-    return None if result.bits == 1 else total(*operands)
+    return None if result.bits == 1 else total(operands[0], operands[1])
 
 
 def _subtract(operands: Sequence[Known], result: DType) -> Known | None:
-    return None if result.bits == 1 else total(*operands, sign=-1)
+    return None if result.bits == 1 else total(operands[0], operands[1], -1)
 
 
 def _multiply(operands: Sequence[Known], result: DType) -> Known | None:
-    return None if result.bits == 1 else product(*operands)
+    return None if result.bits == 1 else product(operands[0], operands[1])
 
 
 def _shift_left(operands: Sequence[Known], result: DType) -> Known | None:
@@ -65,7 +65,7 @@ def _shift_left(operands: Sequence[Known], result: DType) -> Known | None:
 
 
 def _and(operands: Sequence[Known], result: DType) -> Known | None:
-    return both(*operands) if result.bits == 1 else None
+    return both(operands[0], operands[1]) if result.bits == 1 else None
 
 
 def _extend_signed(operands: Sequence[Known], result: DType) -> Known | None:

@@ -148,10 +148,11 @@ def _planned(state: State, block: Block, carried: Sequence[Entry]) -> _Plan | No
     last = block.last_op
     assert last is not None
     yielded = list(last.operands)
-    loaded: set[SSAValue] = {block.args[1 + i] for i, entry in enumerate(carried) if isinstance(entry, Data)}
+    arguments: list[SSAValue] = [*block.args[1:]]
+    loaded = {arguments[i] for i, entry in enumerate(carried) if isinstance(entry, Data)}
     while True:
         found = _loaded(state, block, loaded)
-        more: set[SSAValue] = {block.args[1 + i] for i, value in enumerate(yielded) if value in found or _is_data(state, value)} - loaded
+        more = {arguments[i] for i, value in enumerate(yielded) if value in found or _is_data(state, value)} - loaded
         if not more:
             break
         loaded |= more

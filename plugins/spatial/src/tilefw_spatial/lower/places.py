@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tilefw.api import Buffer, CompileError
-from tilefw_spatial.graph import Along, Axis, Where
+from tilefw_spatial.graph import Along, Axis, Joint, Where
 from tilefw_spatial.lower.fuse import Fusion, Sums
 from tilefw_spatial.lower.known import LARGEST, Array, Key, Term, separated
 from tilefw_spatial.lower.programs import extent
@@ -47,17 +48,18 @@ def where(reach: Reach, access: Sums, fusion: Fusion, axes: Sequence[Axis], buff
     terms = [fusion.term(term) for term in access.offsets]
     masks = [fusion.term(term) for term in access.masks]
     base = sum(int(term.data) for term in terms if not term.keys)
-    joint = any(len(term.keys) > 1 for term in (*terms, *masks))
-    if not joint:
-        along = tuple(_along(axis, terms, masks) for axis in axes)
-        low, high = _range(base, along)
-        if _inside(reach, buffer, low, high):
-            return Where(reach.parameter, base, along)
-        if not reach.clipped:
-            raise _outside(reach, low if low < 0 else high, buffer)
-    if extent(axes) > LARGEST:
-        raise refusal(reach.place, "an access depends on too much at once to be laid out", "memory.gather." + reach.dtype.name)
-    return _explicit(reach, base, terms, masks, axes, buffer)
+    along = tuple(_along(axis, [t for t in terms if len(t.keys) == 1], [m for m in masks if len(m.keys) == 1]) for axis in axes)
+    joint = [_joint(term.keys, term.data, None) for term in terms if len(term.keys) > 1]
+    joint += [_joint(mask.keys, np.zeros(mask.data.shape, np.int64), mask.data) for mask in masks if len(mask.keys) > 1]
+    place = Where(reach.parameter, base, along, tuple(joint))
+    low, high = _range(place)
+    if not _inside(reach, buffer, low, high):
+        place = _checked(reach, place, buffer)
+    return place
+
+
+def _joint(keys: Sequence[Key], offsets: Array, valid: Array | None) -> Joint:
+    return Joint(tuple(key for key in keys if isinstance(key, Axis)), offsets, valid)
 
 
 def _along(axis: Axis, terms: Sequence[Term], masks: Sequence[Term]) -> Along:
@@ -71,15 +73,27 @@ def _along(axis: Axis, terms: Sequence[Term], masks: Sequence[Term]) -> Along:
     return Along(axis, offsets, None if valid is None or valid.all() else valid)
 
 
-def _range(base: int, along: Sequence[Along]) -> tuple[int, int]:
+def _range(place: Where) -> tuple[int, int]:
     """The first and the last element that are accessed; an empty range where none is."""
-    low = high = base
-    for part in along:
-        offsets = part.offsets if part.valid is None else part.offsets[part.valid]
-        if not offsets.size:
+    low = high = place.base
+    for part in _independent(place):
+        offsets, valid = elements(part)
+        found = offsets[valid]
+        if not found.size:
             return 0, -1
-        low, high = low + int(offsets.min()), high + int(offsets.max())
+        low, high = low + int(found.min()), high + int(found.max())
     return low, high
+
+
+def _independent(place: Where) -> list[Where]:
+    """An access as parts that have no axis in common, each without the base."""
+    parts = [Where(place.parameter, 0, (along,)) for along in place.along]
+    for joint in place.joint:
+        met = [part for part in parts if any(along.axis in joint.axes for along in part.along)]
+        parts = [part for part in parts if not any(part is other for other in met)]
+        along = tuple(along for part in met for along in part.along)
+        parts.append(Where(place.parameter, 0, along, (*(joint for part in met for joint in part.joint), joint)))
+    return parts
 
 
 def _inside(reach: Reach, buffer: Buffer | None, low: int, high: int) -> bool:
@@ -98,59 +112,56 @@ def _outside(reach: Reach, element: int, buffer: Buffer | None) -> CompileError:
     )
 
 
-def _explicit(
-    reach: Reach, base: int, terms: Sequence[Term], masks: Sequence[Term], axes: Sequence[Axis], buffer: Buffer | None
-) -> Where:
-    """Every index by itself."""
-    keys: tuple[Key, ...] = tuple(axes)
-    shape = [axis.extent for axis in axes]
-    offsets = np.full(shape, base, np.int64)
-    for term in terms:
-        if term.keys:
-            offsets += term.over(keys)
-    valid = np.ones(shape, np.bool_)
-    for mask in masks:
-        valid &= mask.over(keys)
-    if buffer is not None:
-        size = reach.dtype.storage_bits // 8
-        inside = (buffer.offset + offsets * size >= 0) & (buffer.offset + (offsets + 1) * size <= buffer.nbytes)
-        if not reach.clipped and not inside[valid].all():
-            raise _outside(reach, int(offsets[valid & ~inside][0]), buffer)
-        valid &= inside
-    along = tuple(Along(axis, np.zeros(axis.extent, np.int64)) for axis in axes)
-    return Where(reach.parameter, 0, along, np.where(valid, offsets, -1))
+def _checked(reach: Reach, place: Where, buffer: Buffer | None) -> Where:
+    """The access index by index: an error where one leaves the buffer, or, where data decides, without those that do."""
+    assert buffer is not None
+    if extent(part.axis for part in place.along) > LARGEST:
+        raise refusal(reach.place, "an access depends on too much at once to be laid out", "memory.gather." + reach.dtype.name)
+    offsets, valid = elements(place)
+    size = reach.dtype.storage_bits // 8
+    inside = (buffer.offset + offsets * size >= 0) & (buffer.offset + (offsets + 1) * size <= buffer.nbytes)
+    if inside[valid].all():
+        return place
+    if not reach.clipped:
+        raise _outside(reach, int(offsets[valid & ~inside][0]), buffer)
+    return _masked(place, inside)
+
+
+def _masked(place: Where, valid: Array) -> Where:
+    """An access with one more condition, over all of its axes."""
+    term = Term(valid, tuple(part.axis for part in place.along)).minimal()
+    joint = _joint(term.keys, np.zeros(term.data.shape, np.int64), term.data)
+    return replace(place, joint=(*place.joint, joint))
 
 
 def without_repeats(place: Where) -> Where:
     """An access whose last index stands where several touch one element."""
     if _is_distinct(place):
         return place
-    offsets = elements(place)
-    flat = offsets.ravel()[::-1]
-    _, last = np.unique(flat, return_index=True)
-    kept = np.full(flat.shape, -1, np.int64)
-    kept[last] = flat[last]
-    along = tuple(Along(part.axis, np.zeros(part.axis.extent, np.int64)) for part in place.along)
-    return Where(place.parameter, 0, along, kept[::-1].reshape(offsets.shape))
+    offsets, valid = elements(place)
+    order = np.flatnonzero(valid)[::-1]
+    _, last = np.unique(offsets.ravel()[order], return_index=True)
+    kept = np.zeros(offsets.size, np.bool_)
+    kept[order[last]] = True
+    return _masked(place, kept.reshape(offsets.shape))
 
 
-def elements(place: Where) -> Array:
-    """The element of every index of an access, -1 for none, over its axes."""
-    if place.explicit is not None:
-        return place.explicit
-    offsets = np.full([part.axis.extent for part in place.along], place.base, np.int64)
+def elements(place: Where) -> tuple[Array, Array]:
+    """The element of every index of an access, and whether it is accessed, over its axes."""
+    axes = tuple(part.axis for part in place.along)
+    offsets = np.full([axis.extent for axis in axes], place.base, np.int64)
     valid = np.ones(offsets.shape, np.bool_)
-    for dim, part in enumerate(place.along):
-        shape = [-1 if i == dim else 1 for i in range(len(place.along))]
-        offsets = offsets + part.offsets.reshape(shape)
+    for part in (*place.along, *place.joint):
+        keys: tuple[Key, ...] = (part.axis,) if isinstance(part, Along) else part.axes
+        offsets += Term(part.offsets, keys).over(axes)
         if part.valid is not None:
-            valid &= part.valid.reshape(shape)
-    return np.where(valid, offsets, -1)
+            valid &= Term(part.valid, keys).over(axes)
+    return offsets, valid
 
 
 def _is_distinct(place: Where) -> bool:
     """Whether no two indices touch one element: each axis steps over all that the finer ones reach, or it is found one by one."""
-    if place.explicit is None:
+    if all(part.valid is not None and not part.offsets.any() for part in place.joint):
         spans = []
         for part in place.along:
             offsets = np.sort(part.offsets if part.valid is None else part.offsets[part.valid])
@@ -163,6 +174,6 @@ def _is_distinct(place: Where) -> bool:
             reach += span
         else:
             return True
-    found = elements(place)
-    found = found[found >= 0]
+    offsets, valid = elements(place)
+    found = offsets[valid]
     return np.unique(found).size == found.size

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilefw_spatial.graph import Along, Axis, Constant, Dot, Join, Load, Reduce, Rename, Store, Value, Where
+from tilefw_spatial.graph import Along, Axis, Constant, Dot, Join, Joint, Load, Reduce, Rename, Store, Value, Where
 from tilefw_spatial.lower.known import Array
 
 
@@ -50,10 +50,12 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]
 
 def _cut(where: Where, axes: dict[Axis, Axis], kept: dict[Axis, Array]) -> Where:
     along = tuple(_shorter(part, axes[part.axis], kept[part.axis]) if part.axis in axes else part for part in where.along)
-    explicit = where.explicit
-    if explicit is not None:
-        explicit = _taken(explicit, [part.axis for part in where.along], kept)
-    return replace(where, along=along, explicit=explicit)
+    joint = tuple(
+        Joint(tuple(axes.get(axis, axis) for axis in part.axes), _taken(part.offsets, part.axes, kept),
+              None if part.valid is None else _taken(part.valid, part.axes, kept))
+        for part in where.joint
+    )
+    return replace(where, along=along, joint=joint)
 
 
 def _shorter(part: Along, axis: Axis, keep: Array) -> Along:
