@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilefw.api import InternalError
 from tilefw_spatial.chain.contract import rebuilt
-from tilefw_spatial.chain.draft import Draft, draft
+from tilefw_spatial.chain.draft import Draft, draft, may_be_view
 from tilefw_spatial.chain.fit import Fitted, fit, piece_of
 from tilefw_spatial.chain.limits import Limits
 from tilefw_spatial.chain.micro import Micro, Operand, Wanted
@@ -51,11 +51,12 @@ def kept(wanted: Sequence[Wanted], inputs: Set[Input]) -> list[Wanted]:
 
 
 class _Cutter:
-    """Stretches `first` to `end` of the order; `_fits` remembers those that were timed."""
+    """Stretches `first` to `end` of the order. `_options[end]` has those that may be pieces: first, bytes, draft; `_fits` remembers
+    those that were timed."""
 
     def __init__(self, region: Region, limits: Limits, machine: Machine) -> None:
         self.region, self.limits, self.machine = region, limits, machine
-        self._drafts: dict[tuple[int, int], Draft | None] = {}
+        self._options = [self._drafts(end) for end in range(len(region.order) + 1)]
         self._fits: dict[tuple[int, int], Fitted | None] = {}
 
     def best(self) -> list[Fitted] | None:
@@ -70,54 +71,44 @@ class _Cutter:
                 return [fitted for fitted in found if fitted is not None]
 
     def _cheapest(self) -> list[tuple[int, int]] | None:
-        order = self.region.order
+        """Fewest pieces, then fewest bytes, by the best way to each end."""
         costs: list[tuple[int, int]] = [(0, 0)]
         begins: list[int] = [0]
-        for end in range(1, len(order) + 1):
-            options = [(self._cost(first, end, costs[first]), first) for first in self._firsts(end)]
-            if not options:
+        for options in self._options[1:]:
+            ways = [((costs[first][0] + 1, costs[first][1] + found.stream_bytes), first) for first, found in options.items()]
+            if not ways:
                 return None
-            cost, first = min(options)
+            cost, first = min(ways)
             costs.append(cost)
             begins.append(first)
         stretches: list[tuple[int, int]] = []
-        end = len(order)
+        end = len(self.region.order)
         while end:
             stretches.append((begins[end], end))
             end = begins[end]
         return stretches[::-1]
 
-    def _firsts(self, end: int) -> list[int]:
+    def _drafts(self, end: int) -> dict[int, Draft]:
         """Where a stretch up to `end` may begin: all of one phase and rate, and within the limits."""
-        found: list[int] = []
-        last = self.region.order[end - 1]
+        found: dict[int, Draft] = {}
+        order, phases = self.region.order, self.region.phases
+        needed = 0
         for first in range(end - 1, -1, -1):
-            step = self.region.order[first]
-            if self.region.phases[step] != self.region.phases[last] or step.reduced != last.reduced:
+            step, last = order[first], order[end - 1]
+            needed += not may_be_view(step)
+            if phases[step] != phases[last] or step.reduced != last.reduced or needed > self.limits.alus:
                 break
-            if end - first > 2 * self.limits.alus:  # views are no steps, but they are few
-                break
-            if self._draft(first, end) is not None and self._fits.get((first, end), True) is not None:
-                found.append(first)
+            drawn = draft(self.region, order[first:end])
+            if len(drawn.steps) <= self.limits.alus and drawn.stream_bytes <= self.limits.streams:
+                found[first] = drawn
         return found
-
-    def _cost(self, first: int, end: int, before: tuple[int, int]) -> tuple[int, int]:
-        found = self._draft(first, end)
-        assert found is not None
-        return before[0] + 1, before[1] + found.stream_bytes
-
-    def _draft(self, first: int, end: int) -> Draft | None:
-        if (first, end) not in self._drafts:
-            found = draft(self.region, self.region.order[first:end])
-            fits = len(found.steps) <= self.limits.alus and found.stream_bytes <= self.limits.streams
-            self._drafts[first, end] = found if fits else None
-        return self._drafts[first, end]
 
     def _fit(self, first: int, end: int) -> Fitted | None:
         if (first, end) not in self._fits:
-            found = self._draft(first, end)
-            assert found is not None
-            self._fits[first, end] = fit(found, self.limits, self.machine)
+            found = fit(self._options[end][first], self.limits, self.machine)
+            self._fits[first, end] = found
+            if found is None:
+                del self._options[end][first]
         return self._fits[first, end]
 
 

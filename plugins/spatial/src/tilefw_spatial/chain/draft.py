@@ -30,20 +30,20 @@ class Draft:
     writes: list[Micro]
     reduced: bool
 
-    @property
-    def stream_bytes(self) -> int:
-        """Bytes of all streams, in and out."""
-        sources = [element_type(source) for source in self.reads] + [step.result for step in self.writes]
-        return sum(isa.TYPES[name].nbytes for name in sources)
+    stream_bytes: int  # of all streams, in and out
+
+
+def may_be_view(step: Micro) -> bool:
+    """Whether a step may be none, where it stands with what makes its operand."""
+    return step.op.startswith("CVT.uint")
 
 
 def draft(region: Region, chosen: Sequence[Micro]) -> Draft:
     """The piece of these steps, which are a stretch of the region's order."""
     inside = set(chosen)
     writes = [step for step in chosen if step in region.wanted or any(user not in inside for user in region.users.get(step, ()))]
-    outgoing = set(writes)
     local = sorted(_satellites(region, chosen) | inside, key=region.rank.__getitem__)
-    alias = _views(local, outgoing)
+    alias = _views(local, set(writes))
     steps: list[Micro] = []
     operands: dict[Micro, tuple[Operand, ...]] = {}
     constants: dict[tuple[int, str], Micro] = {}
@@ -57,7 +57,8 @@ def draft(region: Region, chosen: Sequence[Micro]) -> Draft:
     sources = (o.source for step in steps for o in operands[step])
     reads = dict.fromkeys(source for source in sources if not isinstance(source, Literal) and source not in made)
     drained_first = sorted(reads, key=lambda source: not (isinstance(source, Input) and source.drained))
-    return Draft(steps, operands, drained_first, writes, chosen[-1].reduced)
+    streams = [*map(element_type, reads), *(step.result for step in writes)]
+    return Draft(steps, operands, drained_first, writes, chosen[-1].reduced, sum(isa.TYPES[name].nbytes for name in streams))
 
 
 def _satellites(region: Region, chosen: Sequence[Micro]) -> set[Micro]:
@@ -77,7 +78,7 @@ def _views(local: Sequence[Micro], outgoing: set[Micro]) -> dict[Micro, Micro]:
     made = set(local)
     for step in local:
         source = step.operands[0].source
-        if step in outgoing or not isinstance(source, Micro) or source not in made or not step.op.startswith("CVT.uint"):
+        if step in outgoing or not isinstance(source, Micro) or source not in made or not may_be_view(step):
             continue
         source = alias.get(source, source)
         wide, narrow = isa.TYPES[step.result].nbytes, isa.TYPES[step.dtype].nbytes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -132,6 +133,7 @@ def folded(native: Native, operands: tuple[Operand, ...]) -> Literal:
     return Literal(int(reinterpret(found, "uint32" if to != "int1" else "int1")[0, 0]), to)
 
 
+@cache
 def operand_types(native: Native) -> tuple[str, ...]:
     """As what a step reads each of its operands."""
     fields = isa.OPS[native.op][0].operands
