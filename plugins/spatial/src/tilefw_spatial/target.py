@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tilefw.api import TargetInfo
-
-# What is served is decided by the stages of the compiler; a kernel that needs more is refused by name before anything runs.
-CAPABILITIES = frozenset({"control.for", "control.if", "memory.load.fp32", "memory.store.fp32", "float.*.fp32", "int.*.int32", "int.*.int1"})
+from tilefw_spatial.capabilities import CAPABILITIES
 
 SDM1 = TargetInfo(
     name="spatial-sdm1",

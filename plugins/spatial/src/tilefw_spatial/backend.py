@@ -1,0 +1,67 @@
+"""The spatial backend: a launch's tile IR to a program of timed queues, its file and its text, and the simulator that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tilefw.api import Artifact, Backend, CompileError, CompileOptions, Device, Resources
+
+if TYPE_CHECKING:
+    from tilefw.api.ir import ModuleOp, ModulePass
+    from tilefw_spatial.machine import Machine
+    from tilefw_spatial.program import Program
+
+FORMAT = "sdm"
+
+
+class SpatialBackend(Backend):
+    """Compiles for one launch: sizes, strides, the grid and which arguments share memory are constants of the program."""
+
+    binary_suffix = ".sdm"
+
+    @property
+    def machine(self) -> Machine:
+        """The machine file of the target."""
+        from tilefw_spatial.machine import load
+
+        return load(self.target.chip)
+
+    def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
+        """No level between tile IR and the program is IR: `pipeline.py` has the stages."""
+        return ()
+
+    def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
+        """The program of one launch. Raises UnsupportedError, CapacityError, and CompileError where no launch is known."""
+        from tilefw.api.ir import refuse_unserved
+        from tilefw_spatial.pipeline import compile_kernel
+
+        if options.launch is None:
+            raise CompileError(
+                f"{self.target.name} compiles for one launch, and is not told which", code="TFW0642",
+                help="say the grid, the scalars and the extents of the buffers",
+            )
+        refuse_unserved(module, self.target.name, self.capabilities, options.launch)
+        compiled = compile_kernel(module, options.launch, self.machine)
+        return replace(self._artifact(compiled.program), entries=(compiled.entry,))
+
+    def _artifact(self, program: Program) -> Artifact:
+        """A program with its file and its text."""
+        from tilefw_spatial.container import write
+
+        counts: dict[str, int] = {}
+        for code in program.chips:
+            for queue in code.queues.values():
+                for inst in queue:
+                    counts[inst.op] = counts.get(inst.op, 0) + 1
+        return Artifact(
+            target=self.target.name, format=FORMAT, text="", entries=(), binary=write(program),
+            resources=Resources(unknown="slices and streams are placed by the schedule", instructions=counts),
+            metadata={"cycles": program.cycles, **program.metadata},
+        )
+
+    def simulator(self) -> Device:
+        from tilefw_spatial.simulate.device import SpatialDevice
+
+        return SpatialDevice(self.machine, self.target.name)
