@@ -18,6 +18,13 @@ BURST = 4096
 NEGATE, ABSOLUTE = 6, 9
 """Bits of `map` from which the modifiers of operands a, b, c stand."""
 
+
+class Beyond(str):
+    """A fault that is a number beyond its field; the others are of kinds and types."""
+
+    __slots__ = ()
+
+
 # What CFG may set, by its variant: superlanes that carry data, a level of power, nothing.
 _SETTINGS: Mapping[str, tuple[int, int]] = MappingProxyType({"CFG.vl": (1, 20), "CFG.power": (0, 3), "CFG.halt": (0, 0)})
 _KINDS: Mapping[Use, tuple[Kind, ...]] = MappingProxyType({
@@ -42,16 +49,16 @@ def faults(machine: Machine, inst: Inst) -> Iterator[str]:
         yield from _field(machine, inst, field)
     yield from _extras(row, inst)
     if row.name == "TRED" and inst.step and inst.burst % inst.step:
-        yield f"a burst of {inst.burst} is no multiple of every={inst.step}"
+        yield Beyond(f"a burst of {inst.burst} is no multiple of every={inst.step}")
     if row.name == "MAC" and inst.imm > machine.depth(inst.dtype):
-        yield f"depth={inst.imm} is more than the {machine.depth(inst.dtype)} rows that {inst.dtype} has"
+        yield Beyond(f"depth={inst.imm} is more than the {machine.depth(inst.dtype)} rows that {inst.dtype} has")
     if row.name == "MAC" and inst.dtype == "int8" and inst.flags & 2:
         yield "int8 takes all lanes: there is no half"
     if row.name == "LW" and inst.burst > machine.depth(inst.dtype) * TYPES[inst.dtype].nbytes // machine.weight_streams:
-        yield f"a burst of {inst.burst} brings more rows than the {machine.depth(inst.dtype)} that {inst.dtype} has"
+        yield Beyond(f"a burst of {inst.burst} brings more rows than the {machine.depth(inst.dtype)} that {inst.dtype} has")
     low, high = _SETTINGS.get(inst.op, (0, 0xFFFFFFFF))
     if not low <= inst.imm <= high:
-        yield f"{inst.op} takes {low} to {high}, not {inst.imm}"
+        yield Beyond(f"{inst.op} takes {low} to {high}, not {inst.imm}")
 
 
 def misplaced(queue: Queue, inst: Inst) -> str | None:
@@ -97,9 +104,9 @@ def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
     elif field.use in (Use.ROW, Use.ACCUMULATOR):
         yield from _rows(machine, inst, field, value)
     elif field.use in (Use.STEP, Use.NUMBER) and not field.low <= value <= field.high:
-        yield f"{field.key or row.name} is from {field.low} to {field.high}, not {value}"
+        yield Beyond(f"{field.key or row.name} is from {field.low} to {field.high}, not {value}")
     elif field.use is Use.LANES and not 0 <= value < 4096:
-        yield f"a map's number is from 0 to 4095, not {value}"
+        yield Beyond(f"a map's number is from 0 to 4095, not {value}")
 
 
 def _stream(value: int, planes: int) -> Iterator[str]:
@@ -131,15 +138,15 @@ def _rows(machine: Machine, inst: Inst, field: Field, first: int) -> Iterator[st
     banks = machine.banks if field.use is Use.ROW else machine.accumulator_banks
     last = first + inst.step * (inst.burst - 1)
     if not 0 <= first < banks * rows:
-        yield f"there is no row {first}: {banks} banks have {rows} each"
+        yield Beyond(f"there is no row {first}: {banks} banks have {rows} each")
     elif first // rows != last // rows:
-        yield f"a burst of {inst.burst} from row {first % rows} by {inst.step} leaves its bank of {rows} rows"
+        yield Beyond(f"a burst of {inst.burst} from row {first % rows} by {inst.step} leaves its bank of {rows} rows")
 
 
 def _extras(row: Row, inst: Inst) -> Iterator[str]:
     """What stands in fields that the row has not."""
     if not 1 <= inst.burst <= BURST:
-        yield f"a burst is from 1 to {BURST}, not {inst.burst}"
+        yield Beyond(f"a burst is from 1 to {BURST}, not {inst.burst}")
     used = {field.part for field in row.fields}
     flags = sum(field.low for field in row.fields if field.use is Use.FLAG)
     if row.operands:

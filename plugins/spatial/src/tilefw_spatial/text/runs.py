@@ -1,0 +1,85 @@
+"""Numbers as runs: `0+64*12` is twelve numbers from 0 by 64, `7` is one. Bytes as runs of equal elements: `0000803f*320`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from tilefw_spatial.text.source import DIRECTIVE, Piece
+
+_RUN = re.compile(r"(-?\d{1,19})(?:([+-]\d{1,19})\*(\d{1,9}))?")
+_HEX = re.compile(r"((?:[0-9a-f]{2})+)(?:\*(\d{1,9}))?")
+_SHORTEST = 3
+
+
+def numbers_text(values: Sequence[int]) -> str:
+    """The numbers with commas between."""
+    return ",".join(_runs(values))
+
+
+def _runs(values: Sequence[int]) -> Iterator[str]:
+    at = 0
+    while at < len(values):
+        step = values[at + 1] - values[at] if at + 1 < len(values) else 0
+        end = at + 1
+        while end < len(values) and values[end] - values[end - 1] == step:
+            end += 1
+        if end - at < _SHORTEST:
+            yield str(values[at])
+            at += 1
+        else:
+            yield f"{values[at]}{step:+d}*{end - at}"
+            at = end
+
+
+def read_numbers(piece: Piece, count: int) -> list[int]:
+    """`count` numbers, each of 64 bits. Raises Fault."""
+    found: list[int] = []
+    for item in piece.split():
+        match = _RUN.fullmatch(item.text)
+        if match is None:
+            raise item.fault(f"{item.text[:40]!r} is neither a number nor a run, as 0+64*12")
+        first, step, times = int(match[1]), int(match[2] or 0), int(match[3] or 1)
+        if len(found) + times > count:
+            raise item.fault(f"more than the {count} numbers that there are", DIRECTIVE)
+        last = first + step * max(times - 1, 0)
+        if not all(-(1 << 63) <= value < 1 << 63 for value in (first, last)):
+            raise item.fault(f"{item.text} does not fit 64 bits", DIRECTIVE)
+        found += [first + step * i for i in range(times)]
+    if len(found) != count:
+        raise piece.fault(f"{len(found)} numbers instead of {count}", DIRECTIVE)
+    return found
+
+
+def bytes_text(data: bytes, size: int) -> str:
+    """Elements of `size` bytes, equal neighbours as a run."""
+    elements = [data[at : at + size] for at in range(0, len(data), size)]
+    parts: list[str] = []
+    single = ""
+    for element, its in groupby(elements):
+        times = len(list(its))
+        if times < _SHORTEST:
+            single += element.hex() * times
+            continue
+        parts += [single] if single else []
+        parts.append(f"{element.hex()}*{times}")
+        single = ""
+    return " ".join([*parts, single] if single else parts)
+
+
+def read_bytes(pieces: Sequence[Piece], count: int) -> bytes:
+    """`count` bytes of runs. Raises Fault."""
+    found = bytearray()
+    for piece in pieces:
+        match = _HEX.fullmatch(piece.text)
+        if match is None:
+            raise piece.fault(f"{piece.text[:40]!r} is neither bytes in hexadecimal nor a run of them, as 003c*320")
+        element, times = bytes.fromhex(match[1]), int(match[2] or 1)
+        if len(found) + len(element) * times > count:
+            raise piece.fault(f"more than the {count} bytes of a vector", DIRECTIVE)
+        found += element * times
+    if len(found) != count:
+        where = pieces[-1] if pieces else Piece("", 0)
+        raise where.fault(f"{len(found)} bytes instead of the {count} of a vector", DIRECTIVE)
+    return bytes(found)

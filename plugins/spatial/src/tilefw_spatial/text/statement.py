@@ -1,0 +1,203 @@
+"""One instruction as text and back: `ADD.fp32 sW0, -alu3+8, n=256 -> sE4`.
+
+Operands stand in the order of the row's fields; `n` is the burst, where it is not 1; what is put on streams stands behind `->`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import replace
+
+from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, Field, Kind, Row, Use
+from tilefw_spatial.isa.wellformed import Beyond, faults
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Inst
+from tilefw_spatial.text.operands import NOTHING, Operand, operand_text, read_operand, read_row, read_stream, row_name, stream_name
+from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, Piece
+
+_HEAD = re.compile(r"[A-Za-z][\w.]*")
+_KEY = re.compile(r"([a-z]\w*)\s*=\s*(.*)", re.DOTALL)
+
+# --- writing ---------------------------------------------------------------------------------------------------------------
+
+
+def statement(machine: Machine, inst: Inst) -> str:
+    """The text of an instruction of the table."""
+    row, _ = OPS[inst.op]
+    head = f"{inst.op}.{inst.dtype}" if inst.dtype else inst.op
+    parts = [part for field in row.fields if (part := _part(machine, inst, field))]
+    if row.burst and inst.burst != 1:
+        parts.append(f"n={inst.burst}")
+    put = [f for f in row.fields if f.use is Use.PUT]
+    text = f"{head} {', '.join(parts)}".rstrip()
+    return f"{text} -> {stream_name(machine, inst.dst)}" if put and (not row.operands or inst.flags & PUT_FLAG) else text
+
+
+def _part(machine: Machine, inst: Inst, field: Field) -> str:
+    value: int = getattr(inst, field.part)
+    if field.use in ALU_USES:
+        return operand_text(machine, inst, field)
+    match field.use:
+        case Use.TAKE:
+            return stream_name(machine, value)
+        case Use.ROW | Use.ACCUMULATOR:
+            return row_name(machine, field.use, value)
+        case Use.FLAG:
+            return field.key if value & field.low else ""
+        case Use.PUT:
+            return ""
+    if value == field.default:
+        return ""
+    return f"{field.key}={value}" if field.key else str(value)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------------
+
+
+def read_statement(machine: Machine, piece: Piece) -> Inst:
+    """The instruction of a line without `@`. Raises Fault."""
+    head = _HEAD.match(piece.text)
+    if head is None:
+        raise piece.fault("an instruction is expected here")
+    op, dtype = _op(Piece(head.group(), piece.start))
+    row, _ = OPS[op]
+    rest, arrow, put = piece.part(head.end()), piece.text.find("->"), None
+    if arrow >= 0:
+        rest, put = piece.part(head.end(), arrow), piece.part(arrow + 2)
+    inst = _Reader(machine, row, Inst(op, dtype), piece).read(list(rest.split()), put)
+    for fault in faults(machine, inst):
+        code = RANGE if isinstance(fault, Beyond) else OPERANDS
+        raise piece.fault(fault, code, note=takes(row))
+    return inst
+
+
+def _op(head: Piece) -> tuple[str, str]:
+    """Op and element type of a mnemonic with its points."""
+    parts = head.text.split(".")
+    for count in (2, 1):
+        op, rest = ".".join(parts[:count]), parts[count:]
+        if op in OPS and len(rest) < 2 and (not rest or rest[0] in TYPES):
+            return op, rest[0] if rest else ""
+    near = difflib.get_close_matches(head.text, [*OPS, *(f"{op}.{t}" for op, (row, v) in OPS.items() for t in row.types_of(v))], 1)
+    raise head.fault(f"there is no instruction {head.text[:40]}", UNKNOWN, help=f"did you mean {near[0]}?" if near else None)
+
+
+def takes(row: Row) -> str:
+    """What an instruction takes, as messages and the page of the instruction set say it."""
+    named = {
+        Use.TAKE: "stream", Use.ROW: "b0:row", Use.ACCUMULATOR: "acc0:row", Use.MASK: "mask", Use.START: "[start]",
+        Use.CONSTANT: "#bits or lane",
+    }
+    parts = [named.get(f.use) or (f"{f.key}=" if f.key and f.use is not Use.FLAG else f.key or "operand") for f in row.fields
+             if f.use is not Use.PUT]
+    parts += ["n="] if row.burst else []
+    tail = " -> stream" if any(f.use is Use.PUT for f in row.fields) else ""
+    return f"{row.name} takes {', '.join(parts)}{tail}".replace("takes  ->", "takes ->")
+
+
+class _Reader:
+    """The parts of one statement, given to the row's fields."""
+
+    def __init__(self, machine: Machine, row: Row, inst: Inst, piece: Piece) -> None:
+        self._machine, self._row, self._inst, self._piece = machine, row, inst, piece
+        self._bits: int | None = None
+        self._keys = {f.key: f for f in row.fields if f.key}
+
+    def read(self, items: list[Piece], put: Piece | None) -> Inst:
+        for field in self._row.fields:
+            if field.default is not None:
+                self._set(field, field.default)
+        places = self._named(items)
+        self._positional(places)
+        self._put(put)
+        return self._inst
+
+    def _set(self, field: Field, value: int) -> None:
+        self._inst = replace(self._inst, **{field.part: value})
+
+    def _named(self, items: list[Piece]) -> list[Piece]:
+        """Takes `key=value` and flags; gives what is left."""
+        left, seen = [], set[str]()
+        for item in items:
+            match = _KEY.fullmatch(item.text)
+            flag = self._keys.get(item.text)
+            if match is None and (flag is None or flag.use is not Use.FLAG):
+                left.append(item)
+                continue
+            key = match[1] if match else item.text
+            if key in seen:
+                raise item.fault(f"{key} stands twice")
+            seen.add(key)
+            if match is None:
+                self._inst = replace(self._inst, flags=self._inst.flags | self._keys[key].low)
+            else:
+                self._key(item, key, Piece(match[2], item.start + match.start(2)).number())
+        self._missing(seen)
+        return left
+
+    def _key(self, item: Piece, key: str, value: int) -> None:
+        field = self._keys.get(key)
+        if key == "n" and self._row.burst:
+            self._inst = replace(self._inst, burst=value)
+        elif field is None or field.use is Use.FLAG:
+            raise item.fault(f"{self._row.name} has no {key}", OPERANDS, note=takes(self._row))
+        elif field.use is not Use.LANES and not field.low <= value <= field.high:
+            raise item.fault(f"{key} is from {field.low} to {field.high}, not {value}", RANGE)
+        else:
+            self._set(field, value)
+
+    def _missing(self, seen: set[str]) -> None:
+        for key, field in self._keys.items():
+            if field.use is not Use.FLAG and field.default is None and key not in seen:
+                raise self._piece.fault(f"{self._row.name} needs {key}=", OPERANDS, note=takes(self._row))
+
+    def _positional(self, places: list[Piece]) -> None:
+        fields = [f for f in self._row.fields if not f.key and f.use is not Use.PUT]
+        needed = sum(f.use is not Use.START and f.default is None for f in fields)
+        if not needed <= len(places) <= len(fields):
+            count = str(needed) if needed == len(fields) else f"{needed} to {len(fields)}"
+            place = places[len(fields)] if len(places) > len(fields) else self._piece
+            raise place.fault(f"{self._inst.op} takes {count} operands, not {len(places)}", OPERANDS, note=takes(self._row))
+        operands = [NOTHING, NOTHING, NOTHING]
+        for field, place in zip(fields, places, strict=False):
+            if field.use in ALU_USES:
+                operands["abc".index(field.part)] = self._operand(field, place)
+            elif field.use is Use.TAKE:
+                self._set(field, read_stream(self._machine, place))
+            elif field.use in (Use.ROW, Use.ACCUMULATOR):
+                self._set(field, read_row(self._machine, field.use, place))
+            else:
+                self._number(field, place)
+        if self._row.operands:
+            self._inst = replace(self._inst, map=sum(o.map(at) for at, o in enumerate(operands)), imm=self._bits or 0)
+
+    def _number(self, field: Field, place: Piece) -> None:
+        value = place.number()
+        if not field.low <= value <= field.high:
+            raise place.fault(f"{self._row.name} is from {field.low} to {field.high}, not {value}", RANGE)
+        self._set(field, value)
+
+    def _operand(self, field: Field, place: Piece) -> Operand:
+        dtype = "int1" if field.use is Use.MASK else self._inst.dtype
+        if not dtype:
+            raise self._piece.fault(f"{self._inst.op} needs an element type: {self._inst.op}.fp32", OPERANDS)
+        found = read_operand(self._machine, dtype, place)
+        if found.kind is Kind.IMMEDIATE:
+            if self._bits not in (None, found.bits):
+                raise place.fault("an instruction has one immediate: this is another", OPERANDS)
+            self._bits = found.bits
+        self._set(field, found.value)
+        return found
+
+    def _put(self, put: Piece | None) -> None:
+        field = next((f for f in self._row.fields if f.use is Use.PUT), None)
+        if field is None:
+            if put is not None:
+                raise put.fault(f"{self._row.name} puts nothing on streams", OPERANDS, note=takes(self._row))
+        elif put is not None:
+            self._set(field, read_stream(self._machine, put))
+            if self._row.operands:
+                self._inst = replace(self._inst, flags=self._inst.flags | PUT_FLAG)
+        elif not self._row.operands:
+            raise self._piece.fault(f"{self._row.name} needs -> and a stream", OPERANDS, note=takes(self._row))
