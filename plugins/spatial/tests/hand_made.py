@@ -37,10 +37,10 @@ def queue(timed: Sequence[tuple[int, Inst]]) -> tuple[Inst, ...]:
     return tuple(found)
 
 
-def home(dtype: str, vectors: int, places: Sequence[tuple[str, int, int]], groups: int = 1) -> Home:
-    """An array in one segment; `places` are (slice, bank, row), all groups of plane 0 first."""
+def home(dtype: str, vectors: int, places: Sequence[tuple[str, int, int] | tuple[str, int, int, int]], groups: int = 1) -> Home:
+    """An array in one segment; `places` are (slice, bank, row) and perhaps the chip, all groups of plane 0 first."""
     planes = TYPES[dtype].nbytes
-    rows = [Rows(*place) for place in places]
+    rows = [Rows(place[0], place[1], place[2], place[3] if len(place) == 4 else 0) for place in places]
     assert len(rows) == planes * groups
     return Home(dtype, vectors, tuple(tuple(rows[p * groups : (p + 1) * groups]) for p in range(planes)), groups, vectors)
 
