@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Sequence
 
 from tilefw.api import CodeError, Place
 from tilefw_spatial import tables
@@ -28,7 +27,7 @@ from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Inst, Program
 from tilefw_spatial.reading import Damaged, Reader
 from tilefw_spatial.valid import program_faults
-from tilefw_spatial.word import BYTES, WordError, pack, unpack
+from tilefw_spatial.word import BYTES, WordError, decode, encode
 
 MAGIC = b"SDM\x01"
 DAMAGED = "TFW0736"  # the file is cut, changed, or holds what is no program
@@ -93,7 +92,7 @@ def _chip(machine: Machine, code: ChipCode) -> bytes:
     parts = [_COUNTS.pack(len(queues), len(code.maps))]
     parts += [_COUNTS.pack(numbers[name], len(insts)) for name, insts in queues]
     parts += [struct.pack(f"<{machine.lanes}h", *lanes) for lanes in code.maps]
-    parts += [pack(machine, inst) for _, insts in queues for inst in insts]
+    parts += [encode(inst) for _, insts in queues for inst in insts]
     return b"".join(parts)
 
 
@@ -146,18 +145,18 @@ def _read_chip(machine: Machine, data: bytes, chip: int) -> ChipCode:
         raise Damaged(f"chip {chip}: its queues are not among the machine's {len(names)}, each once and in order")
     lanes = struct.Struct(f"<{machine.lanes}h")
     tables_ = tuple(reader.unpack(lanes, f"map {i}") for i in range(min(maps, len(data))))
-    found = {names[number]: _words(machine, reader, f"chip {chip}, {names[number]}", count) for number, count in heads}
+    found = {names[number]: _words(reader, f"chip {chip}, {names[number]}", count) for number, count in heads}
     reader.end()
     return ChipCode(found, tables_)
 
 
-def _words(machine: Machine, reader: Reader, where: str, count: int) -> tuple[Inst, ...]:
+def _words(reader: Reader, where: str, count: int) -> tuple[Inst, ...]:
     data = reader.take(count * BYTES, where)
-    return tuple(_word(machine, data[at : at + BYTES], f"{where}, word {at // BYTES}") for at in range(0, len(data), BYTES))
+    return tuple(_word(data[at : at + BYTES], f"{where}, word {at // BYTES}") for at in range(0, len(data), BYTES))
 
 
-def _word(machine: Machine, code: Sequence[int] | bytes, where: str) -> Inst:
+def _word(code: bytes, where: str) -> Inst:
     try:
-        return unpack(machine, bytes(code))
+        return decode(code)
     except WordError as error:
         raise Damaged(f"{where}: {error}", WRONG_WORD) from None

@@ -4,11 +4,11 @@
     inst = unpack(machine, code)
 
 Both refuse what is no instruction of the table: an unknown opcode, reserved bits, a field out of range or that the row has not.
+`encode` and `decode` are the same without the last two, for who judges whole programs (`valid`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tilefw_spatial.isa import CODES, TYPES, opcode
@@ -54,6 +54,11 @@ class WordError(ValueError):
 def pack(machine: Machine, inst: Inst) -> bytes:
     """The word of an instruction. Raises WordError."""
     _refuse(machine, inst)
+    return encode(inst)
+
+
+def encode(inst: Inst) -> bytes:
+    """The word of what is known to be an instruction."""
     word = opcode(inst.op) | (TYPES[inst.dtype].code if inst.dtype else 0) << 8
     for bits in _NUMBERS:
         word |= (getattr(inst, bits.name) - bits.bias & (1 << bits.width) - 1) << bits.low
@@ -62,6 +67,13 @@ def pack(machine: Machine, inst: Inst) -> bytes:
 
 def unpack(machine: Machine, code: bytes) -> Inst:
     """The instruction of a word of 16 bytes. Raises WordError."""
+    inst = decode(code)
+    _refuse(machine, inst)
+    return inst
+
+
+def decode(code: bytes) -> Inst:
+    """The fields of a word of 16 bytes, whatever they hold. Raises WordError for an unknown opcode or type, and reserved bits."""
     word = int.from_bytes(code, "little")
     fields = {bits.name: word >> bits.low & (1 << bits.width) - 1 for bits in LAYOUT}
     op = CODES.get(fields["opcode"])
@@ -72,14 +84,7 @@ def unpack(machine: Machine, code: bytes) -> Inst:
     if fields["dtype"] and fields["dtype"] not in BY_CODE:
         raise WordError(f"there is no element type with the code {fields['dtype']}")
     numbers = {bits.name: _number(bits, fields[bits.name]) for bits in _NUMBERS}
-    inst = Inst(op, BY_CODE[fields["dtype"]].name if fields["dtype"] else "", **numbers)
-    _refuse(machine, inst)
-    return inst
-
-
-def pack_queue(machine: Machine, insts: Iterable[Inst]) -> bytes:
-    """A queue's words one after the other. Raises WordError."""
-    return b"".join(pack(machine, inst) for inst in insts)
+    return Inst(op, BY_CODE[fields["dtype"]].name if fields["dtype"] else "", **numbers)
 
 
 def _number(bits: Bits, stored: int) -> int:
