@@ -50,7 +50,7 @@ def regions(draw: st.DrawFn) -> list[Result]:
     for _ in range(draw(st.integers(1, 40))):
         nodes.append(draw(combined(nodes) if draw(st.integers(0, 7)) == 0 else applied(nodes)))
     chosen = draw(st.lists(st.sampled_from(nodes[len(nodes) // 2 :]), min_size=1, max_size=4))
-    return [Result(("result", k), node) for k, node in enumerate(chosen)]
+    return [Result(("result", k), node, draw(st.booleans())) for k, node in enumerate(chosen)]
 
 
 @st.composite
@@ -116,6 +116,7 @@ def test_cut_is_uncut(results: list[Result], alus: int, streams: int, seed: int)
     found = run(cut(wanted, Limits(alus, streams)), arrays, (OUTER * EVERY, LANES), EVERY)
     for result in results:
         dtype = result.node.dtype
+        assert not result.full or len(found[result.key]) == OUTER * EVERY
         assert np.array_equal(reinterpret(found[result.key], _codes(dtype)), reinterpret(expected[result.key], _codes(dtype)))
 
 

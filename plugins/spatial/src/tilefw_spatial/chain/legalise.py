@@ -43,6 +43,8 @@ def legalise(results: Results) -> list[Wanted]:
     found: dict[tuple[int, str], Wanted] = {}
     for result in results:
         micro = _written(recorder, terms[id(result.node)], result.node.dtype)
+        if result.full and micro.makes_reduced:
+            micro = recorder.spread(micro)
         name = (id(micro), result.node.dtype)
         keys = found[name].keys if name in found else ()
         found[name] = Wanted((*keys, result.key), micro, result.node.dtype)

@@ -106,6 +106,10 @@ class Recorder:
             self._made[name] = Micro(native.op, native.dtype, sources, reduced, every, self.contractible)
         return self._made[name]
 
+    def spread(self, step: Micro) -> Micro:
+        """A reduced result once for each point of the whole domain."""
+        return self._made.setdefault((step, "spread"), Micro("MOV", step.result, (Operand(step),)))
+
     def placed(self, native: Native, operand: Term) -> Micro:
         """The step itself, even of a constant."""
         name = (native, _named(operand.operand), "placed")
