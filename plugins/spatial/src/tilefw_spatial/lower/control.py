@@ -13,7 +13,7 @@ from tilefw.api.ir import AtomicOp, Block, ForOp, IfOp, LoadBlockOp, LoadOp, Ope
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.accumulate import Chain, Serial, chain_of, finished
 from tilefw_spatial.lower.known import Known, Term, counted, of_term, product, total
-from tilefw_spatial.lower.memory import Conflict
+from tilefw_spatial.lower.order import Conflict, left
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.stepping import stepped
 from tilefw_spatial.lower.tiles import Data, Entry, unsupported
@@ -85,10 +85,13 @@ def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
     plan = _planned(state, op.body.block, carried) if trips > 1 else None
     if plan is not None:
         marks = len(state.stores), len(state.loads), len(state.stored)
-        axis, loops = Axis("loop", trips), state.loops
+        axis, loops = state.loop_axis(trips), state.loops
         state.loops = (*loops, axis)
         try:
-            return _along(state, op.body.block, plan, carried, axis, _counter(lower, step, axis), run)
+            found = _along(state, op.body.block, plan, carried, axis, _counter(lower, step, axis), run)
+            state.loops = loops
+            left(state, marks[1])
+            return found
         except Conflict:
             pass
         except Serial as error:

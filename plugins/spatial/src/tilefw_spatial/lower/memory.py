@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
-from tilefw.api import DTYPES, DType
+from tilefw.api import DTYPES
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -24,7 +22,8 @@ from tilefw.api.ir import (
 )
 from tilefw_spatial.graph import Axis, Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
-from tilefw_spatial.lower.known import Array, Known, Term, both, constant, counted, of_term, product, total
+from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
+from tilefw_spatial.lower.order import check_order, forwarded, is_repeated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import PendingStore, Reach, State, Touch
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
@@ -37,10 +36,6 @@ _ACCUMULATES = {
     "maxs": "maxs", "maxu": "maxu", "mins": "mins", "minu": "minu", "maxf": "maxf", "minf": "minf", "and": "andi", "or": "ori",
     "xor": "xori",
 }
-
-
-class Conflict(Exception):
-    """Iterations of a loop that was to become an axis depend on each other through memory."""
 
 
 def load(state: State, op: LoadOp) -> Entry:
@@ -164,30 +159,36 @@ def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, d
     if mask is not None and mask.number is False:
         return constant(0, pointer.dtype, pointer.shape) if other is None else other
     touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
-    found = _forwarded(state, op, touch, pointer.dtype)
+    found = forwarded(state, op, touch, pointer.dtype)
+    number = other.number if isinstance(other, Known) else None
     if found is None:
-        state.loads.append(touch)
-        found, other = _read(state, op, pointer, mask, doubt is not None, other)
-    elif mask is not None and other is not None:
+        fill = 0 if number is None else bits_of(number, pointer.dtype)
+        found = _read(state, op, pointer, touch, fill, doubt is not None)
+        number = None if mask is None else number
+    else:
+        number = None
+    if mask is not None and other is not None and number is None:
         found = state.elementwise("select", [mask, found, other], pointer.dtype)
     if doubt is not None and other is not None:
         return state.elementwise("select", [doubt, found, other], pointer.dtype)
     return found
 
 
-def _read(
-    state: State, op: Operation, pointer: Pointer, mask: Known | None, clipped: bool, other: Entry | None
-) -> tuple[Entry, Entry | None]:
-    """The array that a load makes; and `other` again."""
-    reach, target = reached(state, op, pointer, mask, None, clipped)
-    number = other.number if isinstance(other, Known) else None
-    fill = 0 if number is None else bits_of(number, pointer.dtype)
+def _read(state: State, op: Operation, pointer: Pointer, touch: Touch, fill: int, clipped: bool) -> Data:
+    """The array that a load makes; the same again for the same elements."""
+    for earlier in state.loads:
+        data = earlier.entry
+        if not isinstance(data, Data) or not isinstance(data.value.op, Load) or not is_repeated(earlier, touch):
+            continue
+        if (data.value.op.fill, data.value.dtype, state.reaches[data.value].clipped) == (fill, pointer.dtype.name, clipped):
+            state.loads.append(replace(touch, entry=data))
+            return data
+    reach, target = reached(state, op, pointer, touch.mask, None, clipped)
     value = state.made(Load(Where(pointer.parameter, 0, ()), fill), reach.axes, pointer.dtype)
     state.reaches[value] = reach
     found = state.data(value, target, pointer.shape)
-    if mask is not None and other is not None and number is None:
-        return state.elementwise("select", [mask, found, other], pointer.dtype), other
-    return found, other
+    state.loads.append(replace(touch, entry=found))
+    return found
 
 
 def reached(
@@ -212,22 +213,6 @@ def _over(term: Term, axes: list[Axis | None]) -> Term:
     return Term(term.data, tuple(key for key in keys if key is not None))
 
 
-def _forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry | None:
-    """What the program itself stored where it loads now; refuses a load that sees a store in part, or one that a loop repeats."""
-    for earlier in reversed(state.stored):
-        if not _shares(state, earlier, touch) or not _overlap(state, earlier, touch):
-            continue
-        if earlier.entry is not None and earlier.certain and earlier.loops == touch.loops and _same(earlier, touch):
-            return earlier.entry
-        if touch.loops:
-            raise Conflict
-        raise unsupported(
-            op, "a load reads what the kernel itself may have stored before", f"memory.reload.{dtype.name}",
-            "only a load of the very elements that one store wrote is served",
-        )
-    return None
-
-
 # Stores ------------------------------------------------------------------------------------------------------------------
 
 
@@ -237,9 +222,8 @@ def _stored(
     if mask is not None and mask.number is False:
         return
     size, kept = pointer.dtype.storage_bits // 8, entry if row is None else None
-    touch = Touch(pointer.parameter, pointer.offset, mask, size, state.loops, kept, doubt is None)
-    if any(_precedes(state, earlier, touch) for earlier in state.loads):
-        raise Conflict
+    touch = Touch(pointer.parameter, pointer.offset, mask, size, state.loops, kept, doubt is None, row)
+    check_order(state, touch)
     state.stored.append(touch)
     parts = [entry] if doubt is None else [entry, doubt]
     target = state.aligned(parts)
@@ -249,64 +233,3 @@ def _stored(
     condition: Value | None = None if doubt is None else state.value(doubt, target)
     count = extent((*state.programs.axes, *state.loops)) * prod(pointer.shape)
     state.stores.append(PendingStore(value, reach, condition, row, count))
-
-
-# What touches what -------------------------------------------------------------------------------------------------------
-
-
-def _precedes(state: State, load: Touch, store: Touch) -> bool:
-    """Whether a load of the loop around may need what the store writes in an earlier iteration."""
-    if not load.loops or load.loops[-1] not in state.loops or not _shares(state, load, store) or not _overlap(state, load, store):
-        return False
-    return load.loops != store.loops or not _same(load, store) or not _distinct(store)
-
-
-def _shares(state: State, a: Touch, b: Touch) -> bool:
-    if a.parameter == b.parameter:
-        return True
-    left, right = state.buffers[a.parameter], state.buffers[b.parameter]
-    return left is not None and right is not None and left.storage == right.storage
-
-
-def _overlap(state: State, a: Touch, b: Touch) -> bool:
-    """Whether any byte is touched by both."""
-    left, right = _bytes(state, a), _bytes(state, b)
-    if not left.size or not right.size or left.max() + a.size <= right.min() or right.max() + b.size <= left.min():
-        return False
-    if a.size == b.size and not ((left[0] - right[0]) % a.size):
-        return bool(np.isin(left, right).any())
-    return bool(np.isin((left[:, None] + np.arange(a.size)).ravel(), (right[:, None] + np.arange(b.size)).ravel()).any())
-
-
-def _bytes(state: State, touch: Touch) -> Array:
-    """The first byte of every element that is touched, in its storage."""
-    buffer = state.buffers[touch.parameter]
-    offset = touch.offset.whole()
-    data = offset.data
-    if touch.mask is not None:
-        mask = touch.mask.whole()
-        keys = tuple(dict.fromkeys((*offset.keys, *mask.keys)))
-        data, valid = np.broadcast_arrays(offset.over(keys), mask.over(keys))
-        data = data[valid]
-    return np.unique(data * touch.size + (0 if buffer is None else buffer.offset))
-
-
-def _same(a: Touch, b: Touch) -> bool:
-    """Whether both touch the same elements, index by index."""
-    if a.parameter != b.parameter or a.size != b.size or a.offset.shape != b.offset.shape:
-        return False
-    masks = a.mask is b.mask or (a.mask is not None and b.mask is not None and _equal(a.mask, b.mask))
-    return masks and _equal(a.offset, b.offset)
-
-
-def _equal(a: Known, b: Known) -> bool:
-    if a is b:
-        return True
-    left, right = a.whole().minimal(), b.whole().minimal()
-    return set(left.keys) == set(right.keys) and np.array_equal(left.data, right.over(left.keys))
-
-
-def _distinct(touch: Touch) -> bool:
-    """Whether the indices of an access touch elements of their own."""
-    offset = touch.offset.whole()
-    return np.unique(offset.data).size == offset.data.size

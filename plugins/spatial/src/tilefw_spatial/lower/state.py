@@ -45,7 +45,7 @@ class PendingStore:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A load or store that later accesses of the same storage must respect. `entry` is what was stored."""
+    """A load or store that later accesses of the same storage must respect. `entry` is what was loaded or stored."""
 
     parameter: int
     offset: Known
@@ -54,6 +54,7 @@ class Touch:
     loops: tuple[Axis, ...]
     entry: Entry | None = None
     certain: bool = True
+    row: str | None = None  # how it accumulates
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class State:
     loads: list[Touch] = field(default_factory=list)
     stored: list[Touch] = field(default_factory=list)
     loops: tuple[Axis, ...] = ()
+    ended: list[Axis] = field(default_factory=list)
     place: Place | None = None
     _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[Known, Value]] = field(default_factory=dict)
 
@@ -95,6 +97,14 @@ class State:
         roots = self.axes.all(axes)
         self.axes.met(roots)
         return Value(op, roots, dtype.name, self.place)
+
+    def loop_axis(self, trips: int) -> Axis:
+        """An axis for a loop: that of an earlier one of as many trips, which has ended, so that both may read the same arrays."""
+        for axis in self.ended:
+            if axis.extent == trips and axis not in self.loops:
+                return axis
+        self.ended.append(Axis("loop", trips))
+        return self.ended[-1]
 
     def fresh(self, extent: int, name: str = "d") -> Axis:
         """A new axis."""

@@ -1,0 +1,166 @@
+"""The order of accesses: what a load takes over from a store, and which loops must keep their order for stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilefw.api import DType
+from tilefw.api.ir import Operation
+from tilefw_spatial.graph import Axis
+from tilefw_spatial.lower.known import Array, Key, Known
+from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.tiles import Entry, unsupported
+
+
+class Conflict(Exception):
+    """Iterations of a loop that was to become an axis depend on each other through memory."""
+
+
+def forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry | None:
+    """What the program itself stored where it loads now; refuses a load that sees a store in part, or one that a loop repeats."""
+    for earlier in reversed(state.stored):
+        if not _shares(state, earlier, touch) or not _overlap(state, earlier, touch):
+            continue
+        around = earlier.loops == touch.loops[: len(earlier.loops)]
+        if earlier.entry is not None and earlier.certain and around and _same(earlier, touch):
+            return earlier.entry
+        if touch.loops:
+            raise Conflict
+        raise unsupported(
+            op, "a load reads what the kernel itself may have stored before", f"memory.reload.{dtype.name}",
+            "only a load of the very elements that one store wrote is served",
+        )
+    return None
+
+
+def check_order(state: State, store: Touch) -> None:
+    """Raises Conflict where a store in a loop that is an axis would come before what has to be first: a load of a later iteration
+    must see what it wrote, or an earlier store of a later iteration must win."""
+    if not state.loops:
+        return
+    for earlier in (*state.loads, *state.stored):
+        loops = tuple(a for a, b in zip(earlier.loops, state.loops, strict=False) if a is b)
+        if not loops or not _shares(state, earlier, store) or (earlier.row is not None and earlier.row == store.row):
+            continue
+        if _overlap(state, earlier, store) and _later(state, earlier, store, loops):
+            raise Conflict
+
+
+def left(state: State, mark: int) -> None:
+    """A loop's axis has ended: the loads of its body, number `mark` and on, now belong to the loops around."""
+    for index in range(mark, len(state.loads)):
+        state.loads[index] = _around(state.loads[index], state.loops)
+
+
+def _around(touch: Touch, loops: tuple[Axis, ...]) -> Touch:
+    return Touch(touch.parameter, touch.offset, touch.mask, touch.size, loops, touch.entry, touch.certain, touch.row)
+
+
+def is_repeated(earlier: Touch, touch: Touch) -> bool:
+    """Whether two loads surely read the same elements, index by index."""
+    if earlier.parameter != touch.parameter or earlier.size != touch.size or earlier.offset.shape != touch.offset.shape:
+        return False
+    masks = (earlier.mask, touch.mask)
+    if masks[0] is None or masks[1] is None:
+        return masks[0] is masks[1] and _alike(earlier.offset, touch.offset)
+    return _alike(masks[0], masks[1]) and _alike(earlier.offset, touch.offset)
+
+
+def _alike(a: Known, b: Known) -> bool:
+    """Whether two known tiles have the same terms."""
+    if a is b:
+        return True
+    return len(a.terms) == len(b.terms) and all(
+        x.keys == y.keys and (x.data is y.data or np.array_equal(x.data, y.data)) for x, y in zip(a.terms, b.terms, strict=True)
+    )
+
+
+def _shares(state: State, a: Touch, b: Touch) -> bool:
+    if a.parameter == b.parameter:
+        return True
+    left, right = state.buffers[a.parameter], state.buffers[b.parameter]
+    return left is not None and right is not None and left.storage == right.storage
+
+
+def _overlap(state: State, a: Touch, b: Touch) -> bool:
+    """Whether any byte is touched by both."""
+    (low, high), (least, most) = _span(state, a), _span(state, b)
+    if high <= least or most <= low:
+        return False
+    left, right = _bytes(state, a), _bytes(state, b)
+    if not left.size or not right.size or left[-1] + a.size <= right[0] or right[-1] + b.size <= left[0]:
+        return False
+    if a.size == b.size and not ((left[0] - right[0]) % a.size):
+        return bool(np.isin(left, right).any())
+    return bool(np.isin((left[:, None] + np.arange(a.size)).ravel(), (right[:, None] + np.arange(b.size)).ravel()).any())
+
+
+def _span(state: State, touch: Touch) -> tuple[int, int]:
+    """Bounds of the bytes that an access touches, whatever its mask."""
+    buffer = state.buffers[touch.parameter]
+    first = 0 if buffer is None else buffer.offset
+    low, high = touch.offset.bounds()
+    return first + low * touch.size, first + (high + 1) * touch.size
+
+
+def _bytes(state: State, touch: Touch) -> Array:
+    """The first byte of every element that is touched, in its storage, ascending."""
+    return np.unique(_placed(state, touch, ())[0])
+
+
+def _later(state: State, first: Touch, second: Touch, loops: Sequence[Axis]) -> bool:
+    """Whether the first access, in some iteration, follows the second one of an earlier iteration at one place."""
+    size = min(first.size, second.size)
+    one, two = (_turns(state, touch, loops, size) for touch in (first, second))
+    _, mine, other = np.intersect1d(one[0], two[0], return_indices=True)
+    return bool((one[2][mine] > two[1][other]).any())
+
+
+def _turns(state: State, touch: Touch, loops: Sequence[Axis], size: int) -> tuple[Array, Array, Array]:
+    """Places of `size` bytes that are touched; the first and the last iteration that touches each."""
+    begins, turns = _placed(state, touch, loops)
+    spread = np.arange(0, touch.size, size)
+    found, inverse = np.unique((begins[:, None] + spread).ravel() // size, return_inverse=True)
+    turns = np.repeat(turns, spread.size)
+    first, last = np.full(found.size, np.iinfo(np.int64).max), np.full(found.size, -1, np.int64)
+    np.minimum.at(first, inverse, turns)
+    np.maximum.at(last, inverse, turns)
+    return found, first, last
+
+
+def _placed(state: State, touch: Touch, loops: Sequence[Axis]) -> tuple[Array, Array]:
+    """The first byte of every access and its iteration of `loops`, index by index."""
+    buffer = state.buffers[touch.parameter]
+    offset = touch.offset.whole()
+    mask = None if touch.mask is None else touch.mask.whole()
+    terms = [offset] if mask is None else [offset, mask]
+    extents: dict[Key, int] = {axis: axis.extent for axis in loops}
+    for term in terms:
+        extents.update(zip(term.keys, term.data.shape, strict=True))
+    keys, shape = tuple(extents), list(extents.values())
+    turns = np.zeros([1] * len(keys), np.int64)
+    for dim, axis in enumerate(loops):
+        turns = turns * axis.extent + np.arange(axis.extent).reshape([-1 if i == dim else 1 for i in range(len(keys))])
+    begins = np.broadcast_to(offset.over(keys) * touch.size + (0 if buffer is None else buffer.offset), shape)
+    turns = np.broadcast_to(turns, shape)
+    if mask is None:
+        return begins.ravel(), turns.ravel()
+    valid = np.broadcast_to(mask.over(keys), shape)
+    return begins[valid], turns[valid]
+
+
+def _same(a: Touch, b: Touch) -> bool:
+    """Whether both touch the same elements, index by index."""
+    if a.parameter != b.parameter or a.size != b.size or a.offset.shape != b.offset.shape:
+        return False
+    masks = a.mask is b.mask or (a.mask is not None and b.mask is not None and _equal(a.mask, b.mask))
+    return masks and _equal(a.offset, b.offset)
+
+
+def _equal(a: Known, b: Known) -> bool:
+    if _alike(a, b):
+        return True
+    left, right = a.whole().minimal(), b.whole().minimal()
+    return set(left.keys) == set(right.keys) and np.array_equal(left.data, right.over(left.keys))
