@@ -64,9 +64,10 @@ class Maker:
         start, strides = self.rng.randrange(array.vectors), []
         low = high = start
         for extent in domain:
-            fitting = [s for s in range(-4, 5) if low + min(0, s * (extent - 1)) >= 0 and high + max(0, s * (extent - 1)) < array.vectors]
-            strides.append(self.rng.choice(fitting))
-            low, high = low + min(0, strides[-1] * (extent - 1)), high + max(0, strides[-1] * (extent - 1))
+            reaches = [stride * (extent - 1) for stride in range(-4, 5)]
+            reach = self.rng.choice([r for r in reaches if low + min(0, r) >= 0 and high + max(0, r) < array.vectors])
+            strides.append(reach // (extent - 1) if extent > 1 else self.rng.randint(-4, 4))
+            low, high = low + min(0, reach), high + max(0, reach)
         return Walk(array, start, tuple(strides))
 
     def _whole(self, array: Array, domain: tuple[int, ...]) -> Walk:

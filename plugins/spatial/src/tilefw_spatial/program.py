@@ -19,8 +19,9 @@ class Inst:
     with its variant (`CMP.lt`).
 
     `dtype` is an element type's name (`fp16`) or empty; `burst` counts vectors on consecutive cycles, 1 to 4096. `a`, `b`, `c` and
-    `dst` are six bits each: a stream (0-31 flow east, 32-63 west), or an ALU's operand as `map` says. `address` is bank · 4096 + row,
-    an accumulator likewise; `step` the rows from vector to vector, `map` an index of the chip's maps or the kinds of ALU operands.
+    `dst` are six bits each: a stream (0-31 flow east, 32-63 west), or an ALU's operand as `map` says. `address` is bank · 4096 +
+    row, an accumulator likewise; `step` the rows from vector to vector, `map` an index of the chip's maps or the kinds of ALU
+    operands.
     """
 
     op: str
@@ -105,8 +106,8 @@ class Transfer:
 class Tensor:
     """An array that the host fills before the first cycle (`in`, `const`) or reads after the last (`out`).
 
-    `transfers` are carried out in order: where two write one element of the host's buffer the later one stands. A `const` has `data`:
-    its vectors, [vectors, lanes], as elements of its home's dtype."""
+    `transfers` are carried out in order: where two write one element of the host's buffer the later one stands. A `const` has
+    `data`: its vectors, [vectors, lanes], as elements of its home's dtype."""
 
     name: str
     role: str

@@ -34,8 +34,8 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Which vector is touched at each point of a sweep's domain: `start + Σ index_d · strides_d`, one stride a loop, outermost first;
-    or `table`, where that is no such sum: one vector's number a point."""
+    """Which vector is touched at each point of a sweep's domain: `start + Σ index_d · strides_d`, one stride a loop, outermost
+    first; or `table`, where that is no such sum: one vector's number a point."""
 
     array: Array
     start: int
@@ -56,8 +56,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One ALU at work for the whole sweep: `op` is a row of the instruction table with its suffix (`CMP.lt`), on elements of `dtype`
-    (`to` is what a CVT makes). A TRED step combines `every` successive vectors and has a result once each `every` points."""
+    """One ALU at work for the whole sweep: `op` is a row of the instruction table with its suffix (`CMP.lt`), on elements of
+    `dtype` (`to` is what a CVT makes). A TRED step combines `every` successive vectors and has a result once each `every`
+    points."""
 
     op: str
     dtype: str
@@ -89,8 +90,8 @@ class Write:
 class VectorSweep:
     """A chain of ALUs over a domain of points: `domain` are extents of loops, outermost first; one point a cycle.
 
-    Where `drains` is set, read k comes from the accumulators of `drains[k]` instead of memory: their rows from first to last, so the
-    domain has as many points as they have rows, and what the walk says is not looked at."""
+    Where `drains` is set, read k comes from the accumulators of `drains[k]` instead of memory: their rows from first to last, so
+    the domain has as many points as they have rows, and what the walk says is not looked at."""
 
     domain: tuple[int, ...]
     reads: list[Read]

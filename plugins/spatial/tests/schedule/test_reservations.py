@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +34,7 @@ def test_the_next_gap_is_the_first(taken: list[tuple[int, int]], begin: int, len
 def test_merged_spans_have_the_same_members(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
     found = merged(left)
     assert _members(found) == _members(left)
-    assert all(a[1] < b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(found))
     assert overlap(left, right) == bool(_members(left) & _members(right))
 
 

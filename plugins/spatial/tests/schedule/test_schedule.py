@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from random_work import random_work
+from work_evaluator import Evaluator
+
 from tilefw_spatial.emit import emit
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Parameter, Program
@@ -13,7 +14,6 @@ from tilefw_spatial.schedule import schedule
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.sweep import Work
-from work_evaluator import Evaluator
 
 MACHINE = load()
 

@@ -20,8 +20,8 @@ from tilefw_spatial.sweep import MatrixSweep, Product
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes a plane, other types the pair."""
-
+    """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes a plane, other types the
+    pair."""
     side: str
     number: int
     pair: bool
@@ -58,8 +58,8 @@ class Sums:
 
 @dataclass(slots=True)
 class Banks:
-    """When the drain of each accumulator bank began that was last filled; a sweep and its drain are timed before any other sweep."""
-
+    """When the drain of each accumulator bank began that was last filled; a sweep and its drain are timed before any other
+    sweep."""
     drained: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def least(self, plane: Plane, bank: int, latency: int) -> int:

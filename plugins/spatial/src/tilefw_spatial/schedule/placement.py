@@ -7,7 +7,7 @@ takes those that are least busy and nearest to the unit that uses it. All places
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api import CapacityError
@@ -200,7 +200,9 @@ class _Floor:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.free = {f"MEM.{side}{i}": [0] * machine.banks for side in SIDES for i in range(machine.slices)}
+        names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
+        self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
+        self.free = {name: [0] * machine.banks for found in names.values() for name in found}
         self.busy: dict[str, int] = defaultdict(int)
 
     def settle(self, array: Array, side: str, unit: str, avoid: set[str]) -> Home:
@@ -250,12 +252,13 @@ class _Floor:
     ) -> Rows | None:
         """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
         best: tuple[int, str, int] | None = None
-        for name, bank in self._open(side, rows):
-            if name in avoid or own.get(name, part) != part:
+        at = self.machine.position(unit)
+        for name, position in self.slices[side]:
+            cost = self.busy[name] + _DISTANCE_COST * abs(position - at)
+            if (best is not None and cost >= best[0]) or name in avoid or own.get(name, part) != part:
                 continue
-            far = abs(self.machine.position(name) - self.machine.position(unit))
-            cost = self.busy[name] + _DISTANCE_COST * far
-            if best is None or cost < best[0]:
+            bank = self._room(name, rows)
+            if bank is not None:
                 best = (cost, name, bank)
         if best is None:
             return None
@@ -265,10 +268,7 @@ class _Floor:
         self.free[name][bank] += rows
         return Rows(name, bank, row)
 
-    def _open(self, side: str, rows: int) -> Iterable[tuple[str, int]]:
-        """Slices of a hemisphere with the bank that has room: the fullest one that does."""
-        for i in range(self.machine.slices):
-            name = f"MEM.{side}{i}"
-            fits = [bank for bank, used in enumerate(self.free[name]) if used + rows <= self.machine.rows]
-            if fits:
-                yield name, max(fits, key=lambda bank: self.free[name][bank])
+    def _room(self, name: str, rows: int) -> int | None:
+        """The fullest bank of a slice that has room."""
+        fits = [(used, bank) for bank, used in enumerate(self.free[name]) if used + rows <= self.machine.rows]
+        return max(fits)[1] if fits else None
