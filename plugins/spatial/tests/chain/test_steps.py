@@ -1,0 +1,101 @@
+"""What rows become: one step where the unit has the row, signs as modifiers, constants folded, common steps shared; and what
+waits longer than an ALU keeps it is moved on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilefw.api import Place, UnsupportedError
+from tilefw_spatial.chain import Apply, Input, Limits, Literal, Node, Piece, Result, chain
+from tilefw_spatial.chain.native import NATIVE
+from tilefw_spatial.isa import OPS
+
+from .running import run
+
+X, Y, MASK = Input("x", "fp32"), Input("y", "fp32"), Input("mask", "int1")
+BYTE, WORD = Input("byte", "int8"), Input("word", "int32")
+ONE = Literal(0x3F800000, "fp32")
+
+
+def one_piece(node: Node) -> Piece:
+    [piece] = chain([Result("out", node)])
+    return piece
+
+
+def ops(node: Node) -> list[str]:
+    return [f"{step.op} {step.dtype}" for step in one_piece(node).steps]
+
+
+def fp32(row: str, *operands: Node) -> Apply:
+    return Apply(row, operands, "fp32")
+
+
+def test_every_native_row_names_an_instruction_and_a_type_that_it_has() -> None:
+    for row, native in NATIVE.items():
+        instruction, variant = OPS[native.op]
+        assert native.dtype in instruction.types_of(variant), row
+
+
+@pytest.mark.parametrize(("node", "expected"), [
+    (fp32("addf", X, fp32("negf", fp32("absf", Y))), ["ADD fp32"]),
+    (fp32("negf", X), ["MOV fp32"]),
+    (fp32("divf", ONE, X), ["RCP fp32"]),
+    (fp32("rsqrt", X), ["RSQ fp32"]),
+    (Apply("ltu", (BYTE, BYTE), "int1"), ["CMP.lt uint8"]),
+    (Apply("exts", (BYTE,), "int32"), ["CVT.int32 int8"]),
+    (fp32("select", MASK, X, Y), ["SELM fp32"]),
+    (Apply("bitcast", (X,), "int32"), ["MOV int32"]),
+    (X, ["MOV fp32"]),
+    (ONE, ["CST fp32"]),
+    (fp32("addf", ONE, fp32("exp2", ONE)), ["CST fp32"]),
+    (fp32("fma", X, ONE, fp32("negf", ONE)), ["FMA fp32"]),
+    (fp32("fma", X, ONE, Literal(0x40000000, "fp32")), ["CST fp32", "FMA fp32"]),
+])
+def test_steps(node: Node, expected: list[str]) -> None:
+    assert ops(node) == expected
+
+
+def test_a_step_that_two_need_is_one() -> None:
+    power = fp32("exp", X)
+    again = fp32("exp", X)
+    assert ops(fp32("addf", power, again)).count("EX2 fp32") == 1
+
+
+def test_an_unsigned_byte_is_widened_by_being_read() -> None:
+    total = Apply("addi", (BYTE, BYTE), "int8")
+    assert ops(Apply("addi", (Apply("extu", (total,), "int32"), WORD), "int32")) == ["ADD int8", "ADD int32"]
+
+
+def test_a_result_that_waits_is_moved_on() -> None:
+    """x passes once, and is wanted again after two transcendental steps and a sum: 28 cycles later, and a MOV keeps it for 16."""
+    node = fp32("mulf", X, fp32("exp2", fp32("log2", fp32("addf", X, ONE))))
+    piece = one_piece(node)
+    assert [step.op for step in piece.steps].count("MOV") == 2
+    x = np.linspace(0.5, 2, 8, dtype=np.float32).reshape(1, 8)
+    assert np.allclose(run([piece], {"x": x}, (1, 8))["out"], x * (x + 1))
+
+
+def test_more_than_the_unit_has_goes_through_memory_in_the_fewest_pieces() -> None:
+    node: Node = X
+    for _ in range(40):
+        node = fp32("maxf", fp32("mulf", node, node), ONE)
+    pieces = chain([Result("out", node)])
+    assert [len(piece.steps) for piece in pieces] == [16] * 5
+    assert all(len(piece.reads) == len(piece.writes) == 1 for piece in pieces)
+
+
+def test_few_streams_make_more_pieces() -> None:
+    inputs = [Input(k, "fp32") for k in range(12)]
+    total: Node = inputs[0]
+    for node in inputs[1:]:
+        total = fp32("addf", total, node)
+    assert len(chain([Result("out", total)])) == 2
+    assert len(chain([Result("out", total)], Limits(streams=16))) == 6
+
+
+def test_what_cannot_be_is_refused_at_the_users_line() -> None:
+    place = Place("kernel.py", 7)
+    with pytest.raises(UnsupportedError) as caught:
+        chain([Result("out", Apply("exts", (WORD,), "int64", place=place))])
+    assert (caught.value.code, caught.value.place) == ("TFW0680", place)
