@@ -30,8 +30,9 @@ def queue(timed: Sequence[tuple[int, Inst]]) -> tuple[Inst, ...]:
     now = 0
     for time, inst in sorted(timed, key=lambda entry: entry[0]):
         assert time >= now, f"{inst.op} at {time}: the queue is taken until {now}"
-        if time > now:
-            found.append(Inst("NOP", imm=time - now))
+        while time > now:
+            found.append(Inst("NOP", imm=min(65535, time - now)))
+            now += found[-1].imm
         found.append(inst)
         now = time + (inst.burst if inst.op not in ("REP",) else inst.burst * inst.imm)
     return tuple(found)

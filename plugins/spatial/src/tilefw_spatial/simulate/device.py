@@ -70,7 +70,7 @@ class SpatialDevice:
         launched = (*(int(n) for n in grid), 1, 1)[:3]
         if launched != module.grid:
             raise LaunchError(f"{entry} was made for the grid {module.grid}, not {launched}", code="TFW0838")
-        simulation = simulate(module, self.machine, self._buffers(module, args), options)
+        simulation = _executed(module, self.machine, self._buffers(module, args), options)
         self.last = simulation
         return LaunchReport(simulation.findings.all, counted(simulation), time.perf_counter() - begin)
 
@@ -102,10 +102,15 @@ class SpatialDevice:
 def simulate(
     program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions | None = None
 ) -> Simulation:
-    """Run a program: fill its slices from the buffers, execute it, bring back what it made. Raises CodeError."""
-    options = options or LaunchOptions()
+    """Run a program that nobody has looked at: fill its slices from the buffers, execute it, bring back what it made.
+
+    Raises CodeError."""
     for fault in program_faults(machine, program):
         raise CodeError(f"{program.entry}: {fault}", code="TFW0736")
+    return _executed(program, machine, buffers, options or LaunchOptions())
+
+
+def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions) -> Simulation:
     findings = Findings(options.checks)
     simulation = Simulation(program, machine, findings, options.budget // machine.lanes)
     for tensor in program.tensors:

@@ -54,7 +54,7 @@ def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float
         sums = a @ b
         sums += 0.0  # not -0, whatever the order of the terms
         result = sums.astype(np.float32)
-        result[np.isnan(result)] = QUIET_NAN
+        _quiet(result)
         a, b = _finite(a, activations, form), _finite(b, weights, form)
         widths = _widths(a, activations, form), _widths(b.T, weights.T, form)
         for block in _inexact(*widths):
@@ -76,8 +76,14 @@ def add(accumulator: NDArray[Any], sums: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(invalid="ignore", over="ignore"):
         total = accumulator + sums
     if total.dtype == np.float32:
-        total[np.isnan(total)] = QUIET_NAN
+        _quiet(total)
     return total
+
+
+def _quiet(values: NDArray[np.float32]) -> None:
+    """One kind of NaN in the place of every NaN; the greatest value is NaN where there is any."""
+    if values.size and np.isnan(values.max()):
+        values[np.isnan(values)] = QUIET_NAN
 
 
 def _decode(codes: Codes, dtype: str) -> Doubles:

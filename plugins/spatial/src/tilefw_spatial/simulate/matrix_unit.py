@@ -149,7 +149,7 @@ def drain(chip: Chip, units: MatrixUnits, burst: Burst) -> int:
     """DRN: accumulators onto streams."""
     plane = units.of(burst)
     rows = _accumulators(chip, burst)
-    values = plane.words[rows].view(TYPES[burst.inst.dtype].numpy)
+    values = plane.words[rows].copy().view(TYPES[burst.inst.dtype].numpy)
     tainted = ~plane.set[rows] | plane.tainted[rows]
     first = burst.time + chip.machine.delays["drain"]
     chip.put_planes(burst, burst.inst.dst, first, burst.period, values, tainted if tainted.any() else None)
@@ -200,12 +200,17 @@ def _overwritten(chip: Chip, user: Burst, load: Burst, cycle: int) -> None:
     chip.findings.add(Faults.WEIGHTS, message, user, cycle, other=load)
 
 
-def _accumulators(chip: Chip, burst: Burst) -> NDArray[np.int64]:
+Rows = NDArray[np.int64] | slice
+
+
+def _accumulators(chip: Chip, burst: Burst) -> Rows:
     """The accumulators of a burst's points; outside of its bank is reported, and the last row taken instead."""
     size = chip.machine.accumulator_rows
     begin = burst.inst.address // size * size
     rows = burst.address + burst.step * np.arange(burst.count)
     outside = (rows < begin) | (rows >= begin + size)
+    if burst.step == 1 and not outside.any():
+        return slice(burst.address, burst.address + burst.count)
     if outside.any():
         first = int(np.argmax(outside))
         message = f"accumulator {int(rows[first]) - begin} of a bank of {size} in {burst.queue.unit}"
@@ -215,15 +220,15 @@ def _accumulators(chip: Chip, burst: Burst) -> NDArray[np.int64]:
 
 def _accumulate(chip: Chip, plane: Plane, burst: Burst, sums: NDArray[Any], tainted: Taint) -> None:
     rows = _accumulators(chip, burst)
-    bad = np.zeros(len(rows), bool) if tainted is None else tainted
-    if burst.step == 0 and burst.count > 1:  # one accumulator again and again: in the order of time
-        for i in range(burst.count):
-            _store(plane, burst, rows[i : i + 1], sums[i : i + 1], bad[i : i + 1])
-    else:
+    bad = np.zeros(burst.count, bool) if tainted is None else tainted
+    if isinstance(rows, slice) or burst.step or burst.count == 1:
         _store(plane, burst, rows, sums, bad)
+        return
+    for i in range(burst.count):  # one accumulator again and again: in the order of time
+        _store(plane, burst, rows[i : i + 1], sums[i : i + 1], bad[i : i + 1])
 
 
-def _store(plane: Plane, burst: Burst, rows: NDArray[np.int64], sums: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+def _store(plane: Plane, burst: Burst, rows: Rows, sums: NDArray[Any], bad: NDArray[np.bool_]) -> None:
     if burst.inst.flags & ACCUMULATE_FLAG:
         bad = bad | ~plane.set[rows] | plane.tainted[rows]
         sums = matrix_sums.add(plane.words[rows].view(sums.dtype), sums)
