@@ -61,6 +61,22 @@ class SpatialBackend(Backend):
             metadata={"cycles": program.cycles, **program.metadata},
         )
 
+    def parse(self, data: str | bytes, name: str) -> Artifact:
+        from tilefw_spatial import foreign
+
+        program = foreign.read(data, name)
+        return replace(self._artifact(program), entries=(foreign.entry(program),))
+
+    def to_binary(self, text: str, name: str) -> bytes:
+        from tilefw_spatial.foreign import assemble
+
+        return assemble(text, name)
+
+    def to_text(self, data: bytes, name: str) -> str:
+        from tilefw_spatial.foreign import disassemble
+
+        return disassemble(data, name)
+
     def simulator(self) -> Device:
         from tilefw_spatial.simulate.device import SpatialDevice
 

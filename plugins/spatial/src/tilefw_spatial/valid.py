@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tilefw.api import DTYPES
 from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
 from tilefw_spatial.machine import Machine
@@ -29,6 +30,8 @@ def program_faults(machine: Machine, program: Program) -> Iterator[str]:
     for parameter in program.parameters:
         if parameter.kind not in KINDS:
             yield f"parameter {parameter.name} is a {parameter.kind}, neither {' nor '.join(KINDS)}"
+        if parameter.dtype not in DTYPES:
+            yield f"parameter {parameter.name}: there is no element type {parameter.dtype}"
     for tensor in program.tensors:
         for fault in tensor_faults(machine, tensor, program.parameters, len(program.chips)):
             yield f"tensor {tensor.name}: {fault}"

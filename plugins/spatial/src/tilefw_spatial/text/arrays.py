@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tilefw.api import DTYPES
 from tilefw_spatial.isa import TYPES, Use
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import AxisMap, Home, Parameter, Rows, Tensor, Transfer
@@ -60,6 +61,8 @@ def read_parameter(piece: Piece) -> Parameter:
         raise kind.fault(f"a parameter is a {' or '.join(KINDS)}", DIRECTIVE)
     found = keys(rest, optional=("value", "nbytes"))
     value = _value(found["value"]) if "value" in found else None
+    if string(dtype) not in DTYPES:
+        raise dtype.fault(f"there is no element type {dtype.text[:40]}", DIRECTIVE)
     nbytes = found["nbytes"].number() if "nbytes" in found else 0
     return Parameter(string(name), kind.text, string(dtype), nbytes, value)
 

@@ -1,0 +1,48 @@
+"""Programs from files, made by tilefw or by hand: the container or its text, and what their kernel takes."""
+
+from __future__ import annotations
+
+from tilefw.api import CodeError, Entry, Parameter, dtype
+from tilefw_spatial import container, program, text
+
+
+def read(data: str | bytes, name: str) -> program.Program:
+    """The program of a container's bytes, or of text. Raises CodeError with the place of what is wrong."""
+    if isinstance(data, bytes) and container.is_container(data):
+        return container.read(data, name)
+    return text.parse(data if isinstance(data, str) else _decoded(data, name), name)
+
+
+def assemble(source: str, name: str) -> bytes:
+    """The container of a text. Raises CodeError."""
+    return container.write(text.parse(source, name))
+
+
+def disassemble(data: bytes, name: str) -> str:
+    """The text of a container, of which `assemble` makes the same bytes. Raises CodeError."""
+    return text.render(container.read(data, name))
+
+
+def entry(found: program.Program) -> Entry:
+    """How a program's kernel is called; arguments are packed one after the other, pointers as 8 bytes."""
+    parameters: list[Parameter] = []
+    offset = 0
+    for parameter in found.parameters:
+        size = 8 if parameter.kind == "pointer" else dtype(parameter.dtype).storage_bits // 8
+        offset += -offset % size
+        kind = "pointer" if parameter.kind == "pointer" else "scalar"
+        parameters.append(Parameter(parameter.name, kind, parameter.dtype, offset, size, size))
+        offset += size
+    return Entry(found.entry, tuple(parameters), (1, 1, 1))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        if (at := data.find(0)) >= 0:
+            raise UnicodeDecodeError("utf-8", data, at, at + 1, "a zero byte")
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CodeError(
+            f"{name} is neither a program's file nor text: {error.reason} at byte {error.start}", "TFW0736",
+            help="give a file that tilefw wrote, whole",
+        ) from None
