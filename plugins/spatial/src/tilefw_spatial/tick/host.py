@@ -1,0 +1,98 @@
+"""The host's arrays into slices before the first cycle and back after the last, an element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import LaunchError
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.program import Home, Tensor, Transfer
+from tilefw_spatial.tick.findings import HOST, UNINITIALISED, Findings
+from tilefw_spatial.tick.superlane import Slice
+
+
+@dataclass(frozen=True, slots=True)
+class HostArray:
+    """The storage that a pointer points into, at byte `offset`."""
+
+    name: str
+    data: NDArray[np.uint8]
+    offset: int = 0
+
+
+def fill(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[Any], lanes: int, findings: Findings) -> None:
+    """Put an `in` or `const` array into its rows."""
+    home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
+    image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
+    if tensor.data is not None:
+        image[:] = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(image.shape)
+    elif tensor.transfers:
+        image[:] = np.frombuffer(tensor.transfers[0].fill.to_bytes(nbytes, "little"), np.uint8)
+    for transfer in tensor.transfers:
+        for data, vector, lane in _elements(tensor, transfer, arrays, lanes, nbytes, findings):
+            image[vector, lane] = data
+    for vector, plane, slice_, row in _rows(home, slices):
+        slice_.data[row] = image[vector, :, plane]
+        slice_.written[row] = True
+
+
+def collect(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[Any], lanes: int, findings: Findings) -> None:
+    """Bring an `out` array to the host."""
+    home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
+    image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
+    written = np.ones(home.vectors, bool)
+    for vector, plane, slice_, row in _rows(home, slices):
+        image[vector, :, plane] = slice_.data[row]
+        written[vector] &= slice_.written[row].all()
+    for transfer in tensor.transfers:
+        for data, vector, lane in _elements(tensor, transfer, arrays, lanes, nbytes, findings):
+            data[:] = image[vector, lane]
+            if not written[vector]:
+                findings.host(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
+
+
+def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, Slice, int]]:
+    """Where each byte plane of each vector lies."""
+    for vector in range(home.vectors):
+        segment, rest = divmod(vector, home.segment)
+        for plane, places in enumerate(home.planes):
+            at = places[segment * home.groups + rest % home.groups]
+            slice_: Slice = slices[at.chip][at.slice]
+            yield vector, plane, slice_, at.bank * slice_.bank_rows + at.row + rest // home.groups
+
+
+def _elements(
+    tensor: Tensor, transfer: Transfer, arrays: Sequence[HostArray | None], lanes: int, nbytes: int, findings: Findings
+) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
+    """Every element of a transfer: its bytes at the host, its vector, its lane."""
+    array = arrays[transfer.parameter]
+    if array is None:
+        message = f"{tensor.name} lies in the buffer of parameter {transfer.parameter}, which is a null pointer"
+        raise LaunchError(message, code="TFW0838")
+    for element, vector, lane in _indices(transfer):
+        begin = array.offset + element * nbytes
+        if begin < 0 or begin + nbytes > len(array.data):
+            findings.host(HOST, f"element {element} of {array.name} is outside of its storage")
+        else:
+            yield array.data[begin : begin + nbytes], vector, lane
+
+
+def _indices(transfer: Transfer) -> Iterator[tuple[int, int, int]]:
+    if transfer.explicit is not None:
+        for element, vector, lane in transfer.explicit.tolist():
+            yield transfer.base + element, vector, lane
+        return
+    for index in product(*(range(axis.extent) for axis in transfer.axes)):
+        pairs = list(zip(transfer.axes, index, strict=True))
+        if any(axis.valid is not None and not axis.valid[i] for axis, i in pairs):
+            continue
+        element = transfer.base + sum(int(axis.offsets[i]) for axis, i in pairs)
+        position = sum(i * axis.lane for axis, i in pairs)
+        vector = sum(i * axis.vector for axis, i in pairs) + position // transfer.lanes * transfer.chunk
+        yield element, vector, position % transfer.lanes
