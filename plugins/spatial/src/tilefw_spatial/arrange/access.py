@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.graph import Axis, Where
 
+NOWHERE = np.iinfo(np.int64).min  # elements may be negative
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -34,16 +36,14 @@ class Access:
 
 def access_of(where: Where) -> Access:
     """The access by terms; axes along which nothing changes have none."""
-    parts = [((along.axis,), along.offsets, along.valid) for along in where.along]
-    parts += [(joint.axes, joint.offsets, joint.valid) for joint in where.joint]
-    terms = tuple(
-        Term(axes, offsets.astype(np.int64), None if valid is None or valid.all() else valid) for axes, offsets, valid in parts
-    )
-    return Access(where.parameter, where.base, tuple(t for t in terms if t.valid is not None or t.offsets.any()))
+    parts = (*(Term((part.axis,), part.offsets, part.valid) for part in where.along),
+             *(Term(part.axes, part.offsets, part.valid) for part in where.joint))
+    lean = (Term(t.axes, t.offsets.astype(np.int64), None if t.valid is None or t.valid.all() else t.valid) for t in parts)
+    return Access(where.parameter, where.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
 
 
 def elements(where: Where) -> NDArray[np.int64]:
-    """The element of every index of an access, -1 for none, over its axes in order."""
+    """The element of every index of an access, NOWHERE for none, over its axes in order."""
     access = access_of(where)
     axes = tuple(part.axis for part in where.along)
     shape = [axis.extent for axis in axes]
@@ -52,7 +52,7 @@ def elements(where: Where) -> NDArray[np.int64]:
         offsets += over(term.axes, term.offsets, axes)
         if term.valid is not None:
             valid &= over(term.axes, term.valid, axes)
-    return np.where(valid, offsets, -1)
+    return np.where(valid, offsets, NOWHERE)
 
 
 def _renamed(term: Term, indices: dict[Axis, tuple[tuple[Axis, ...], NDArray[np.int64]]]) -> Term:

@@ -29,7 +29,7 @@ _VECTOR = 1e-3
 
 def chosen(targets: list[Target]) -> list[Item]:
     """The item of each target. Targets that share work are tried along common axes first, then each by itself."""
-    items = Items({})
+    items = Items()
     found: dict[int, Item] = {}
     for numbers in _sharing(targets):
         best = _best([targets[number] for number in numbers], items)

@@ -17,6 +17,9 @@ from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Picked, Product, Ren
 from tilefw_spatial.arrange.normal import Fetch, Pick, operands
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
 
+# Items that one target may need: a scan along lanes asks for its operand along ever new ones.
+_MOST = 20_000
+
 
 class UnfitError(Exception):
     """A value cannot be had along the lanes that were asked for."""
@@ -24,12 +27,16 @@ class UnfitError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """A value along lanes. `operands` are the op's; a dot's are weights and activations, `turned` if the weights are its `a`."""
+    """A value along lanes. `operands` are the op's; a dot's are weights and activations, `turned` if the weights are its `a`.
+
+    `folded`: a reduction whose axis lies along lanes; its operand has all of the lanes' axes, the last of them is combined, and
+    every position of that axis has the result."""
 
     value: Value
     lanes: Lanes
     operands: tuple[Item, ...] = ()
     turned: bool = False
+    folded: bool = False
 
     @property
     def time(self) -> tuple[Axis, ...]:
@@ -47,52 +54,88 @@ class Item:
         return isinstance(self.value.op, Fetch | Constant)
 
 
-@dataclass(slots=True)
-class Items:
-    """All items asked for so far, by value and lanes."""
+Want = tuple[Value, Lanes]
 
-    made: dict[Hashable, Item]
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to have a value: what it needs, and the item's `turned` and `folded`."""
+
+    wants: tuple[Want, ...]
+    turned: bool = False
+    folded: bool = False
+
+
+class Items:
+    """All items asked for so far, by value and lanes; None for what cannot be had. Reductions over one of the axes `folds` are
+    made across lanes where these allow it."""
+
+    def __init__(self, folds: frozenset[Axis] = frozenset()) -> None:
+        self._made: dict[Hashable, Item | None] = {}
+        self._folds = folds
 
     def item(self, value: Value, lanes: Lanes) -> Item:
         """The value along as much of `lanes` as it has axes of; raises UnfitError."""
-        lanes = lanes.restricted(value.axes)
-        key = (id(value), lanes.key)
-        if key not in self.made:
-            parts, turned = self._operands(value, lanes)
-            self.made[key] = Item(value, lanes, parts, turned)
-        return self.made[key]
+        first = (value, lanes.restricted(value.axes))
+        pending = [first]
+        begun = len(self._made)
+        while pending:
+            want = pending[-1]
+            missing = [] if _key(want) in self._made else self._missing(want)
+            if not missing:
+                pending.pop()
+            pending += missing
+            if len(self._made) - begun > _MOST:
+                raise UnfitError(value.place)
+        found = self._made[_key(first)]
+        if found is None:
+            raise UnfitError(value.place)
+        return found
 
-    def _operands(self, value: Value, lanes: Lanes) -> tuple[tuple[Item, ...], bool]:
+    def _missing(self, want: Want) -> list[Want]:
+        """What must be made before the value, none where it now is made: by the first way that can be had."""
+        value, lanes = want
+        for way in self._ways(value, lanes):
+            wants = [(part, along.restricted(part.axes)) for part, along in way.wants]
+            if missing := [w for w in wants if _key(w) not in self._made]:
+                return missing
+            parts = [item for item in (self._made[_key(w)] for w in wants) if item is not None]
+            if len(parts) == len(wants):
+                self._made[_key(want)] = Item(value, lanes, tuple(parts), way.turned, way.folded)
+                return []
+        self._made[_key(want)] = None
+        return []
+
+    def _ways(self, value: Value, lanes: Lanes) -> list[Way]:
         match value.op:
             case Dot() as dot:
-                return self._product(dot, value, lanes)
+                sides = ((dot.b, dot.a, False), (dot.a, dot.b, True))
+                along = Product(dot.contracted)
+                return [
+                    Way(((weights, lanes), (activations, along)), turned) for weights, activations, turned in sides
+                    if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes)
+                ]
             case Pick(operand=operand, picks=picks):
-                return (self.item(operand, renamed(lanes, value, operand, picks)),), False
-            case Reduce(operand=operand, initial=initial):
-                parts = (operand,) if initial is None else (operand, initial)
-                return tuple(self.item(part, lanes) for part in parts), False
-        return tuple(self.item(part, lanes) for part in operands(value.op)), False
-
-    def _product(self, dot: Dot, value: Value, lanes: Lanes) -> tuple[tuple[Item, ...], bool]:
-        for weights, activations, turned in ((dot.b, dot.a, False), (dot.a, dot.b, True)):
-            if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes):
-                try:
-                    along = Product(dot.contracted)
-                    return (self.item(weights, lanes), self.item(activations, along)), turned
-                except UnfitError:
-                    continue
-        raise UnfitError(value.place)
+                found = renamed(lanes, value, operand, picks)
+                return [] if found is None else [Way(((operand, found),))]
+            case Reduce(operand=operand, axes=(axis,)) if axis in self._folds and (whole := lanes.with_last(axis)) is not None:
+                return [Way(((operand, whole),), folded=True), Way(((operand, lanes),))]
+        return [Way(tuple((part, lanes) for part in operands(value.op)))]
 
 
-def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> Lanes:
-    """The lanes of a rename's operand; raises UnfitError where an old axis would lie partly along lanes and partly in time."""
+def _key(want: Want) -> Hashable:
+    return id(want[0]), want[1].key
+
+
+def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> Lanes | None:
+    """The lanes of a rename's operand, None where an old axis would lie partly along lanes and partly in time."""
     along: dict[Axis, Picked] = {}
     for axis in operand.axes:
         pick = picks.get(axis)
         new = frozenset(pick.axes if pick else (axis,))
         if new & lanes.axes:
             if not new <= lanes.axes:
-                raise UnfitError(value.place)
+                return None
             along[axis] = pick or _same(axis)
     if not along:
         return Everywhere()

@@ -36,6 +36,10 @@ class Lanes:
         """Vectors for one point in time."""
         return -(-self.positions // LANES)
 
+    def with_last(self, axis: Axis) -> Lanes | None:
+        """The lanes of which these are a part, if `axis` is the innermost there and the number of chunks is the same."""
+        return None
+
     def restricted(self, axes: tuple[Axis, ...]) -> Lanes:
         """For a value over `axes`: one vector if all chunks would hold the same."""
         own = self.axes & frozenset(axes)
@@ -75,6 +79,9 @@ class Everywhere(Lanes):
     def index(self) -> dict[Axis, NDArray[np.int64]]:
         return {}
 
+    def with_last(self, axis: Axis) -> Lanes | None:
+        return Product((axis,)) if LANES % axis.extent == 0 else None
+
 
 class Part(Lanes):
     """The same positions seen by a value that has only some of the axes; `positions` may stop after the first chunk."""
@@ -88,6 +95,11 @@ class Part(Lanes):
     @cached_property
     def index(self) -> dict[Axis, NDArray[np.int64]]:
         return {axis: self._whole.index[axis][: self.positions] for axis in self.axes}
+
+    def with_last(self, axis: Axis) -> Lanes | None:
+        whole = self._whole
+        fits = whole.product is not None and whole.product[-1] is axis and LANES % axis.extent == 0
+        return whole if fits and whole.chunks == self.chunks else whole.with_last(axis)
 
 
 @dataclass(frozen=True)

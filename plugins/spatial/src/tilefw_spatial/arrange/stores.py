@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import DTYPES
-from tilefw_spatial.arrange.access import elements
+from tilefw_spatial.arrange.access import NOWHERE, elements
 from tilefw_spatial.graph import Along, Axis, Combine, Constant, Elementwise, Load, Reduce, Rename, Store, Value, Where
 from tilefw_spatial.isa.types import TYPES
 
@@ -72,7 +72,7 @@ def _over(store: Store, left: Left, axes: tuple[Axis, ...], wanted: NDArray[np.i
     order = np.argsort(flat, kind="stable")
     place = np.clip(np.searchsorted(flat, wanted, sorter=order), 0, flat.size - 1)
     index = order[place]
-    hit = (flat[index] == wanted) & (wanted >= 0)
+    hit = (flat[index] == wanted) & (wanted != NOWHERE)
     if not hit.any():
         return below
     own = tuple(axis for axis in left.axes if axis in left.value.axes)
@@ -108,7 +108,7 @@ def _by_element(store: Store) -> Store:
         raise AssertionError("a value's axes that its store lacks are combined before, but for masked ones")
     wanted = np.broadcast_to(elements(store.where)[..., None], [*(a.extent for a in axes), prod(a.extent for a in over)])
     flat = wanted.reshape(-1)
-    live = flat[flat >= 0]
+    live = flat[flat != NOWHERE]
     if not over and np.unique(live).size == live.size:
         return store
     return _grouped(store, (*axes, *over), flat)
@@ -120,7 +120,7 @@ def _axes_of(store: Store) -> tuple[Axis, ...]:
 
 
 def _grouped(store: Store, axes: tuple[Axis, ...], flat: NDArray[np.int64]) -> Store:
-    order = np.argsort(flat, kind="stable")[np.count_nonzero(flat < 0) :]
+    order = np.argsort(flat, kind="stable")[np.count_nonzero(flat == NOWHERE) :]
     targets, first, counts = np.unique(flat[order], return_index=True, return_counts=True)
     element, turn = Axis("element", len(targets)), Axis("turn", int(counts.max()))
     taken = first[:, None] + np.minimum(np.arange(turn.extent), counts[:, None] - 1)
