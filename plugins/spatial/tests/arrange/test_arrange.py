@@ -9,6 +9,7 @@ from work_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Store, Value
+from tilefw_spatial.sweep import LaneSweep
 
 
 def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
@@ -67,3 +68,15 @@ def test_values_of_several_domains_meet() -> None:
     expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True) * w + b
     np.testing.assert_allclose(out.reshape(rows, columns), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(means, wide.mean(1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 4096), (3, 2000), (12, 1000)])
+def test_few_long_rows_are_reduced_across_lanes(rows: int, columns: int) -> None:
+    graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
+    x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
+    work = arrange(graph)
+    found = Evaluator(work, {0: x, 1: out})
+    e = np.exp((table := x.reshape(rows, columns).astype(np.float64)) - table.max(1, keepdims=True))
+    np.testing.assert_allclose(out.reshape(rows, columns), e / e.sum(1, keepdims=True), rtol=2e-6)
+    assert any(isinstance(sweep, LaneSweep) for sweep in work.sweeps)
+    assert found.points < columns

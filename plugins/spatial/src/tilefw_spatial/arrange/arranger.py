@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilefw_spatial.arrange.choose import chosen
 from tilefw_spatial.arrange.collapse import collapsed
+from tilefw_spatial.arrange.fold import folded
 from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
 from tilefw_spatial.arrange.matrix import DEPTHS, Products, activations_order, shape_of, sides_of, tiles, weights_order
@@ -22,8 +23,8 @@ def arrange(graph: Graph, chain: Chain | None = None) -> Work:
         from tilefw_spatial.chain import chain as standard
 
         chain = standard
-    targets = normal(graph)
-    return Arranger(chain, targets, chosen(targets)).work()
+    targets, roots = chosen(normal(graph))
+    return Arranger(chain, targets, roots).work()
 
 
 class Arranger:
@@ -49,6 +50,9 @@ class Arranger:
         for item in self._regions.wanted(region):
             loops = axes if not region.inner or set(item.time) & set(region.inner) else region.outer
             self._memory.made(item, self._weights.get(item) or in_turn(loops, region.chunks))
+        if region.folded is not None:
+            self._sweeps += folded(region.folded, self._memory, self._chain)
+            return
         chunk = Axis("chunk", region.chunks)
         emitter = Emitter(region, self._memory, chunk)
         if region.drained is not None:

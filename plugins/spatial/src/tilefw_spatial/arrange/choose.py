@@ -13,10 +13,14 @@ from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
 from tilefw_spatial.arrange.lanes import Everywhere, Product
 from tilefw_spatial.arrange.matrix import DEPTHS, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
+from tilefw_spatial.arrange.split import FOLDS, split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce
 
 ALUS = 16
 SIDES = 2
+# Beyond so many cycles a reduction across lanes is thought of, over each of the longest axes.
+_LONG = 1000
+_TRIED = 2
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
 # A sweep whose results another waits for takes about so many cycles before its first result is back in memory: read, two ways
@@ -27,14 +31,43 @@ _LOAD = 20  # cycles to load one set of weights (LW), during which the set befor
 _VECTOR = 1e-3
 
 
-def chosen(targets: list[Target]) -> list[Item]:
-    """The item of each target. Targets that share work are tried along common axes first, then each by itself."""
-    items = Items()
-    found: dict[int, Item] = {}
+def chosen(targets: list[Target]) -> tuple[list[Target], list[Item]]:
+    """The targets, maybe with an axis split, and the item of each. Targets that share work are tried along common axes first, then
+    each by itself."""
+    found: dict[int, tuple[Target, Item]] = {}
     for numbers in _sharing(targets):
-        best = _best([targets[number] for number in numbers], items)
-        found.update(zip(numbers, best, strict=True))
-    return [found[number] for number in range(len(targets))]
+        some = [targets[number] for number in numbers]
+        best = _best(some, Items())
+        some, best = _across(some, best)
+        found.update(zip(numbers, zip(some, best, strict=True), strict=True))
+    pairs = [found[number] for number in range(len(targets))]
+    return [target for target, _ in pairs], [item for _, item in pairs]
+
+
+def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list[Item]]:
+    """A way that reduces a long axis across lanes, where time is much longer than that takes."""
+    least = cost(best)
+    taken = targets
+    if least < _LONG:
+        return targets, best
+    for axis in _reduced(targets)[:_TRIED]:
+        parts = split(targets, axis)
+        if parts is None:
+            continue
+        trial = _best(parts.targets, Items(frozenset((parts.lane,))))
+        if (found := cost(trial)) < least:
+            taken, best, least = parts.targets, trial, found
+    return taken, best
+
+
+def _reduced(targets: list[Target]) -> list[Axis]:
+    """Axes that reductions combine in any order, longest first."""
+    axes: dict[Axis, None] = {}
+    for target in targets:
+        for value in reached(target.value):
+            if isinstance(value.op, Reduce):
+                axes.update((axis, None) for axis in value.op.axes)
+    return sorted(axes, key=lambda axis: -axis.extent)
 
 
 def _sharing(targets: list[Target]) -> list[list[int]]:
@@ -54,7 +87,8 @@ def _sharing(targets: list[Target]) -> list[list[int]]:
 
 
 def _best(targets: list[Target], items: Items) -> list[Item]:
-    axes = tuple(dict.fromkeys(axis for target in targets for axis in target.value.axes))
+    found = dict.fromkeys(axis for target in targets for axis in target.value.axes)
+    axes = tuple(sorted(found, key=lambda axis: axis in items.folds))  # reductions across lanes are over the innermost axis
     best, least = _together(targets, items, axes)
     for number, target in enumerate(targets):
         for some in _sets(tuple(axis for axis in axes if axis in target.value.axes)):
@@ -106,6 +140,9 @@ def _own_cost(item: Item) -> float:
     match item.value.op:
         case Elementwise():
             return item.points / ALUS
+        case Reduce() if item.folded:
+            steps = 2 * FOLDS
+            return steps * (item.operands[0].points + _SWEEP)
         case Reduce(axes=axes):
             points = item.points
             for axis in axes:

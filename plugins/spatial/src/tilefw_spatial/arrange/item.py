@@ -72,7 +72,7 @@ class Items:
 
     def __init__(self, folds: frozenset[Axis] = frozenset()) -> None:
         self._made: dict[Hashable, Item | None] = {}
-        self._folds = folds
+        self.folds = folds
 
     def item(self, value: Value, lanes: Lanes) -> Item:
         """The value along as much of `lanes` as it has axes of; raises UnfitError."""
@@ -118,7 +118,7 @@ class Items:
             case Pick(operand=operand, picks=picks):
                 found = renamed(lanes, value, operand, picks)
                 return [] if found is None else [Way(((operand, found),))]
-            case Reduce(operand=operand, axes=(axis,)) if axis in self._folds and (whole := lanes.with_last(axis)) is not None:
+            case Reduce(operand=operand, axes=(axis,)) if axis in self.folds and (whole := lanes.with_last(axis)) is not None:
                 return [Way(((operand, whole),), folded=True), Way(((operand, lanes),))]
         return [Way(tuple((part, lanes) for part in operands(value.op)))]
 

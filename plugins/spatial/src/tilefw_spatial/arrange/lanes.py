@@ -99,7 +99,8 @@ class Part(Lanes):
     def with_last(self, axis: Axis) -> Lanes | None:
         whole = self._whole
         fits = whole.product is not None and whole.product[-1] is axis and LANES % axis.extent == 0
-        return whole if fits and whole.chunks == self.chunks else whole.with_last(axis)
+        found = whole if fits else whole.with_last(axis)
+        return found if found is not None and found.chunks == self.chunks else None
 
 
 @dataclass(frozen=True)

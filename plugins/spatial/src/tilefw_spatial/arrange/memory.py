@@ -57,6 +57,10 @@ class Memory:
         self.arrays.append(made)
         return made
 
+    def temporary(self, dtype: str, order: Order) -> Held:
+        """A new array of what passes between sweeps."""
+        return Held(self.array("temp", dtype, order, "temp"), order.chunk, order.terms)
+
     def of(self, item: Item, loops: tuple[Axis, ...]) -> Held:
         """Where an item that is there already stands; an input is placed now, in the order of `loops`."""
         if item not in self.held:
@@ -82,7 +86,7 @@ class Memory:
     def made(self, item: Item, order: Order) -> Held:
         """A new array for what a sweep makes."""
         self.orders[item] = order
-        self.held[item] = Held(self.array("temp", item.value.dtype, order, "temp"), order.chunk, order.terms)
+        self.held[item] = self.temporary(item.value.dtype, order)
         return self.held[item]
 
 

@@ -19,19 +19,21 @@ _CHEAP_ROWS = 2
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """Items in an order that is right; `drained` is the product that the region takes from the accumulators."""
+    """Items in an order that is right; `drained` is the product that the region takes from the accumulators, `folded` the
+    reduction across lanes that it is and that no other item joins."""
 
     chunks: int
     outer: tuple[Axis, ...]
     inner: tuple[Axis, ...] = ()
     drained: Item | None = None
+    folded: Item | None = None
     items: list[Item] = field(default_factory=list)
     needs: dict[Region, None] = field(default_factory=dict)
     fetched: set[Item] = field(default_factory=set)
 
     def takes(self, item: Item) -> bool:
         """Whether the item's domain is the region's, or its part without inner axes; a reduction reduces the inner axes."""
-        if item.lanes.chunks != self.chunks:
+        if item.lanes.chunks != self.chunks or self.folded is not None or item.folded:
             return False
         time = frozenset(item.time)
         if not isinstance(item.value.op, Reduce):
@@ -43,11 +45,16 @@ class Region:
 
     def add(self, item: Item) -> None:
         """Take an item; a first reduction tells the inner axes."""
-        if isinstance(item.value.op, Reduce) and not self.inner:
+        if isinstance(item.value.op, Reduce) and not self.inner and not item.folded:
             op = item.value.op
             self.inner = tuple(sorted(op.axes, key=lambda axis: axis is not op.ordered))  # the kernel's own order outermost
             self.outer = tuple(axis for axis in self.outer if axis not in self.inner)
         self.items.append(item)
+
+
+def _reads_memory(item: Item) -> bool:
+    """Whether its operands must be in memory before it."""
+    return item.folded or isinstance(item.value.op, Dot | Pick)
 
 
 class Regions:
@@ -57,7 +64,7 @@ class Regions:
         self.home: dict[Item, Region] = {}
         self.all: list[Region] = []
         self.roots = set(roots)
-        self._forced = self.roots | {part for item in items if isinstance(item.value.op, Dot | Pick) for part in item.operands}
+        self._forced = self.roots | {part for item in items if _reads_memory(item) for part in item.operands}
         self._rows: dict[Item, int] = {}
         # A rename is read in place, but for what is stored, and for weights, whose vectors must follow one another.
         copied = self.roots | {item.operands[0] for item in items if isinstance(item.value.op, Dot)}
@@ -95,9 +102,9 @@ class Regions:
         self.home[item] = chosen
 
     def _opened(self, item: Item) -> Region:
-        axes = item.value.op.axes if isinstance(item.value.op, Reduce) else ()
-        outer = (*item.time, *axes)
-        region = Region(item.lanes.chunks, outer, drained=item if isinstance(item.value.op, Dot) else None)
+        axes = item.value.op.axes if isinstance(item.value.op, Reduce) and not item.folded else ()
+        drained = item if isinstance(item.value.op, Dot) else None
+        region = Region(item.lanes.chunks, (*item.time, *axes), drained=drained, folded=item if item.folded else None)
         self.all.append(region)
         return region
 
@@ -117,7 +124,7 @@ class Regions:
         """What an item is made from, through renames and what it makes itself: placed items and inputs; whether these must be in
         memory, since a rename or a product stands between."""
         found: list[tuple[Item, bool]] = []
-        stack = [(part, isinstance(item.value.op, Dot | Pick)) for part in item.operands]
+        stack = [(part, _reads_memory(item)) for part in item.operands]
         while stack:
             part, late = stack.pop()
             if part in self.home or part.inputs:

@@ -95,11 +95,11 @@ class Emitter:
 
     def held(self, key: Hashable) -> Held:
         """Where the array of a piece's key stands."""
+        if key in self.scratch:
+            return self.scratch[key]
         if isinstance(key, Temporary):
-            if key not in self.scratch:
-                order = in_turn(self.region.outer if key.reduced else self.axes, self.region.chunks)
-                array = self.memory.array("temp", key.dtype, order, "temp")
-                self.scratch[key] = Held(array, order.chunk, order.terms)
+            order = in_turn(self.region.outer if key.reduced else self.axes, self.region.chunks)
+            self.scratch[key] = self.memory.temporary(key.dtype, order)
             return self.scratch[key]
         if isinstance(key, Copied):
             item = key.item

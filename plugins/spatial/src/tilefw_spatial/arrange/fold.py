@@ -1,0 +1,69 @@
+"""Reductions across lanes: vectors beside themselves turned by half of a group of lanes, then a quarter, and so on.
+
+Groups are as many neighbouring lanes as the axis has indices. After the last step every lane of a group holds the group's result:
+its users find it wherever the axis' index stands.
+"""
+
+from __future__ import annotations
+
+from tilefw_spatial.arrange.collapse import collapsed
+from tilefw_spatial.arrange.held import Held, walk, whole
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.lanes import LANES
+from tilefw_spatial.arrange.memory import Memory, in_turn
+from tilefw_spatial.arrange.region import Region
+from tilefw_spatial.arrange.vector import Chain, Emitter
+from tilefw_spatial.chain import Apply, Input, Result
+from tilefw_spatial.graph import Axis, Reduce
+from tilefw_spatial.sweep import LaneSweep, Sweep
+
+
+def folded(item: Item, memory: Memory, chain: Chain) -> list[Sweep]:
+    """The sweeps from the item's operand to the array that was made for the item."""
+    op = item.value.op
+    assert isinstance(op, Reduce) and item.folded
+    [operand], width = item.operands, op.axes[0].extent
+    return _Folding(item, operand, memory, chain).sweeps(op, width)
+
+
+class _Folding:
+    def __init__(self, item: Item, operand: Item, memory: Memory, chain: Chain) -> None:
+        self._item, self._memory, self._chain = item, memory, chain
+        self._region = Region(operand.lanes.chunks, item.time)
+        self._chunk = Axis("chunk", operand.lanes.chunks)
+        self._loops = (whole(self._chunk), *(whole(axis) for axis in item.time))
+        self._source = memory.of(operand, item.time)
+        self._made: list[Sweep] = []
+        self._lone = not item.lanes.axes  # one group; all others are to hold the same
+
+    def sweeps(self, op: Reduce, width: int) -> list[Sweep]:
+        current = self._source
+        if self._lone and width < LANES:
+            current = self._turned(current, tuple(lane % width for lane in range(LANES)))
+        shift = width // 2
+        while shift:
+            turned = tuple(lane // width * width + (lane + shift) % width for lane in range(LANES))
+            current = self._combined(op, current, self._turned(current, turned), last=shift == 1)
+            shift //= 2
+        return self._made
+
+    def _new(self) -> Held:
+        return self._memory.temporary(self._item.value.dtype, in_turn(self._region.outer, self._region.chunks))
+
+    def _turned(self, held: Held, lanes: tuple[int, ...]) -> Held:
+        made = self._new()
+        domain = tuple(loop.points for loop in self._loops)
+        read, write = (walk(place, self._chunk, self._loops, {}) for place in (held, made))
+        value = self._item.value
+        self._made.append(LaneSweep(domain, "PRM", value.dtype, read, write, lanes, value.place))
+        return made
+
+    def _combined(self, op: Reduce, one: Held, other: Held, last: bool) -> Held:
+        value = self._item.value
+        result = self._memory.held[self._item] if last else self._new()
+        emitter = Emitter(self._region, self._memory, self._chunk, {"one": one, "other": other, "result": result})
+        inputs = (Input("one", value.dtype), Input("other", value.dtype))
+        node = Apply(op.kind.value, inputs, value.dtype, place=value.place)
+        for piece in self._chain([Result("result", node)]):
+            self._made.append(collapsed(emitter.sweep(piece, self._loops, (), {})))
+        return result

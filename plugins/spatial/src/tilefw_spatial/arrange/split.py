@@ -1,0 +1,107 @@
+"""An axis as two, of which the inner one fits the lanes: what is reduced over a long axis can then be shared among lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilefw_spatial.arrange.lanes import Picked
+from tilefw_spatial.arrange.normal import Fetch, Pick, Target, constant, elementwise, operands
+from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
+
+FOLDS = 6  # steps of a reduction across lanes, each of which halves
+WIDTH = 1 << FOLDS  # lanes that share one reduction: the largest power of two that 320 has as a factor
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Targets in which the axis is `outer` (if it was longer than the lanes' part) and `lane`."""
+
+    targets: list[Target]
+    lane: Axis
+
+
+def split(targets: list[Target], axis: Axis) -> Parts | None:
+    """The targets with `axis` split; None where its extent is no multiple of the width, or its order is the kernel's own."""
+    if axis.extent % WIDTH:
+        return None
+    lane = Axis(f"{axis.name}.lane", WIDTH)
+    outer = Axis(f"{axis.name}.outer", axis.extent // WIDTH)
+    splitter = _Splitter(axis, (outer, lane) if outer.extent > 1 else (lane,))
+    made = [splitter.target(target) for target in targets]
+    return None if splitter.ordered else Parts(made, lane)
+
+
+class _Splitter:
+    def __init__(self, axis: Axis, parts: tuple[Axis, ...]) -> None:
+        self._axis, self._parts = axis, parts
+        self._table = np.arange(axis.extent, dtype=np.int64).reshape([part.extent for part in parts])
+        self._done: dict[int, Value] = {}
+        self.ordered = False
+
+    def target(self, target: Target) -> Target:
+        access = target.access.renamed({self._axis: (self._parts, self._table)})
+        return replace(target, value=self._made(target.value), access=access)
+
+    def _made(self, value: Value) -> Value:
+        stack = [value]
+        while stack:
+            current = stack[-1]
+            missing = [part for part in operands(current.op) if id(part) not in self._done]
+            if not missing:
+                self._done.setdefault(id(current), self._value(stack.pop()))
+            stack += missing
+        return self._done[id(value)]
+
+    def _value(self, value: Value) -> Value:
+        axes = self._axes(value.axes)
+        match value.op:
+            case Fetch(access=access, fill=fill):
+                split_access = access.renamed({self._axis: (self._parts, self._table)})
+                return Value(Fetch(split_access, fill), axes, value.dtype, value.place)
+            case Constant(data=data):
+                return constant(data.reshape([axis.extent for axis in axes]), axes, value.dtype)
+            case Elementwise() as op:
+                op = replace(op, operands=tuple(self._done[id(part)] for part in op.operands))
+            case Dot() as op:
+                op = replace(op, a=self._done[id(op.a)], b=self._done[id(op.b)], contracted=self._axes(op.contracted))
+            case Pick(operand=operand, picks=picks):
+                op = Pick(self._done[id(operand)], self._picks(picks))
+            case Reduce() as op:
+                return self._reduce(op, value, axes)
+            case op:
+                raise NotImplementedError(type(op).__name__)
+        return Value(op, axes, value.dtype, value.place)
+
+    def _axes(self, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple(part for axis in axes for part in (self._parts if axis is self._axis else (axis,)))
+
+    def _picks(self, picks: Mapping[Axis, Picked]) -> dict[Axis, Picked]:
+        found: dict[Axis, Picked] = {}
+        for old, pick in picks.items():
+            axes = self._axes(pick.axes)
+            table = pick.table.reshape([axis.extent for axis in axes])
+            if old is not self._axis:
+                found[old] = Picked(axes, table)
+                continue
+            inner = 1
+            for part in reversed(self._parts):
+                found[part] = Picked(axes, table // inner % part.extent)
+                inner *= part.extent
+        return found
+
+    def _reduce(self, op: Reduce, value: Value, axes: tuple[Axis, ...]) -> Value:
+        """In time over all but the lanes' part, then over that."""
+        operand = self._done[id(op.operand)]
+        initial = None if op.initial is None else self._done[id(op.initial)]
+        if self._axis not in op.axes:
+            return Value(replace(op, operand=operand, initial=initial), axes, value.dtype, value.place)
+        self.ordered = self.ordered or op.ordered is not None
+        lane = self._parts[-1]
+        rest = tuple(axis for axis in self._axes(op.axes) if axis is not lane)
+        if rest:
+            operand = Value(Reduce(op.kind, operand, rest), (*axes, lane), value.dtype, value.place)
+        result = Value(Reduce(op.kind, operand, (lane,)), axes, value.dtype, value.place)
+        return result if initial is None else elementwise(op.kind.value, value.dtype, initial, result, place=value.place)
