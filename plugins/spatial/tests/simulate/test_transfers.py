@@ -59,7 +59,7 @@ def home(dtype: str, nbytes: int) -> Home:
 
 
 def machine() -> tuple[Chip, Findings]:
-    findings = Findings(frozenset({"bounds", "initialisation"}))
+    findings = Findings(frozenset({"bounds", "initialisation"}), MACHINE)
     return Chip(0, MACHINE, ChipCode({}), findings), findings
 
 

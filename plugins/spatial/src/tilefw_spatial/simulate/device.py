@@ -71,6 +71,7 @@ class SpatialDevice:
         if launched != module.grid:
             raise LaunchError(f"{entry} was made for the grid {module.grid}, not {launched}", code="TFW0838")
         simulation = _executed(module, self.machine, self._buffers(module, args), options)
+        simulation.chips.clear()  # as much memory as the chips have
         self.last = simulation
         return LaunchReport(simulation.findings.all, counted(simulation), time.perf_counter() - begin)
 
@@ -111,7 +112,7 @@ def simulate(
 
 
 def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions) -> Simulation:
-    findings = Findings(options.checks)
+    findings = Findings(options.checks, machine)
     simulation = Simulation(program, machine, findings, options.budget // machine.lanes)
     for tensor in program.tensors:
         if tensor.role in ("in", "const"):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tilefw.api import Finding, Place
-from tilefw_spatial.program import Inst
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate.burst import Burst
+from tilefw_spatial.text.statement import statement
 
 # A program wrong in every line still gives a report of readable length.
 MAXIMUM = 200
@@ -38,8 +39,8 @@ class Faults(Enum):
 class Findings:
     """Collects findings of the checks that are on."""
 
-    def __init__(self, checks: frozenset[str]) -> None:
-        self._checks = checks
+    def __init__(self, checks: frozenset[str], machine: Machine) -> None:
+        self._checks, self._machine = checks, machine
         self._sites: dict[tuple[object, ...], Finding] = {}
         self.dropped = 0
 
@@ -64,17 +65,15 @@ class Findings:
             return
         when = "" if cycle is None else f" at cycle {cycle}"
         self._sites[site] = Finding(
-            kind.check, kind.code, message + when, instruction="" if burst is None else described(burst.inst),
+            kind.check, kind.code, message + when, instruction="" if burst is None else self._text(burst),
             code_place=None if burst is None else place(burst),
-            other=None if other is None else f"{place(other)}: {described(other.inst)}",
+            other=None if other is None else f"{place(other)}: {self._text(other)}",
         )
+
+    def _text(self, burst: Burst) -> str:
+        return statement(self._machine, burst.inst)
 
 
 def place(burst: Burst) -> Place:
     """Where an instruction stands: its queue, and its number there from 1 on."""
     return Place(f"{burst.queue.name}" + (f" of chip {burst.chip}" if burst.chip else ""), burst.place + 1)
-
-
-def described(inst: Inst) -> str:
-    """An instruction in one line, for messages."""
-    return f"{inst.op}{'.' + inst.dtype if inst.dtype else ''}" + (f", n={inst.burst}" if inst.burst > 1 else "")

@@ -77,7 +77,7 @@ def fill(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequence[C
         doubtful = buffer.poisoned(nbytes)
         if doubtful is not None and doubtful.any():
             poison = np.zeros_like(vectors) if poison is None else poison
-            _move(transfer, doubtful, origin, poison, buffer.name, Findings(frozenset()), to_host=False)
+            _move(transfer, doubtful, origin, poison, buffer.name, None, to_host=False)
     place(home, vectors, None if poison is None else np.logical_or.reduce(poison != 0, axis=1), chips)
 
 
@@ -92,7 +92,7 @@ def collect(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequenc
         _move(transfer, words, origin, vectors, buffer.name, findings, to_host=True)
         poison = buffer.poisoned(nbytes)
         if poison is not None:
-            _move(transfer, poison, origin, np.zeros_like(vectors), buffer.name, Findings(frozenset()), to_host=True)
+            _move(transfer, poison, origin, np.zeros_like(vectors), buffer.name, None, to_host=True)
 
 
 def place(home: Home, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[Chip]) -> None:
@@ -150,7 +150,7 @@ def _report_unwritten(tensor: Tensor, transfer: Transfer, written: NDArray[np.bo
 
 
 def _move(
-    transfer: Transfer, host: Words, origin: int, vectors: Words, name: str, findings: Findings, *, to_host: bool
+    transfer: Transfer, host: Words, origin: int, vectors: Words, name: str, findings: Findings | None, *, to_host: bool
 ) -> None:
     """Copy a transfer's elements between the host's words (element 0 at `origin`) and vectors."""
     lanes = vectors.shape[1]
@@ -263,14 +263,16 @@ def _sum(axes: Sequence[_Axis], side: str) -> NDArray[np.int64]:
 
 
 def _by_index(
-    host: Words, elements: NDArray[np.int64], flat: Words, words: NDArray[np.int64], name: str, findings: Findings, to_host: bool
+    host: Words, elements: NDArray[np.int64], flat: Words, words: NDArray[np.int64], name: str, findings: Findings | None,
+    to_host: bool,
 ) -> None:
     outside = (elements < 0) | (elements >= len(host))
     if outside.any():
         what = "store to" if to_host else "load from"
         first, count = int(elements[outside][0]), int(outside.sum())
         message = f"out-of-bounds {what} {name}: element {first} of a storage of {len(host)} ({count} such)"
-        findings.add(Faults.HOST, message, None)
+        if findings is not None:
+            findings.add(Faults.HOST, message, None)
         elements, words = elements[~outside], words[~outside]
     if to_host:
         host[elements] = flat[words]

@@ -74,14 +74,13 @@ def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) ->
     count = min([burst.count, *(f.count * o.every for o in operands if (f := found.get(o.place)))])
     taken: dict[int, NDArray[np.uint8]] = {}
     taints: list[Taint] = []
-    if streams:
-        requests = [
-            Request(o.value, TYPES[o.dtype].nbytes, burst.time, burst.period * o.every, -(-count // o.every)) for o in streams
-        ]
+    for every in {o.every for o in streams}:  # a reduction takes its start less often than its points
+        alike = [o for o in streams if o.every == every]
+        requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, burst.period * every, -(-count // every)) for o in alike]
         planes, tainted, n = chip.take(burst, requests)
-        taken = {o.place: p for o, p in zip(streams, planes, strict=True)}
-        count = min(count, n * min(o.every for o in streams))
-        taints.append(tainted)
+        taken |= {o.place: p for o, p in zip(alike, planes, strict=True)}
+        count = min(count, n * every)
+        taints.append(_spread(tainted, every, count))
     values = [_value(burst.inst, o, taken, found, count, chip.machine.lanes) for o in operands]
     taints += [_spread(f.tainted, o.every, count) for o in operands if (f := found.get(o.place)) and f.tainted is not None]
     return values, taint_of(taints, count), count
