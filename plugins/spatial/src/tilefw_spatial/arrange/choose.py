@@ -13,7 +13,7 @@ from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
 from tilefw_spatial.arrange.lanes import Everywhere, Product
 from tilefw_spatial.arrange.matrix import DEPTHS, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
-from tilefw_spatial.arrange.split import FOLDS, split
+from tilefw_spatial.arrange.split import split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce
 
 ALUS = 16
@@ -21,11 +21,13 @@ SIDES = 2
 # Beyond so many cycles a reduction across lanes is thought of, over each of the longest axes.
 _LONG = 1000
 _TRIED = 2
+_FOLDS = 3  # steps of one: a quarter is left after each (`fold`)
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
 # A sweep whose results another waits for takes about so many cycles before its first result is back in memory: read, two ways
 # along half the chip, a chain of steps, write.
 _SWEEP = 60
+_TURN = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
 _LOAD = 20  # cycles to load one set of weights (LW), during which the set before it multiplies
 # A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
 _VECTOR = 1e-3
@@ -45,19 +47,17 @@ def chosen(targets: list[Target]) -> tuple[list[Target], list[Item]]:
 
 
 def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list[Item]]:
-    """A way that reduces a long axis across lanes, where time is much longer than that takes."""
-    least = cost(best)
-    taken = targets
-    if least < _LONG:
-        return targets, best
+    """A way that reduces long axes across lanes, where time is much longer than that takes."""
+    folds: frozenset[Axis] = frozenset()
     for axis in _reduced(targets)[:_TRIED]:
-        parts = split(targets, axis)
+        least = cost(best)
+        parts = split(targets, axis) if least > _LONG else None
         if parts is None:
             continue
-        trial = _best(parts.targets, Items(frozenset((parts.lane,))))
-        if (found := cost(trial)) < least:
-            taken, best, least = parts.targets, trial, found
-    return taken, best
+        trial = _best(parts.targets, Items(folds | {parts.lane}))
+        if cost(trial) < least:
+            targets, best, folds = parts.targets, trial, folds | {parts.lane}
+    return targets, best
 
 
 def _reduced(targets: list[Target]) -> list[Axis]:
@@ -141,8 +141,7 @@ def _own_cost(item: Item) -> float:
         case Elementwise():
             return item.points / ALUS
         case Reduce() if item.folded:
-            steps = 2 * FOLDS
-            return steps * (item.operands[0].points + _SWEEP)
+            return _FOLDS * (2 * item.operands[0].points + _TURN)
         case Reduce(axes=axes):
             points = item.points
             for axis in axes:

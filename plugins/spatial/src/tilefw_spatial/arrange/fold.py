@@ -1,4 +1,4 @@
-"""Reductions across lanes: vectors beside themselves turned by half of a group of lanes, then a quarter, and so on.
+"""Reductions across lanes: vectors beside themselves turned by quarters of a group of lanes, then by quarters of that, and so on.
 
 Groups are as many neighbouring lanes as the axis has indices. After the last step every lane of a group holds the group's result:
 its users find it wherever the axis' index stands.
@@ -13,9 +13,11 @@ from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.arrange.memory import Memory, in_turn
 from tilefw_spatial.arrange.region import Region
 from tilefw_spatial.arrange.vector import Chain, Emitter
-from tilefw_spatial.chain import Apply, Input, Result
+from tilefw_spatial.chain import Apply, Input, Node, Result
 from tilefw_spatial.graph import Axis, Reduce
 from tilefw_spatial.sweep import LaneSweep, Sweep
+
+RADIX = 4  # vectors that one step combines: turning them takes one way to the switch and back, however many they are
 
 
 def folded(item: Item, memory: Memory, chain: Chain) -> list[Sweep]:
@@ -40,11 +42,12 @@ class _Folding:
         current = self._source
         if self._lone and width < LANES:
             current = self._turned(current, tuple(lane % width for lane in range(LANES)))
-        shift = width // 2
-        while shift:
-            turned = tuple(lane // width * width + (lane + shift) % width for lane in range(LANES))
-            current = self._combined(op, current, self._turned(current, turned), last=shift == 1)
-            shift //= 2
+        left = width
+        while left > 1:
+            ways = min(RADIX, left)
+            left //= ways
+            others = [self._turned(current, _turn(width, left * way)) for way in range(1, ways)]
+            current = self._combined(op, [current, *others], last=left == 1)
         return self._made
 
     def _new(self) -> Held:
@@ -58,12 +61,19 @@ class _Folding:
         self._made.append(LaneSweep(domain, "PRM", value.dtype, read, write, lanes, value.place))
         return made
 
-    def _combined(self, op: Reduce, one: Held, other: Held, last: bool) -> Held:
+    def _combined(self, op: Reduce, parts: list[Held], last: bool) -> Held:
         value = self._item.value
         result = self._memory.held[self._item] if last else self._new()
-        emitter = Emitter(self._region, self._memory, self._chunk, {"one": one, "other": other, "result": result})
-        inputs = (Input("one", value.dtype), Input("other", value.dtype))
-        node = Apply(op.kind.value, inputs, value.dtype, place=value.place)
-        for piece in self._chain([Result("result", node)]):
+        emitter = Emitter(self._region, self._memory, self._chunk, {"result": result, **dict(enumerate(parts))})
+        nodes: list[Node] = [Input(number, value.dtype) for number in range(len(parts))]
+        while len(nodes) > 1:
+            pairs = zip(nodes[::2], nodes[1::2], strict=True)
+            nodes = [Apply(op.kind.value, pair, value.dtype, place=value.place) for pair in pairs]
+        for piece in self._chain([Result("result", nodes[0])]):
             self._made.append(collapsed(emitter.sweep(piece, self._loops, (), {})))
         return result
+
+
+def _turn(width: int, shift: int) -> tuple[int, ...]:
+    """The source of each lane where every group of `width` turns by `shift`."""
+    return tuple(lane // width * width + (lane + shift) % width for lane in range(LANES))

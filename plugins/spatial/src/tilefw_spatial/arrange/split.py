@@ -11,8 +11,7 @@ from tilefw_spatial.arrange.lanes import Picked
 from tilefw_spatial.arrange.normal import Fetch, Pick, Target, constant, elementwise, operands
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 
-FOLDS = 6  # steps of a reduction across lanes, each of which halves
-WIDTH = 1 << FOLDS  # lanes that share one reduction: the largest power of two that 320 has as a factor
+WIDTH = 64  # lanes that share one reduction: the largest power of two that 320 has as a factor
 
 
 @dataclass(frozen=True, slots=True)
