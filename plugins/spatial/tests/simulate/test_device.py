@@ -91,4 +91,4 @@ def test_a_budget_ends_a_program_that_issues_too_much() -> None:
     x = device.allocate(N * 320)
     args = [BufferView(x), BufferView(x), Scalar(1600, "int32")]
     with pytest.raises(CodeError, match="budget"):
-        device.launch(loaded(device), "kernel", (1, 1, 1), args, LaunchOptions(budget=9 * 320))
+        device.launch(loaded(device), "kernel", (1, 1, 1), args, LaunchOptions(budget=9 * 20))

@@ -113,7 +113,8 @@ def simulate(
 
 def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions) -> Simulation:
     findings = Findings(options.checks, machine)
-    simulation = Simulation(program, machine, findings, options.budget // machine.lanes)
+    # A budget counts what threads execute: here each superlane executes every instruction once a vector.
+    simulation = Simulation(program, machine, findings, options.budget // machine.superlanes)
     for tensor in program.tensors:
         if tensor.role in ("in", "const"):
             fill(tensor, buffers, simulation.chips, findings)

@@ -9,7 +9,7 @@ come first, and goes back to the heap.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -82,7 +82,8 @@ class _Execution:
         self._serial = len(bursts)
         self._installs: dict[tuple[int, str, int], list[int]] = {}
         self._pending: dict[tuple[int, str, int], list[tuple[int, int, int, Burst]]] = {}
-        for due, rank, serial, burst in sorted(self._heap, key=lambda entry: entry[:3]):
+        matrix = [entry for entry in self._heap if _name(entry[3]) in ("IW", "MAC", "DRN")]
+        for due, rank, serial, burst in sorted(matrix, key=lambda entry: entry[:3]):
             self._register(due, rank, serial, burst)
 
     def run(self) -> None:
@@ -133,9 +134,7 @@ class _Execution:
             return burst.count
         count = burst.count
         if name == "MAC":
-            for time in self._installs.get(_plane(burst), ()):
-                if burst.time < time <= burst.last:
-                    count = min(count, -(-(time - burst.time) // burst.period))
+            count = self._until_install(burst)
         pending = self._pending[_plane(burst)]
         del pending[next(i for i, entry in enumerate(pending) if entry[2] == serial)]
         end = due + (count - 1) * burst.period
@@ -145,6 +144,14 @@ class _Execution:
             if name == "MAC" or _name(other) == "MAC":
                 count = points_before(burst.head(count), due, other, other_due, ties=other_rank < rank)
         return count
+
+    def _until_install(self, burst: Burst) -> int:
+        """Points of a MAC that issue before other weights are there."""
+        times = self._installs.get(_plane(burst), [])
+        place = bisect_right(times, burst.time)
+        if place == len(times) or times[place] > burst.last:
+            return burst.count
+        return -(-(times[place] - burst.time) // burst.period)
 
     def _do(self, chip: Chip, burst: Burst) -> int:
         name = _name(burst)

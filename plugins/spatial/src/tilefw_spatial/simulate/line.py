@@ -62,12 +62,13 @@ class Found:
 class Line:
     """Segments in the order of their first keys. `width` is the largest extent in keys of any, for finding them again."""
 
-    __slots__ = ("_segments", "_starts", "_width")
+    __slots__ = ("_enough", "_segments", "_starts", "_width")
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
         self._starts: list[int] = []
         self._width = 0
+        self._enough = 32
 
     def add(self, segment: Segment) -> Segment | None:
         """Put a burst's values on the line; the segment that is in its way, if any (the later value then stands)."""
@@ -79,10 +80,13 @@ class Line:
         return rival
 
     def forget(self, key: int) -> None:
-        """Drop what lies wholly before a key."""
-        if len(self._segments) > 64 and self._segments[0].last < key:
-            self._segments = [s for s in self._segments if s.last >= key]
-            self._starts = [s.start for s in self._segments]
+        """Drop what lies wholly before a key: now and then, when there has come as much as was left."""
+        if len(self._segments) < self._enough:
+            return
+        self._segments = [s for s in self._segments if s.last >= key]
+        self._starts = [s.start for s in self._segments]
+        self._width = max((s.last - s.start for s in self._segments), default=0)
+        self._enough = max(32, 2 * len(self._segments))
 
     def find(self, start: int, period: int, count: int, behind: int = -1, west: bool = False) -> Found:
         """The values of `count` keys from `start` on. Where a position is given (`behind`), only of segments that began before it
