@@ -6,17 +6,21 @@ INTEGERS = ("int1", "int8", "int16", "int32")
 # Floats of 8 bits are converted, selected and multiplied, as everywhere; arithmetic is on the wider ones.
 SMALL_FLOATS = ("fp8e4nv", "fp8e5")
 FLOATS = ("fp16", "bf16", "fp32")
-ELEMENTS = (*INTEGERS, *SMALL_FLOATS, *FLOATS)
+MACHINE_ELEMENTS = (*INTEGERS, *SMALL_FLOATS, *FLOATS)
+# What the chip has no elements of, and is made of those: pairs of words, and codes in bytes (`elements.py`).
+WIDE_AND_NARROW = ("int64", "int4")
+CODES = ("fp8e5b16", "fp8e4b8", "fp8e4b15", "fp6e3m2", "fp6e2m3", "fp4e2m1")
+ELEMENTS = (*MACHINE_ELEMENTS, *WIDE_AND_NARROW, *CODES)
 
 _CASTS = ("ext", "trunc", "float", "s2f", "u2f", "f2s", "f2u", "bitcast")
 
 ELEMENTWISE: frozenset[str] = frozenset(
-    {f"int.*.{name}" for name in INTEGERS}
+    {f"int.*.{name}" for name in (*INTEGERS, *WIDE_AND_NARROW)}
     | {f"{group}.*.{name}" for group in ("float", "math") for name in FLOATS}
     | {f"cast.{kind}.{name}" for kind in _CASTS for name in ELEMENTS}
     | {f"select.{name}" for name in ELEMENTS}
 )
-"""Rows of the elementwise table by group and element type: each is a test of the chains (`tests/chain`)."""
+"""Rows of the elementwise table by group and element type: each is a test (`tests/chain`, `tests/test_elements.py`)."""
 
 _DOTS = ("fp16.fp16.fp32", "bf16.bf16.fp32", "fp16.fp16.fp16", "int8.int8.int32")
 _SMALL_DOTS = (f"{a}.{b}.fp32" for a in SMALL_FLOATS for b in SMALL_FLOATS)

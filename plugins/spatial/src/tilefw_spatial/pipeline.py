@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tilefw.api import Entry, InternalError, Launch
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of
 from tilefw_spatial.arrange import arrange
+from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import Machine
@@ -31,7 +32,7 @@ class Compiled:
 def compile_kernel(module: ModuleOp, launch: Launch, machine: Machine) -> Compiled:
     """The program of the module's kernel for one launch. Raises UnsupportedError and CapacityError."""
     entry = entry_of(_kernel(module))
-    work = arrange(lower(module, launch))
+    work = arrange(on_machine_types(lower(module, launch)))
     timed = schedule(work, machine)
     program = emit(timed, entry.name, launch.grid, _parameters(entry, launch), _metadata(timed))
     return Compiled(entry, timed, program)

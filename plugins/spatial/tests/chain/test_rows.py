@@ -17,8 +17,8 @@ from tilefw.tile.elementwise import ROWS, Row
 from tilefw.tile.evaluate import evaluate
 from tilefw.tile.value import Value
 from tilefw_spatial import isa
+from tilefw_spatial.capabilities import CAPABILITIES
 from tilefw_spatial.chain import Apply, Input, Result, chain
-from tilefw_spatial.chain.capabilities import CAPABILITIES
 
 from .running import run
 
