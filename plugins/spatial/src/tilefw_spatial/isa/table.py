@@ -188,8 +188,8 @@ _VECTOR = tuple(entry.row() for entry in (
         "number; floats to integers towards zero, to the type's ends, NaN to 0; integers to integers keep the low bits; "
         "to int1: whether x is not zero. `floor`, `ceil`, `trunc`, `even`: an fp32 rounded to an integral fp32.",
         (*TYPES, *ROUNDINGS), tuple((name, _FP32) for name in ROUNDINGS)),
-    _Vector("EX2", 0x80, (_X,), _FP32, "2 to the power x, below 1 ulp; see `meanings`.", latency="transcendental"),
-    _Vector("LG2", 0x81, (_X,), _FP32, "The logarithm to base 2, below 1 ulp.", latency="transcendental"),
+    _Vector("EX2", 0x80, (_X,), _FP32, "2 to the power x, by the steps above.", latency="transcendental"),
+    _Vector("LG2", 0x81, (_X,), _FP32, "The logarithm to base 2, by the steps above.", latency="transcendental"),
     _Vector("RCP", 0x82, (_X,), _FP32, "1 / x, correctly rounded.", latency="transcendental"),
     _Vector("RSQ", 0x83, (_X,), _FP32, "1 / √x, correctly rounded.", latency="transcendental"),
     _Vector("SQR", 0x84, (_X,), _FP32, "√x, correctly rounded.", latency="transcendental"),

@@ -55,16 +55,16 @@ def words_of(piece: Piece, least: int, form: str) -> list[Piece]:
 
 
 def read_parameter(piece: Piece) -> Parameter:
-    """`.parameter scalar "n" "int32" value=5`."""
-    kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" "TYPE" [value=V] [nbytes=N]')
+    """`.parameter scalar "n" int32 value=5`."""
+    kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" TYPE [value=V] [nbytes=N]')
     if kind.text not in KINDS:
         raise kind.fault(f"a parameter is a {' or '.join(KINDS)}", DIRECTIVE)
     found = keys(rest, optional=("value", "nbytes"))
     value = _value(found["value"]) if "value" in found else None
-    if string(dtype) not in DTYPES:
+    if dtype.text not in DTYPES:
         raise dtype.fault(f"there is no element type {dtype.text[:40]}", DIRECTIVE)
     nbytes = found["nbytes"].number() if "nbytes" in found else 0
-    return Parameter(string(name), kind.text, string(dtype), nbytes, value)
+    return Parameter(string(name), kind.text, dtype.text, nbytes, value)
 
 
 def _value(piece: Piece) -> int | float:

@@ -6,7 +6,7 @@
 | `alu3+8` | ALU 3's result, 8 cycles after it appeared (`alu3`: as it appears) |
 | `#0x3f800000` | the immediate: bits; also a number, `#1.0`, `#-3` |
 | `lane` | the number of the lane |
-| `-x`, `\\|x\\|`, `-\\|x\\|` | of floats |
+| `-x`, `\\|x\\|`, `-\\|x\\|` | the sign of floats |
 """
 
 from __future__ import annotations

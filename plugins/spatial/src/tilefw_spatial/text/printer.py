@@ -39,7 +39,7 @@ def _lines(machine: Machine, program: Program) -> Iterator[str]:
 def _parameter(parameter: Parameter) -> str:
     value = parameter.value.hex() if isinstance(parameter.value, float) else parameter.value
     tail = ("" if value is None else f" value={value}") + (f" nbytes={parameter.nbytes}" if parameter.nbytes else "")
-    return f".parameter {parameter.kind} {json.dumps(parameter.name)} {json.dumps(parameter.dtype)}{tail}"
+    return f".parameter {parameter.kind} {json.dumps(parameter.name)} {parameter.dtype}{tail}"
 
 
 def _tensor(tensor: Tensor) -> Iterator[str]:

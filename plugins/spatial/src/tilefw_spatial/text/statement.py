@@ -17,6 +17,10 @@ from tilefw_spatial.text.operands import NOTHING, Operand, operand_text, read_op
 from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, Piece
 
 _HEAD = re.compile(r"[A-Za-z][\w.]*")
+_NAMES = {
+    Use.TAKE: "stream", Use.ROW: "b0:row", Use.ACCUMULATOR: "acc0:row", Use.ALU: "operand", Use.MASK: "mask", Use.START: "[start]",
+    Use.CONSTANT: "#bits or lane",
+}
 _KEY = re.compile(r"([a-z]\w*)\s*=\s*(.*)", re.DOTALL)
 
 # --- writing ---------------------------------------------------------------------------------------------------------------
@@ -83,17 +87,18 @@ def _op(head: Piece) -> tuple[str, str]:
     raise head.fault(f"there is no instruction {head.text[:40]}", UNKNOWN, help=f"did you mean {near[0]}?" if near else None)
 
 
-def takes(row: Row) -> str:
-    """What an instruction takes, as messages and the page of the instruction set say it."""
-    named = {
-        Use.TAKE: "stream", Use.ROW: "b0:row", Use.ACCUMULATOR: "acc0:row", Use.MASK: "mask", Use.START: "[start]",
-        Use.CONSTANT: "#bits or lane",
-    }
-    parts = [named.get(f.use) or (f"{f.key}=" if f.key and f.use is not Use.FLAG else f.key or "operand") for f in row.fields
+def syntax(row: Row) -> str:
+    """What stands behind a mnemonic: `b0:row, step=, n= -> stream`."""
+    parts = [_NAMES.get(f.use) or (f.key if f.use is Use.FLAG else f"{f.key}=" if f.key else "number") for f in row.fields
              if f.use is not Use.PUT]
     parts += ["n="] if row.burst else []
-    tail = " -> stream" if any(f.use is Use.PUT for f in row.fields) else ""
-    return f"{row.name} takes {', '.join(parts)}{tail}".replace("takes  ->", "takes ->")
+    put = " -> stream" if any(f.use is Use.PUT for f in row.fields) else ""
+    return f"{', '.join(parts)}{put}".strip()
+
+
+def takes(row: Row) -> str:
+    """The same as a sentence, for messages."""
+    return f"{row.name} takes {syntax(row) or 'nothing'}"
 
 
 class _Reader:
