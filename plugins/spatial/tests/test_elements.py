@@ -1,4 +1,4 @@
-"""Rows on element types that the chip lacks, built of those that it has, are what the elementwise table says, at each type claimed."""
+"""Rows on element types that the chip lacks, built of those that it has, are what the table says, at every type claimed."""
 
 from __future__ import annotations
 
