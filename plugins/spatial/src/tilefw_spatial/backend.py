@@ -49,6 +49,7 @@ class SpatialBackend(Backend):
     def _artifact(self, program: Program) -> Artifact:
         """A program with its file and its text."""
         from tilefw_spatial.container import write
+        from tilefw_spatial.text import render
 
         counts: dict[str, int] = {}
         for code in program.chips:
@@ -56,7 +57,7 @@ class SpatialBackend(Backend):
                 for inst in queue:
                     counts[inst.op] = counts.get(inst.op, 0) + 1
         return Artifact(
-            target=self.target.name, format=FORMAT, text="", entries=(), binary=write(program),
+            target=self.target.name, format=FORMAT, text=render(program), entries=(), binary=write(program),
             resources=Resources(unknown="slices and streams are placed by the schedule", instructions=counts),
             metadata={"cycles": program.cycles, **program.metadata},
         )
