@@ -137,3 +137,24 @@ def test_a_reduction_waits_for_vectors_that_another_burst_brings(split: int) -> 
     done = run(program(timed, tensors, names), x[:split].copy(), x[split:].copy(), *z)
     assert not done.findings.all
     assert np.array_equal(z, x.reshape(-1, every, 320).sum(axis=1, dtype=np.uint8))
+
+
+def test_a_repeated_read_sees_what_a_write_just_before_it_stores() -> None:
+    """WR at 124 stores at 126; an RD of the same row at 125 and again at 199 reads the old row, then the new one."""
+    timed = {
+        "MEM.E0": [(126 - 5 - 4, Inst("RD", "", 1, dst=0, address=0))],
+        "MEM.E4": [
+            (124, Inst("WR", "", 1, a=0, address=5)), (125, Inst("RD", "", 1, dst=8, address=5)), (126, Inst("REP", "", 1, imm=74)),
+        ],
+        "MEM.E6": [(125 + 5 + 2 - 2, Inst("WR", "", 1, a=8, address=0)), (131, Inst("REP", "", 1, imm=74, step=1))],
+    }
+    tensors = [
+        Tensor("x", "in", home("uint8", 1, [("MEM.E0", 0, 0)]), (matrix(0, 1),)),
+        Tensor("old", "in", home("uint8", 1, [("MEM.E4", 0, 5)]), (matrix(1, 1),)),
+        Tensor("z", "out", home("uint8", 2, [("MEM.E6", 0, 0)]), (matrix(2, 2),)),
+    ]
+    x, old = GENERATOR.integers(0, 256, (2, 1, 320)).astype(np.uint8)
+    z = np.zeros((2, 320), np.uint8)
+    done = run(program(timed, tensors, [("x", "uint8"), ("old", "uint8"), ("z", "uint8")]), x, old, z)
+    assert not done.findings.all
+    assert np.array_equal(z, np.concatenate([old, x]))

@@ -2,9 +2,8 @@
 
 Every point of a burst has a cycle at which it is due: all that it depends on is due earlier. Bursts are taken from a heap by their
 first point that is due, and done as far as their operands are there: then all points due earlier, of any burst, have been done. To
-do a burst's later points ahead of others is right for streams and results of ALUs, whose values nobody changes, and for rows of a
-slice, whose one queue works in order; where other state changes (installed weights, accumulators) a burst ends where another must
-come first, and goes back to the heap.
+do a burst's later points ahead of others is right for streams and results of ALUs, whose values nobody changes; where state changes
+(rows of slices, accumulators, installed weights) a burst ends where another must come first, and goes back to the heap.
 """
 
 from __future__ import annotations
@@ -28,6 +27,10 @@ from tilefw_spatial.simulate.matrix_unit import MatrixUnits
 from tilefw_spatial.simulate.precedence import points_before
 
 _WRITERS = frozenset({"WR", "SCT", "MAC", "RCV"})  # before readers of the same cycle
+# What reads and writes rows, of a slice or of accumulators: those that write them, and those whose rows depend on data.
+_TOUCHING = frozenset({"RD", "WR", "GTH", "SCT", "MAC", "DRN"})
+_CHANGING = frozenset({"WR", "SCT", "MAC"})
+_ANYWHERE = frozenset({"GTH", "SCT"})
 _UNTIMED = frozenset({"CFG", "LW"})  # their last point is their last event
 
 
@@ -71,7 +74,7 @@ def last_event(machine: Machine, burst: Burst) -> int:
 
 
 class _Execution:
-    """The heap of bursts, and for each plane those that touch its accumulators and weights, in order of time."""
+    """The heap of bursts; and for each slice and plane those that touch its rows, in the order in which they are due."""
 
     def __init__(self, machine: Machine, chips: list[Chip], bursts: list[Burst]) -> None:
         self._machine, self._chips = machine, chips
@@ -82,8 +85,7 @@ class _Execution:
         self._serial = len(bursts)
         self._installs: dict[tuple[int, str, int], list[int]] = {}
         self._pending: dict[tuple[int, str, int], list[tuple[int, int, int, Burst]]] = {}
-        matrix = [entry for entry in self._heap if _name(entry[3]) in ("IW", "MAC", "DRN")]
-        for due, rank, serial, burst in sorted(matrix, key=lambda entry: entry[:3]):
+        for due, rank, serial, burst in sorted(self._heap, key=lambda entry: entry[:3]):
             self._register(due, rank, serial, burst)
 
     def run(self) -> None:
@@ -100,9 +102,8 @@ class _Execution:
         self._serial += 1
         entry = (*self._due(burst), self._serial, burst)
         heappush(self._heap, entry)
-        pending = self._pending.get(_plane(burst))
-        if pending is not None and _name(burst) in ("MAC", "DRN"):
-            insort(pending, entry, key=lambda e: e[:3])
+        if _name(burst) in _TOUCHING:
+            insort(self._pending[_owner(burst)], entry, key=lambda e: e[:3])
 
     def _due(self, burst: Burst) -> tuple[int, int]:
         name = _name(burst)
@@ -123,31 +124,31 @@ class _Execution:
     def _register(self, due: int, rank: int, serial: int, burst: Burst) -> None:
         name = _name(burst)
         if name == "IW":
-            self._installs.setdefault(_plane(burst), []).append(burst.time + self._machine.delays["install_weights"])
-        if name in ("MAC", "DRN"):
-            self._pending.setdefault(_plane(burst), []).append((due, rank, serial, burst))
+            self._installs.setdefault(_owner(burst), []).append(burst.time + self._machine.delays["install_weights"])
+        if name in _TOUCHING:
+            self._pending.setdefault(_owner(burst), []).append((due, rank, serial, burst))
 
     def _allowed(self, due: int, rank: int, serial: int, burst: Burst) -> int:
         """Points of a burst that may be done before any other burst."""
         name = _name(burst)
-        if name not in ("MAC", "DRN"):
+        if name not in _TOUCHING:
             return burst.count
-        count = burst.count
-        if name == "MAC":
-            count = self._until_install(burst)
-        pending = self._pending[_plane(burst)]
+        count = self._until_install(burst) if name == "MAC" else burst.count
+        pending = self._pending[_owner(burst)]
         del pending[next(i for i, entry in enumerate(pending) if entry[2] == serial)]
         end = due + (count - 1) * burst.period
         for other_due, other_rank, _, other in pending:
             if other_due > end or count == 1:
                 break
-            if name == "MAC" or _name(other) == "MAC":
-                count = points_before(burst.head(count), due, other, other_due, ties=other_rank < rank)
+            names = {name, _name(other)}
+            if names & _CHANGING:
+                anywhere = bool(names & _ANYWHERE)
+                count = points_before(burst.head(count), due, other, other_due, ties=other_rank < rank, anywhere=anywhere)
         return count
 
     def _until_install(self, burst: Burst) -> int:
         """Points of a MAC that issue before other weights are there."""
-        times = self._installs.get(_plane(burst), [])
+        times = self._installs.get(_owner(burst), [])
         place = bisect_right(times, burst.time)
         if place == len(times) or times[place] > burst.last:
             return burst.count
@@ -172,7 +173,7 @@ def _name(burst: Burst) -> str:
     return OPS[burst.inst.op][0].name
 
 
-def _plane(burst: Burst) -> tuple[int, str, int]:
+def _owner(burst: Burst) -> tuple[int, str, int]:
     return burst.chip, burst.queue.unit, burst.queue.number
 
 

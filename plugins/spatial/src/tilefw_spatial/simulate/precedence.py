@@ -10,10 +10,13 @@ from tilefw_spatial.simulate.burst import Burst
 _NEVER = np.iinfo(np.int64).max
 
 
-def points_before(burst: Burst, due: int, other: Burst, other_due: int, ties: bool) -> int:
+def points_before(burst: Burst, due: int, other: Burst, other_due: int, *, ties: bool, anywhere: bool) -> int:
     """How many points of `burst`, the first due at `due`, come before the other burst touches their rows; at least 1.
 
-    `ties`: where both are due in one cycle the other comes first. Of two bursts due in order the first point always comes first."""
+    `ties`: where both are due in one cycle the other comes first. `anywhere`: the rows of one of them depend on data. Of two bursts
+    due in order the first point always comes first."""
+    if anywhere:
+        return max(1, min(burst.count, -(-(other_due - due + (0 if ties else 1)) // burst.period)))
     rows, other_rows = _span(burst), _span(other)
     if rows[1] < other_rows[0] or other_rows[1] < rows[0]:
         return burst.count
