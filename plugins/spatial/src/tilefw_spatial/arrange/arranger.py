@@ -87,4 +87,4 @@ class Arranger:
             order: Order = self._memory.orders[item]
             array = self._memory.held[item].array
             array.role = "out"
-            array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk),)
+            array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk, once=True),)

@@ -106,17 +106,21 @@ def _together(targets: list[Target], items: Items, axes: tuple[Axis, ...]) -> tu
     best: list[Item] | None = None
     least = 0.0
     for some in _sets(axes):
-        trial = [_item(items, target, some) for target in targets]
-        whole = [item for item in trial if item is not None]
-        if len(whole) == len(trial) and (best is None or cost(whole) < least):
-            best, least = whole, cost(whole)
+        for beside in ((), tuple(axis for axis in some if axis in items.folds)):
+            trial = [_item(items, target, some, beside) for target in targets]
+            whole = [item for item in trial if item is not None]
+            if len(whole) == len(trial) and ((found := cost(whole)) < least or best is None):
+                best, least = whole, found
+            if not items.folds.intersection(some):
+                break
     assert best is not None, "with no axis along lanes every value can be had"
     return best, least
 
 
-def _item(items: Items, target: Target, axes: Iterable[Axis]) -> Item | None:
-    """The target with those of `axes` along lanes that it has; None where that is no way."""
-    own = tuple(axis for axis in axes if axis in target.value.axes)
+def _item(items: Items, target: Target, axes: Iterable[Axis], beside: tuple[Axis, ...] = ()) -> Item | None:
+    """The target with those of `axes` along lanes that it has, and those of `beside` although it may lack them (it is the same for
+    all their indices, like what is reduced across lanes for targets that have the axis); None where that is no way."""
+    own = tuple(axis for axis in axes if axis in target.value.axes or axis in beside)
     try:
         return items.item(target.value, Product(own) if own else Everywhere())
     except UnfitError:

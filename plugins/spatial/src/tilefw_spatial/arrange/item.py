@@ -8,17 +8,18 @@ contracted axes. A value that two consumers want along different lanes is made t
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 
 from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Picked, Product, Renamed
-from tilefw_spatial.arrange.normal import Fetch, Pick, operands
+from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
 
-# Items that one target may need: a scan along lanes asks for its operand along ever new ones.
-_MOST = 20_000
+# Items for each value that one target may need: a scan along lanes asks for its operands along ever new ones.
+_MOST = 3
+_ROOM = 20
 
 
 class UnfitError(Exception):
@@ -37,16 +38,12 @@ class Item:
     operands: tuple[Item, ...] = ()
     turned: bool = False
     folded: bool = False
+    time: tuple[Axis, ...] = field(init=False)  # the axes that are not along lanes
+    points: int = field(init=False)  # vectors that it takes to go through all elements once
 
-    @property
-    def time(self) -> tuple[Axis, ...]:
-        """The axes that are not along lanes."""
-        return tuple(axis for axis in self.value.axes if axis not in self.lanes.axes)
-
-    @property
-    def points(self) -> int:
-        """Vectors that it takes to go through all elements once."""
-        return self.lanes.chunks * prod(axis.extent for axis in self.time)
+    def __post_init__(self) -> None:
+        self.time = tuple(axis for axis in self.value.axes if axis not in self.lanes.axes)
+        self.points = self.lanes.chunks * prod(axis.extent for axis in self.time)
 
     @property
     def inputs(self) -> bool:
@@ -73,24 +70,31 @@ class Items:
     def __init__(self, folds: frozenset[Axis] = frozenset()) -> None:
         self._made: dict[Hashable, Item | None] = {}
         self.folds = folds
+        self._counts: dict[Value, int] = {}
 
     def item(self, value: Value, lanes: Lanes) -> Item:
-        """The value along as much of `lanes` as it has axes of; raises UnfitError."""
+        """The value along as much of `lanes` as it has axes of; raises UnfitError where that is no way, or one of too much work."""
         first = (value, lanes.restricted(value.axes))
         pending = [first]
-        begun = len(self._made)
+        most = len(self._made) + _MOST * (_ROOM + self._reached(value))
         while pending:
             want = pending[-1]
             missing = [] if _key(want) in self._made else self._missing(want)
             if not missing:
                 pending.pop()
             pending += missing
-            if len(self._made) - begun > _MOST:
-                raise UnfitError(value.place)
+            if len(self._made) > most:
+                self._made[_key(first)] = None
+                break
         found = self._made[_key(first)]
         if found is None:
             raise UnfitError(value.place)
         return found
+
+    def _reached(self, value: Value) -> int:
+        if value not in self._counts:
+            self._counts[value] = len(reached(value))
+        return self._counts[value]
 
     def _missing(self, want: Want) -> list[Want]:
         """What must be made before the value, none where it now is made: by the first way that can be had."""

@@ -36,6 +36,17 @@ class Lanes:
         """Vectors for one point in time."""
         return -(-self.positions // LANES)
 
+    def firsts(self) -> NDArray[np.bool_] | None:
+        """Which positions are the first of all that stand for the same indices; None where none repeats another."""
+        if self.product is not None:
+            return None
+        codes = np.zeros(self.positions, dtype=np.int64)
+        for axis in self.axes:
+            codes = codes * axis.extent + self.index[axis]
+        found = np.zeros(self.positions, dtype=np.bool_)
+        found[np.unique(codes, return_index=True)[1]] = True
+        return None if found.all() else found
+
     def with_last(self, axis: Axis) -> Lanes | None:
         """The lanes of which these are a part, if `axis` is the innermost there and the number of chunks is the same."""
         return None

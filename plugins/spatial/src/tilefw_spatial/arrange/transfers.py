@@ -13,8 +13,10 @@ from tilefw_spatial.graph import Axis
 from tilefw_spatial.program import AxisMap, Transfer
 
 
-def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0) -> Transfer:
-    """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`."""
+def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False) -> Transfer:
+    """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`; `once`: an element in several
+    lanes is taken from the first."""
+    firsts = lanes.firsts() if once else None
     rest: list[Term] = []
     ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
     for term in access.terms:
@@ -25,17 +27,17 @@ def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: i
             ways[homes.pop()].append(term)
     split = _separated(access, lanes) if rest else None
     if rest and split is None:
-        return Transfer(access.parameter, access.base, (), LANES, chunk, _explicit(access, lanes, strides, chunk), fill)
+        return Transfer(access.parameter, access.base, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill)
     if split is not None:
-        return transfer(split, lanes, strides, chunk, fill)
-    maps = [_lane_map(ways[None], lanes)]
+        return transfer(split, lanes, strides, chunk, fill, once)
+    maps = [_lane_map(ways[None], lanes, firsts)]
     maps += [_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None]
     return Transfer(access.parameter, access.base, tuple(maps), LANES, chunk, None, fill)
 
 
-def _lane_map(terms: list[Term], lanes: Lanes) -> AxisMap:
-    """All positions as one axis; a value with no axis along lanes is the same in all."""
-    offsets, valid = np.zeros(lanes.positions, dtype=np.int64), None
+def _lane_map(terms: list[Term], lanes: Lanes, valid: NDArray[np.bool_] | None) -> AxisMap:
+    """All positions as one axis, of which those in `valid` count; a value with no axis along lanes is the same in all."""
+    offsets = np.zeros(lanes.positions, dtype=np.int64)
     for term in terms:
         index = tuple(lanes.index[axis] for axis in term.axes)
         offsets = offsets + term.offsets[index]
@@ -85,7 +87,9 @@ def _separated(access: Access, lanes: Lanes) -> Access | None:
     return Access(access.parameter, base, tuple(terms)) if same else None
 
 
-def _explicit(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int) -> NDArray[np.int64]:
+def _explicit(
+    access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, firsts: NDArray[np.bool_] | None,
+) -> NDArray[np.int64]:
     """Rows of (host element, vector, lane)."""
     axes, offsets, valid = _joint(access)
     time = tuple(strides)
@@ -95,4 +99,5 @@ def _explicit(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: 
     index = tuple(lanes.index[axis][position] if axis in lanes.axes else cells[time.index(axis)] for axis in axes)
     vector = sum((cells[n] * strides[axis] for n, axis in enumerate(time)), start=position // LANES * chunk)
     rows = [np.broadcast_to(part, grid).reshape(-1) for part in (offsets[index], vector, position % LANES)]
-    return np.stack(rows, axis=1)[np.broadcast_to(valid[index], grid).reshape(-1)]
+    taken = valid[index] if firsts is None else valid[index] & firsts
+    return np.stack(rows, axis=1)[np.broadcast_to(taken, grid).reshape(-1)]
