@@ -28,12 +28,12 @@ def _computed(row: str, operands: Sequence[Known], result: DType, rounding: str)
     wholes = [operand.whole() for operand in operands]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     arrays = [whole.over(keys) for whole in wholes]
-    if prod(np.broadcast_shapes(*(array.shape for array in arrays))) > LARGEST:
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    if prod(shape) > LARGEST:
         raise TooLarge
     source = operands[ROWS[row].typed_by].dtype
     found = evaluate_known(ROWS[row], arrays, source, result, "rtz" if rounding == "rtz" else "rtne")
-    shape = np.broadcast_shapes(found.shape, *(array.shape for array in arrays))
-    return of_term(result, operands[0].shape, Term(np.broadcast_to(found, shape), keys))
+    return of_term(result, operands[0].shape, Term(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
 
 
 def as_offset(known: Known) -> Known:

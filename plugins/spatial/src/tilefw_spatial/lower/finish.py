@@ -76,11 +76,19 @@ def _accumulated(state: State, store: PendingStore, placed: set[Axis]) -> Pendin
     copies = store.count // extent({*state.axes.all(value.axes), *placed})
     if over:
         rest = [axis for axis in state.axes.all(value.axes) if axis in placed]
-        value = state.made(Reduce(kind, value, over), rest, dtype)
+        value = state.made(_summed(kind, value, over), rest, dtype)
     if copies > 1 and kind in _TIMES:
         many = state.made(Constant(stored(np.asarray(float(copies) if dtype.is_float else copies), dtype)), (), dtype)
         value = state.made(Elementwise(_TIMES[kind], (value, many)), value.axes, dtype)
     return replace(store, value=value)
+
+
+def _summed(kind: Combine, value: Value, over: tuple[Axis, ...]) -> Op:
+    """A value combined along axes in any order; the sum of products is one product over more of K."""
+    product = value.op
+    if isinstance(product, Dot) and product.accumulator is None and kind in (Combine.ADDF, Combine.ADDI):
+        return replace(product, contracted=(*over, *product.contracted))
+    return Reduce(kind, value, over)
 
 
 def _rooted(state: State, value: Value) -> Op:

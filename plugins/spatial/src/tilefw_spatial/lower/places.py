@@ -160,20 +160,22 @@ def elements(place: Where) -> tuple[Array, Array]:
 
 
 def _is_distinct(place: Where) -> bool:
-    """Whether no two indices touch one element: each axis steps over all that the finer ones reach, or it is found one by one."""
-    if all(part.valid is not None and not part.offsets.any() for part in place.joint):
-        spans = []
-        for part in place.along:
-            offsets = np.sort(part.offsets if part.valid is None else part.offsets[part.valid])
-            if offsets.size > 1:
-                spans.append((int(np.diff(offsets).min()), int(offsets[-1] - offsets[0])))
-        reach = 0
-        for step, span in sorted(spans):
-            if step <= reach:
-                break
-            reach += span
-        else:
-            return True
+    """Whether no two indices touch one element: each part steps over all that the finer ones reach, or it is found one by one."""
+    spans = []
+    for part in _independent(place):
+        offsets, valid = elements(part)
+        found = np.sort(offsets[valid])
+        if found.size > 1:
+            spans.append((int(np.diff(found).min()), int(found[-1] - found[0])))
+    reach = 0
+    for step, span in sorted(spans):
+        if step <= reach:
+            break
+        reach += span
+    else:
+        return True
+    if any(step == 0 for step, _ in spans):
+        return False
     offsets, valid = elements(place)
-    found = offsets[valid]
-    return np.unique(found).size == found.size
+    found = np.sort(offsets[valid])
+    return bool((found[1:] != found[:-1]).all())

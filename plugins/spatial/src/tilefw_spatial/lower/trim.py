@@ -1,4 +1,4 @@
-"""Indices of which nothing is stored cut off: what a last block has beyond the end of the array needs no work."""
+"""Indices cut off of which nothing is stored, or at which products are of two zeros: what last blocks have beyond the arrays."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilefw_spatial.graph import Along, Axis, Constant, Dot, Join, Joint, Load, Reduce, Rename, Store, Value, Where
+from tilefw_spatial.graph import Along, Axis, Constant, Dot, Join, Joint, Load, Reduce, Rename, Store, Value, Where, operands_of
 from tilefw_spatial.lower.known import Array
 
 
 def trim(values: Sequence[Value], stores: list[Store]) -> None:
-    """Cut axes to the indices that some store writes; values and stores change in place."""
-    kept = _kept(values, stores)
+    """Cut axes to the indices that matter; values and stores change in place."""
+    kept = {**_kept(values, stores), **_multiplied(values, stores)}
     axes = {axis: Axis(axis.name, int(keep.sum())) for axis, keep in kept.items()}
     if not axes:
         return
@@ -25,6 +25,8 @@ def trim(values: Sequence[Value], stores: list[Store]) -> None:
                 value.op = replace(op, where=_cut(op.where, axes, kept))
             case Constant() as op:
                 value.op = Constant(_taken(op.data, old, kept))
+            case Dot() as op:
+                value.op = replace(op, contracted=tuple(axes.get(axis, axis) for axis in op.contracted))
     for index, store in enumerate(stores):
         stores[index] = replace(store, where=_cut(store.where, axes, kept))
 
@@ -46,6 +48,31 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]
             valid = np.ones(part.axis.extent, np.bool_) if part.valid is None else part.valid
             kept[part.axis] = kept[part.axis] | valid if part.axis in kept else valid
     return {axis: keep for axis, keep in kept.items() if axis not in bound and not keep.all() and keep.any()}
+
+
+def _multiplied(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]:
+    """For each axis that products alone are made along, the indices at which an operand has elements of a buffer."""
+    kept: dict[Axis, Array] = {}
+    for value in values:
+        if isinstance(value.op, Dot):
+            for axis in value.op.contracted:
+                found = _read_at(value.op.a, axis) | _read_at(value.op.b, axis)
+                kept[axis] = kept[axis] | found if axis in kept else found
+    others: set[Axis] = {axis for store in stores for axis in store.value.axes}
+    for value in values:
+        contracted = value.op.contracted if isinstance(value.op, Dot) else ()
+        others.update(axis for operand in operands_of(value.op) for axis in operand.axes if axis not in contracted)
+    return {axis: keep for axis, keep in kept.items() if axis not in others and not keep.all() and keep.any()}
+
+
+def _read_at(operand: Value, axis: Axis) -> Array:
+    """At which indices a factor may be something else than zero."""
+    op = operand.op
+    if isinstance(op, Load) and op.fill == 0:
+        for part in op.where.along:
+            if part.axis is axis and part.valid is not None:
+                return part.valid
+    return np.ones(axis.extent, np.bool_)
 
 
 def _cut(where: Where, axes: dict[Axis, Axis], kept: dict[Axis, Array]) -> Where:
