@@ -11,7 +11,7 @@ Sections, each `kind` (4 letters), length (u32), CRC-32 of the data (u32), data,
 | kind | data |
 |---|---|
 | `META` | JSON: entry, machine, grid, cycles, parameters, metadata, and the tensors with their arrays as numbers of `DATA` |
-| `DATA` | the arrays: for each its type (8 letters), dimensions (u32, then a u32 each), elements |
+| `DATA` | arrays: type (8 letters), dimensions (u32), a u32 each, elements; `runs64`: int64 as rows of first, step, count |
 | `CHIP` | one a chip: queues, maps (u32 each); each queue's number and words (u32 each); maps, i16 a lane; words |
 """
 

@@ -19,8 +19,12 @@ from tilefw_spatial.reading import Damaged, Node, Reader
 Array = NDArray[Any]
 
 _ARRAY = struct.Struct("<8sI")
-# Types of arrays in the file beside those of elements; int1 stands for the truth values of an axis too.
+# Types of arrays in the file beside those of elements; int1 stands for the truth values of an axis too. Offsets are mostly regular:
+# `runs64` holds an int64 array of one dimension as rows of first, step and count, where that is shorter.
 _INT64 = "int64"
+_RUNS = "runs64"
+_LONGEST = 1 << 22  # numbers that the runs of one array may stand for; longer ones are written whole
+_MOST = 1 << 26  # numbers of all arrays: a small file cannot ask for more than 512 MB
 _DIMENSIONS = 4
 
 # --- writing ---------------------------------------------------------------------------------------------------------------
@@ -58,13 +62,22 @@ def _transfer(transfer: Transfer, arrays: list[bytes]) -> dict[str, Any]:
     ]
     return {
         "parameter": transfer.parameter, "base": transfer.base, "lanes": transfer.lanes, "chunk": transfer.chunk,
-        "fill": transfer.fill, "axes": axes, **_reference("explicit", transfer.explicit, _INT64, arrays),
+        "fill": transfer.fill, "axes": axes, **_reference("explicit", _columns(transfer.explicit), _INT64, arrays),
     }
+
+
+def _columns(explicit: Array | None) -> Array | None:
+    """The elements, then the vectors, then the lanes: each regular for itself."""
+    return None if explicit is None else explicit.T.reshape(-1)
 
 
 def _reference(key: str, array: Array | None, dtype: str, arrays: list[bytes]) -> dict[str, int]:
     if array is None:
         return {}
+    if dtype == _INT64 and array.ndim == 1 and 2 < array.size < _LONGEST:
+        runs = _runs(array)
+        if runs.size < array.size:
+            dtype, array = _RUNS, runs
     shape = struct.pack(f"<{array.ndim}I", *array.shape)
     elements = np.ascontiguousarray(array, _numpy(dtype)).tobytes()
     arrays.append(_ARRAY.pack(dtype.encode().ljust(8, b"\0"), array.ndim) + shape + elements)
@@ -72,7 +85,16 @@ def _reference(key: str, array: Array | None, dtype: str, arrays: list[bytes]) -
 
 
 def _numpy(dtype: str) -> np.dtype:
-    return np.dtype(np.int64) if dtype == _INT64 else TYPES[dtype].numpy
+    return np.dtype(np.int64) if dtype in (_INT64, _RUNS) else TYPES[dtype].numpy
+
+
+def _runs(array: Array) -> Array:
+    """[runs, 3]: first, step and count; a run ends where the step to the next number is another than the one before."""
+    steps = np.diff(array)
+    begins = np.concatenate(([0], np.flatnonzero(steps[1:] != steps[:-1]) + 2))
+    counts = np.diff(begins, append=array.size)
+    after = np.append(steps, 0)[begins]
+    return np.stack((array[begins], np.where(counts > 1, after, 0), counts), axis=1)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------------
@@ -94,16 +116,19 @@ def machine_of(found: Node) -> Machine:
 
 def arrays(data: bytes) -> list[Array]:
     """The arrays of the section."""
-    reader, found = Reader(data, "DATA"), []
+    reader, found, total = Reader(data, "DATA"), list[Array](), 0
     while not reader.done:
         found.append(_array(reader, f"array {len(found)}"))
+        total += found[-1].size
+        if total > _MOST:
+            raise Damaged(f"the arrays of DATA have more than {_MOST} numbers")
     return found
 
 
 def _array(reader: Reader, where: str) -> Array:
     raw, dimensions = reader.unpack(_ARRAY, where)
     name = raw.rstrip(b"\0").decode("latin-1")
-    if name not in TYPES and name != _INT64:
+    if name not in TYPES and name not in (_INT64, _RUNS):
         raise Damaged(f"{where}: there is no element type {name!r}")
     if dimensions > _DIMENSIONS:
         raise Damaged(f"{where} has {dimensions} dimensions")
@@ -111,7 +136,21 @@ def _array(reader: Reader, where: str) -> Array:
     elements = reader.take(math.prod(shape) * _numpy(name).itemsize, f"elements of {where}")
     if name == "int1" and elements.strip(b"\0\1"):
         raise Damaged(f"{where} has truth values that are neither 0 nor 1")
-    return np.frombuffer(elements, _numpy(name)).reshape(shape)
+    found = np.frombuffer(elements, _numpy(name)).reshape(shape)
+    return _of_runs(found, where) if name == _RUNS else found
+
+
+def _of_runs(runs: Array, where: str) -> Array:
+    """The numbers of runs. Raises Damaged for what are none, too many, or beyond 64 bits."""
+    if runs.ndim != 2 or runs.shape[1] != 3:
+        raise Damaged(f"{where}: runs have a first number, a step and a count")
+    rows = runs.tolist()
+    if any(count < 1 for _, _, count in rows) or sum(count for _, _, count in rows) > _LONGEST:
+        raise Damaged(f"{where}: runs of fewer than one number, or of more than {_LONGEST} in all")
+    if not all(-reading.INT64 <= first + step * (count - 1) < reading.INT64 for first, step, count in rows):
+        raise Damaged(f"{where}: runs that leave 64 bits")
+    parts = [first + step * np.arange(count, dtype=np.int64) for first, step, count in rows]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def from_json(found: Node, data: Sequence[Array], chips: tuple[ChipCode, ...], machine: Machine) -> Program:
@@ -159,8 +198,15 @@ def _read_transfer(node: Node, data: Sequence[Array]) -> Transfer:
     axes = tuple(_read_axis(axis, data) for axis in node["axes"].list())
     return Transfer(
         node["parameter"].int(0), node["base"].int(), axes, node["lanes"].int(1), node["chunk"].int(),
-        _referred(node, "explicit", data, _INT64), node["fill"].int(0, 0xFFFFFFFF),
+        _explicit(node, data), node["fill"].int(0, 0xFFFFFFFF),
     )
+
+
+def _explicit(node: Node, data: Sequence[Array]) -> Array | None:
+    found = _referred(node, "explicit", data, _INT64)
+    if found is not None and (found.ndim != 1 or found.size % 3):
+        raise Damaged(f"{node.path}.explicit is not elements, vectors and lanes, as many of each")
+    return None if found is None else np.ascontiguousarray(found.reshape(3, -1).T)
 
 
 def _read_axis(node: Node, data: Sequence[Array]) -> AxisMap:
