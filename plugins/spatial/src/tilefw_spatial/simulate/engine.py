@@ -31,7 +31,7 @@ _WRITERS = frozenset({"WR", "SCT", "MAC", "RCV"})  # before readers of the same 
 _TOUCHING = frozenset({"RD", "WR", "GTH", "SCT", "MAC", "DRN"})
 _CHANGING = frozenset({"WR", "SCT", "MAC"})
 _ANYWHERE = frozenset({"GTH", "SCT"})
-_UNTIMED = frozenset({"CFG", "LW"})  # their last point is their last event
+_UNTIMED = frozenset({"LW"})  # its last point is its last event
 
 
 @dataclass(slots=True)
@@ -59,7 +59,8 @@ class Simulation:
     @property
     def cycles(self) -> int:
         """Cycles until the last superlane has seen the last event."""
-        return 1 + self.machine.skew + max((last_event(self.machine, burst) for burst in self.bursts), default=-1)
+        timed = (burst for burst in self.bursts if not burst.inst.op.startswith("CFG"))
+        return 1 + self.machine.skew + max((last_event(self.machine, burst) for burst in timed), default=-1)
 
     def run(self) -> None:
         """Execute all bursts."""

@@ -90,8 +90,9 @@ class _Chip:
                 if queue.parked:
                     queue.parked = False
                     self._issue(queue, now)
+        happened = any(time + self._machine.skew == now for time in self._notices)
         self._notices = [time for time in self._notices if time + self._machine.skew > now]
-        return any(time + self._machine.skew == now for time in self._notices)
+        return happened
 
     def _issue(self, queue: Sequencer, now: int) -> None:
         point = queue.tick(now)
@@ -118,7 +119,7 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | No
     for tensor in program.tensors:
         if tensor.role in ("in", "const"):
             fill(tensor, arrays, slices, machine.lanes, findings)
-    cycles = _run(chips, limit)
+    cycles = _run(chips, limit) or machine.skew
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, arrays, slices, machine.lanes, findings)

@@ -26,9 +26,9 @@ class Findings:
     def all(self) -> tuple[Finding, ...]:
         return tuple(self._sites.values())
 
-    def add(self, code: str, message: str, point: Point) -> None:
-        """Report what happens to a point; every superlane sees it, one is enough."""
-        self._note(code, f"{message} at cycle {point.time}", (code, point.chip, point.queue.name, point.place), point)
+    def add(self, code: str, message: str, point: Point, cycle: int) -> None:
+        """Report what happens to a point in a cycle (of superlane 0); every superlane sees it, one is enough."""
+        self._note(code, f"{message} at cycle {cycle}", (code, point.chip, point.queue.name, point.place), point)
 
     def host(self, code: str, message: str) -> None:
         """Report what concerns the host's arrays and no instruction."""

@@ -41,9 +41,9 @@ def install(lane: Superlane, point: Point) -> Steps:
     plane, inst, unit = _plane(lane, point), point.inst, point.queue.unit
     weights = plane.buffers.get(inst.imm)
     if weights is None:
-        lane.findings.add(kinds.WEIGHTS, f"buffer {inst.imm} of {unit} was never loaded", point)
+        lane.report(kinds.WEIGHTS, f"buffer {inst.imm} of {unit} was never loaded", point)
     elif weights.dtype != inst.dtype or weights.filled >= lane.time:
-        lane.findings.add(kinds.WEIGHTS, f"buffer {inst.imm} of {unit} holds no whole {inst.dtype} weights", point)
+        lane.report(kinds.WEIGHTS, f"buffer {inst.imm} of {unit} holds no whole {inst.dtype} weights", point)
     yield Phase.ARRIVE, lane.machine.delays["install_weights"]
     plane.installed = weights
 
@@ -94,7 +94,7 @@ def _occupy(lane: Superlane, point: Point) -> None:
     for number in range(lane.machine.planes) if pair else (point.queue.number,):
         plane = lane.planes[unit, number]
         if plane.last_product == lane.time:
-            lane.findings.add(kinds.WEIGHTS, f"two products in plane {number} of {unit}", point)
+            lane.report(kinds.WEIGHTS, f"two products in plane {number} of {unit}", point)
         plane.last_product = lane.time
 
 
@@ -102,14 +102,14 @@ def _installed(lane: Superlane, point: Point) -> Weights | None:
     """What the product is with; None, and a finding, where that cannot be."""
     weights, inst, unit = _plane(lane, point).installed, point.inst, point.queue.unit
     if weights is None:
-        lane.findings.add(kinds.WEIGHTS, f"no weights are installed in {unit}", point)
+        lane.report(kinds.WEIGHTS, f"no weights are installed in {unit}", point)
         return None
     if weights.dtype != inst.dtype or weights.depth < inst.imm:
         message = f"{unit} has {weights.depth} rows of {weights.dtype} weights installed, {inst.imm} of {inst.dtype} are wanted"
-        lane.findings.add(kinds.WEIGHTS, message, point)
+        lane.report(kinds.WEIGHTS, message, point)
         return None
     if weights.replaced:
-        lane.findings.add(kinds.WEIGHTS, f"the weights that {point.queue.name} multiplies by are being overwritten", point)
+        lane.report(kinds.WEIGHTS, f"the weights that {point.queue.name} multiplies by are being overwritten", point)
     return weights
 
 
@@ -119,7 +119,7 @@ def _row(lane: Superlane, point: Point) -> int:
     bank = point.inst.address // size
     if point.address // size == bank:
         return point.address
-    lane.findings.add(kinds.ROW, f"accumulator {point.address - bank * size} of a bank of {size} in {point.queue.unit}", point)
+    lane.report(kinds.ROW, f"accumulator {point.address - bank * size} of a bank of {size} in {point.queue.unit}", point)
     return (bank + 1) * size - 1
 
 

@@ -72,10 +72,10 @@ def _rows(lane: Superlane, point: Point, index: NDArray[np.uint8]) -> tuple[NDAr
     if not inside.all():
         first = int(np.argmin(inside))
         message = f"index of lane {lane.lanes.start + first} leaves the bank by row {int(rows[first])} in {point.queue.unit}"
-        lane.findings.add(kinds.ROW, message, point)
+        lane.report(kinds.ROW, message, point)
     return np.where(inside, rows, 0), inside
 
 
 def _sound(lane: Superlane, point: Point, tainted: bool) -> None:
     if tainted:
-        lane.findings.add(kinds.UNINITIALISED, f"what was never initialised is stored in {point.queue.unit}", point)
+        lane.report(kinds.UNINITIALISED, f"what was never initialised is stored in {point.queue.unit}", point)

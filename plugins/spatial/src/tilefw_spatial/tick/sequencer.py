@@ -56,7 +56,7 @@ class Sequencer:
     def unreleased(self, now: int) -> None:
         """The program is over and this queue waits still."""
         point = self._point(Inst("SYNC"), self._place - 1, now, 0, 0, Burst())
-        self._findings.add(QUEUE, f"{self.queue.name} waits and is never notified", point)
+        self._findings.add(QUEUE, f"{self.queue.name} waits and is never notified", point, now)
 
     def _issue(self, running: _Running, now: int) -> Point:
         inst, index = running.inst, running.index

@@ -86,6 +86,7 @@ class Superlane:
         self._touched: dict[str, tuple[int, list[tuple[int, bool]]]] = {}
         places = machine.last_position + 1
         self._streams: list[deque[Word | None]] = [deque([None] * places, places) for _ in range(2 * machine.streams)]
+        self._flowing: dict[int, int] = {}  # streams that carry anything, with the cycle of what was put last
         depth = machine.delay_step * (machine.delay_steps - 1) + 1
         self._pipes: list[deque[Result | None]] = [deque([None] * depth, depth) for _ in range(machine.alus)]
         self._agenda: defaultdict[int, list[tuple[Phase, Steps]]] = defaultdict(list)
@@ -102,11 +103,13 @@ class Superlane:
     def tick(self, time: int) -> bool:
         """Move every register by one and let happen what is due; whether anything happened."""
         self.time = time
-        for stream, register in enumerate(self._streams):
+        for stream, since in [*self._flowing.items()]:
             if self.machine.is_west(stream):
-                register.append(None)
+                self._streams[stream].append(None)
             else:
-                register.appendleft(None)
+                self._streams[stream].appendleft(None)
+            if time - since > self.machine.last_position:  # all has left the chip: an empty register need not move
+                del self._flowing[stream]
         for pipe in self._pipes:
             pipe.appendleft(None)
         due = self._agenda.pop(time, ())
@@ -116,13 +119,17 @@ class Superlane:
                 self._agenda[time + then[1]].append((then[0], steps))
         return bool(due)
 
+    def report(self, code: str, message: str, point: Point) -> None:
+        """A finding in this cycle."""
+        self.findings.add(code, message, point, self.time)
+
     # --- streams -------------------------------------------------------------------------------------------------------
 
     def take(self, point: Point, stream: int) -> Word:
         """What passes the point's unit now; zeros, and a finding, where nothing does."""
         found = self._streams[stream][point.queue.position]
         if found is None:
-            self.findings.add(kinds.OPERAND, f"no operand on {self.stream_name(stream)} at {point.queue.unit}", point)
+            self.report(kinds.OPERAND, f"no operand on {self.stream_name(stream)} at {point.queue.unit}", point)
             return Word(np.zeros(self.machine.superlane_lanes, np.uint8))
         return found
 
@@ -135,8 +142,9 @@ class Superlane:
         """A word into the register at the point's unit, which must be empty."""
         register, position = self._streams[stream], point.queue.position
         if register[position] is not None:
-            self.findings.add(kinds.PRODUCERS, f"two producers on stream {self.stream_name(stream)} at {point.queue.unit}", point)
+            self.report(kinds.PRODUCERS, f"two producers on stream {self.stream_name(stream)} at {point.queue.unit}", point)
         register[position] = word
+        self._flowing[stream] = self.time
 
     def stream_name(self, stream: int) -> str:
         streams = self.machine.streams
@@ -148,14 +156,14 @@ class Superlane:
         """What an ALU made `delay` cycles ago."""
         found = self._pipes[alu][delay]
         if found is None:
-            self.findings.add(kinds.OPERAND, f"no result of VXM.{alu} from {delay} cycles before at {point.queue.name}", point)
+            self.report(kinds.OPERAND, f"no result of VXM.{alu} from {delay} cycles before at {point.queue.name}", point)
         return found
 
     def arrive(self, point: Point, result: Result) -> None:
         """A result at the begin of its ALU's pipe."""
         pipe = self._pipes[point.queue.number]
         if pipe[0] is not None:
-            self.findings.add(kinds.PRODUCERS, f"two results of {point.queue.name} in one cycle", point)
+            self.report(kinds.PRODUCERS, f"two results of {point.queue.name} in one cycle", point)
         pipe[0] = result
 
     # --- rows ----------------------------------------------------------------------------------------------------------
@@ -171,7 +179,7 @@ class Superlane:
             others = []
         for other_bank, other_writes in others:
             if other_bank == bank or other_writes == writes:
-                self.findings.add(kinds.BANK, f"bank conflict in {unit}, bank {bank}: two accesses in one cycle", point)
+                self.report(kinds.BANK, f"bank conflict in {unit}, bank {bank}: two accesses in one cycle", point)
         self._touched[unit] = self.time, [*others, (bank, writes)]
 
     def row(self, point: Point) -> int | None:
@@ -179,6 +187,6 @@ class Superlane:
         rows = self.machine.rows
         if point.address // rows == point.inst.address // rows:
             return point.address
-        self.findings.add(kinds.ROW, f"row {point.address - point.inst.address // rows * rows} of a bank of {rows} in "
+        self.report(kinds.ROW, f"row {point.address - point.inst.address // rows * rows} of a bank of {rows} in "
                           f"{point.queue.unit}", point)
         return None

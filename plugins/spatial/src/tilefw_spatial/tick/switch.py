@@ -60,7 +60,7 @@ def send(lane: Superlane, point: Point) -> Steps:
     word = lane.take(point, point.inst.a)
     before = lane.wires.sent.get((lane.chip, link, lane.number))
     if before is not None and lane.time - before < machine.link_interval:
-        lane.findings.add(kinds.LINK, f"link {link} takes a vector each {machine.link_interval} cycles", point)
+        lane.report(kinds.LINK, f"link {link} takes a vector each {machine.link_interval} cycles", point)
     lane.wires.sent[lane.chip, link, lane.number] = lane.time
     lane.wires.flying[lane.chip, link, lane.number, lane.time + machine.delays["link"]] = word
     yield Phase.WORK, machine.delays["link"]
@@ -70,12 +70,12 @@ def receive(lane: Superlane, point: Point) -> Steps:
     """RCV: what arrives now, on a stream."""
     machine, link = lane.machine, point.queue.number
     if link >= machine.local_links:
-        lane.findings.add(kinds.LINK, f"link {link} leads out of the node", point)
+        lane.report(kinds.LINK, f"link {link} leads out of the node", point)
         return
     peer = machine.peer(lane.chip, link)
     word = lane.wires.flying.pop((peer, machine.link(peer, lane.chip), lane.number, lane.time), None)
     if word is None:
-        lane.findings.add(kinds.LINK, f"nothing arrives from chip {peer} by link {link}", point)
+        lane.report(kinds.LINK, f"nothing arrives from chip {peer} by link {link}", point)
         return
     lane.put(point, point.inst.dst, word)
     return

@@ -1,0 +1,136 @@
+"""Both simulators give the same memory and the same cycles, and find fault with the same programs; they share no code."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hand_made import MACHINE, home, kinds, matrix, program
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from machine_programs import drawn, host_arrays, host_buffers
+
+from tilefw_spatial.isa import PUT_FLAG
+from tilefw_spatial.program import Inst, Program, Tensor
+from tilefw_spatial.simulate.device import simulate as simulate_fast
+from tilefw_spatial.tick import exact
+from tilefw_spatial.tick import simulate as simulate_slowly
+
+
+def both(made: Program, arrays: list[np.ndarray]) -> tuple[set[str], set[str], bool]:
+    """The codes of the findings of each, and whether memory and cycles are the same."""
+    other = [array.copy() for array in arrays]
+    fast = simulate_fast(made, MACHINE, host_buffers(arrays))
+    slow = simulate_slowly(made, MACHINE, host_arrays(other))
+    same = fast.cycles == slow.cycles and all(np.array_equal(a, b) for a, b in zip(arrays, other, strict=True))
+    return {f.code for f in fast.findings.all}, {f.code for f in slow.findings}, same
+
+
+# Programs that differ are small enough to be read, and shrinking a seed makes none smaller.
+drawing = settings(max_examples=8, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+
+
+@drawing
+@given(st.integers(0, 1 << 30))
+def test_random_programs_give_equal_memory_and_cycles(seed: int) -> None:
+    made, arrays = drawn(random.Random(seed), 3)
+    assert both(made, arrays) == (set(), set(), True)
+
+
+@drawing
+@given(st.integers(0, 1 << 30))
+def test_a_cycle_more_or_less_is_the_same_to_both(seed: int) -> None:
+    """One NOP longer or shorter: all behind it in its queue moves."""
+    rng = random.Random(seed)
+    made, arrays = drawn(rng, 2)
+    chips = [(c, n) for c, code in enumerate(made.chips) for n, q in code.queues.items() if q[0].op == "NOP"]
+    if not chips:
+        return
+    chip, name = rng.choice(chips)
+    code = made.chips[chip]
+    first, *rest = code.queues[name]
+    late = replace(first, imm=first.imm + rng.choice([-1, 1]))
+    queues = {**code.queues, name: ((late,) if late.imm else ()) + tuple(rest)}
+    moved = replace(made, chips=(*made.chips[:chip], replace(code, queues=queues), *made.chips[chip + 1 :]))
+    fast, slow, same = both(moved, arrays)
+    assert fast == slow
+    assert same or fast
+
+
+X = Tensor("x", "in", home("uint8", 8, [("MEM.E0", 0, 0)]), (matrix(0, 8),))
+
+
+def read(time: int, count: int, row: int = 0, stream: int = 0) -> tuple[int, Inst]:
+    return time, Inst("RD", "", count, dst=stream, address=row, step=1)
+
+
+BROKEN = {
+    "two producers": ("TFW0831", {"MEM.E0": [read(100, 8)], "MEM.E3": [read(108, 2)]}),
+    "no operand": ("TFW0830", {"MEM.E0": [read(100, 2)], "MEM.E5": [(109, Inst("WR", "", 2, a=0, address=0, step=1))]}),
+    "the wrong way": ("TFW0830", {"MEM.E4": [read(100, 1)], "MEM.E3": [(104, Inst("WR", "", 1, a=0, address=0, step=1))]}),
+    "a bank that is read and written": ("TFW0832", {
+        "MEM.E0": [read(100, 8)], "MEM.E1": [(104, Inst("WR", "", 8, a=0, address=9, step=1)), read(112, 2, 20, 1)]}),
+    "never initialised": ("TFW0833", {"MEM.E4": [read(100, 2)], "MEM.E5": [(104, Inst("WR", "", 2, a=0, address=0, step=1))]}),
+    "out of the bank": ("TFW0835", {
+        "MEM.E0": [(10, Inst("RD", "", 1, dst=0, address=4094, step=1)), (11, Inst("REP", "", 3, imm=2, step=1))]}),
+    "a result that has left the pipe": ("TFW0830", {
+        "VXM.0": [(10, Inst("CST", "int32", 1, imm=1, map=kinds(2)))],
+        "VXM.1": [(27, Inst("MOV", "int32", 1, a=3 << 4, map=kinds(1), dst=0, flags=PUT_FLAG))]}),
+    "two results in one cycle": ("TFW0831", {
+        "VXM.0": [(10, Inst("EX2", "fp32", 1, imm=0, map=kinds(2))), (18, Inst("MOV", "fp32", 1, imm=0, map=kinds(2)))]}),
+    "no weights": ("TFW0836", {
+        "MEM.E20": [read(100, 2, 0, 16)], "MXM.E0.MAC": [(130, Inst("MAC", "int8", 2, a=16, address=0, step=1, imm=16))]}),
+    "never loaded": ("TFW0836", {"MXM.E0.LW": [(100, Inst("IW", "int8"))]}),
+    "never notified": ("TFW0834", {"MEM.E0": [(0, Inst("NTFY"))], "MEM.E1": [(40, Inst("SYNC"))]}),
+    "a link too soon": ("TFW0840", {
+        "MEM.E0": [read(100, 8)], "C2C.6": [(149, Inst("SND", a=0)), (150, Inst("SND", a=0))]}),
+    "nothing arrives": ("TFW0840", {"C2C.6": [(149, Inst("RCV", dst=0))]}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_rule_that_is_broken_is_found_by_both(name: str) -> None:
+    code, timed = BROKEN[name]
+    fast, slow, _ = both(program(timed, [X], [("x", "uint8")]), [np.zeros(8 * 320, np.uint8)])
+    assert fast == slow == {code}
+
+
+def test_a_finding_names_stream_unit_and_cycle() -> None:
+    _, timed = BROKEN["no operand"]
+    found = simulate_slowly(program(timed, [X], [("x", "uint8")]), MACHINE, host_arrays([np.zeros(8 * 320, np.uint8)])).findings
+    assert [f.message for f in found] == ["no operand on sE0 at MEM.E5 at cycle 112"]
+
+
+def test_queues_wait_for_a_notice_and_for_the_epoch() -> None:
+    timed = {
+        "MEM.E0": [(0, Inst("NTFY")), (1, Inst("SYNC"))], "MEM.E1": [(35, Inst("SYNC"))], "C2C.0": [(3, Inst("DSK"))],
+        "MEM.E3": [(0, Inst("CFG.vl", imm=20)), (1, Inst("CFG.halt")), read(5, 1)],
+    }
+    made = program(timed, [X], [("x", "uint8")])
+    queues = dict(made.chips[0].queues)
+    for name in ("MEM.E0", "MEM.E1"):
+        queues[name] += (read(0, 1)[1],)
+    queues["C2C.0"] += (Inst("CFG.vl", imm=20), Inst("NTFY"))
+    made = replace(made, chips=(replace(made.chips[0], queues=queues),))
+    fast, slow, same = both(made, [np.zeros(8 * 320, np.uint8)])
+    assert (fast, slow, same) == (set(), set(), True)
+    assert simulate_slowly(made, MACHINE, host_arrays([np.zeros(8 * 320, np.uint8)])).cycles == 253 + 35 + 1 + 19
+
+
+@pytest.mark.parametrize(("value", "scale", "expected"), [
+    (0, 0, 0.0), (3, 0, 3.0), (-(1 << 24) - 1, 0, -16777216.0), ((1 << 24) + 3, 0, 16777220.0), (1, 149, 2.0**-149),
+    (1, 150, 0.0), (3, 151, 2.0**-149), (-1, 200, -0.0), (1 << 128, 0, np.inf), ((1 << 128) - (1 << 103), 0, np.inf),
+])
+def test_integers_are_rounded_once_to_fp32(value: int, scale: int, expected: float) -> None:
+    assert exact.rounded(value, scale) == int(np.float32(expected).view(np.uint32))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_the_sum_of_accumulators_is_that_of_ieee(x: int, y: int) -> None:
+    a, b = (np.uint32(bits).view(np.float32) for bits in (x, y))
+    with np.errstate(all="ignore"):
+        total = a + b
+    expected = exact.QUIET_NAN if np.isnan(total) else int(total.view(np.uint32))
+    assert exact.add(x, y) == expected
