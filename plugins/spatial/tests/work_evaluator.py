@@ -21,11 +21,14 @@ _DEPTH = {"int8": 320}
 
 
 class Evaluator:
-    """Runs all sweeps in their order; `buffers` are flat arrays or their bytes, changed in place."""
+    """Runs all sweeps in their order; `buffers` are flat arrays or their bytes, changed in place; a parameter points
+    `offsets` bytes behind the begin of its own."""
 
-    def __init__(self, work: Work, buffers: Mapping[int, np.ndarray], seed: int = 0) -> None:
+    def __init__(
+        self, work: Work, buffers: Mapping[int, np.ndarray], offsets: Mapping[int, int] | None = None, seed: int = 0,
+    ) -> None:
         self._rng = np.random.default_rng(seed)
-        self._buffers = buffers
+        self._buffers, self._offsets = buffers, offsets or {}
         self.memory: dict[Array, np.ndarray] = {array: self._initial(array) for array in work.arrays}
         self._sums: dict[MatrixSweep, np.ndarray] = {}
         self.points = 0
@@ -35,7 +38,8 @@ class Evaluator:
             if array.role == "out":
                 for transfer in array.transfers:
                     host, vector, lane = cells(transfer)
-                    self._elements(transfer, array)[host] = self.memory[array][vector, lane]
+                    elements, first = self._elements(transfer, array)
+                    elements[host + first] = self.memory[array][vector, lane]
 
     def _initial(self, array: Array) -> np.ndarray:
         dtype = TYPES[array.dtype].numpy
@@ -51,13 +55,15 @@ class Evaluator:
                 elif _masked(transfer):
                     held[:] = np.zeros(1, dtype)
                 host, vector, lane = cells(transfer)
-                held[vector, lane] = self._elements(transfer, array)[host]
+                elements, first = self._elements(transfer, array)
+                held[vector, lane] = elements[host + first]
         return held
 
-    def _elements(self, transfer: Transfer, array: Array) -> np.ndarray:
-        """The host's buffer as elements of the array's type."""
+    def _elements(self, transfer: Transfer, array: Array) -> tuple[np.ndarray, int]:
+        """The host's buffer as elements of the array's type, and which of them the parameter points to."""
         dtype, raw = TYPES[array.dtype].numpy, self._buffers[transfer.parameter].view(np.uint8)
-        return raw[: raw.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        first, begin = divmod(self._offsets.get(transfer.parameter, 0), dtype.itemsize)
+        return raw[begin : begin + (raw.size - begin) // dtype.itemsize * dtype.itemsize].view(dtype), first
 
     def _run(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
         match sweep:

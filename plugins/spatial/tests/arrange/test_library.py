@@ -35,7 +35,8 @@ def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, A
     arrays = [(name, host_array(value)) for name, value in passed.items() if is_array(value)]
     memory = [np.asarray(store.view()) for store in storages(arrays)]
     places = {list(passed).index(name): buffer for name, buffer in found.launch.buffers.items()}
-    Evaluator(work, {n: memory[buffer.storage][buffer.offset :] for n, buffer in places.items()})
+    buffers = {number: memory[buffer.storage] for number, buffer in places.items()}
+    Evaluator(work, buffers, {number: buffer.offset for number, buffer in places.items()})
     return work, {name: reference.compare(name) for name in found.outputs}
 
 

@@ -31,7 +31,13 @@ class Access:
 
     def renamed(self, indices: dict[Axis, tuple[tuple[Axis, ...], NDArray[np.int64]]]) -> Access:
         """The access by other axes: the index along each old axis is a table over some new ones."""
-        return Access(self.parameter, self.base, tuple(_renamed(term, indices) for term in self.terms))
+        base, terms = self.base, []
+        for term in (_renamed(term, indices) for term in self.terms):
+            if term.axes or (term.valid is not None and not term.valid):
+                terms.append(term)
+            else:
+                base += int(term.offsets)
+        return Access(self.parameter, base, tuple(terms))
 
 
 def access_of(where: Where) -> Access:

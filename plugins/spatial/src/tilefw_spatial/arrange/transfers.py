@@ -16,6 +16,8 @@ from tilefw_spatial.program import AxisMap, Transfer
 def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False) -> Transfer:
     """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`; `once`: an element in several
     lanes is taken from the first."""
+    if any(not term.axes for term in access.terms):  # a term without axes says that nothing is accessed
+        return Transfer(access.parameter, access.base, (), LANES, chunk, np.zeros((0, 3), dtype=np.int64), fill)
     firsts = lanes.firsts() if once else None
     rest: list[Term] = []
     ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
