@@ -19,7 +19,7 @@ from tilefw_spatial.program import Transfer
 class Array:
     """Vectors of one element type somewhere in memory; `placement` decides where.
 
-    `role` is `in`, `out`, `const` or `temp`. `groups` > 1 spreads neighbouring vectors over that many places (the matrix unit takes
+    `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. `groups` > 1 spreads neighbouring vectors over that many places (the matrix unit takes
     several at once). `side` is where it must be read from or is better: `W`, `E` or empty. `transfers` as in `program.Tensor`."""
 
     name: str
@@ -150,3 +150,24 @@ class Work:
 
     sweeps: list[Sweep] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class LinkSweep:
+    """Vectors `first` to `first + count` of an array of chip `source` to the same places of arrays of other chips, byte plane after
+    byte plane, as fast as a link takes them. `targets` are (chip, array); all of them are sent to at once."""
+
+    source: int
+    array: Array
+    first: int
+    count: int
+    targets: tuple[tuple[int, Array], ...]
+
+
+@dataclass(slots=True)
+class NodeWork:
+    """The work of several chips: what each of them does, and one order of all sweeps, by chip, that is right if they ran one after
+    the other."""
+
+    chips: list[Work]
+    order: list[tuple[int, Sweep] | LinkSweep] = field(default_factory=list)

@@ -111,12 +111,14 @@ class Plan:
 
     def write(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
         """Vectors of `group`, of which point 0 is at position `at` at `time`, into rows of an array."""
-        delay = self.machine.delays["write"]
         for access in accesses(found, home):
             for byte, places in enumerate(home.planes):
-                rows = places[access.place]
-                cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
-                self._rows("WR", rows, access, cycle - delay, cycle, group, byte)
+                self.write_rows(places[access.place], access, at, time, group, byte)
+
+    def write_rows(self, rows: Rows, access: Access, at: int, time: int, group: Group, plane: int) -> None:
+        """Stream `plane` of a group into one slice's rows; as `write`."""
+        cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
+        self._rows("WR", rows, access, cycle - self.machine.delays["write"], cycle, group, plane)
 
     def _rows(self, op: str, rows: Rows, access: Access, cycle: int, stored: int, group: Group, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""

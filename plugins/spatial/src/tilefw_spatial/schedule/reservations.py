@@ -56,19 +56,26 @@ class Reservations:
 
     def place(self, demand: Demand) -> Placed:
         """Take what a sweep needs at the earliest begin that has it. Raises Exhausted where there is none."""
-        begin = demand.least
+        placed = self.find(demand, demand.least)
+        self.claim(demand, placed)
+        return placed
+
+    def find(self, demand: Demand, begin: int) -> Placed:
+        """The earliest begin from `begin` on that has what a sweep needs. Raises Exhausted where there is none."""
         while True:
             begin = self._earliest(demand.fixed, begin)
             picks = self._pick(demand.pools, begin)
             if isinstance(picks, tuple):
-                break
+                return Placed(begin, picks)
             begin = picks
+
+    def claim(self, demand: Demand, placed: Placed) -> None:
+        """Take what was found."""
         for resource, spans in demand.fixed.items():
-            self.take(resource, spans, begin)
-        for pool, pick in zip(demand.pools, picks, strict=True):
+            self.take(resource, spans, placed.begin)
+        for pool, pick in zip(demand.pools, placed.picks, strict=True):
             for resource in pool.candidates[pick]:
-                self.take(resource, pool.spans, begin)
-        return Placed(begin, picks)
+                self.take(resource, pool.spans, placed.begin)
 
     def take(self, resource: Resource, spans: Sequence[Span], begin: int = 0) -> None:
         """Mark the spans of a resource as taken."""

@@ -27,7 +27,8 @@ from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Wor
 class Schedule:
     """Arrays in places, instructions at cycles. `cycles` is the prediction: the cycle behind the last event of the last superlane.
 
-    `switch_maps` are the maps of lanes that instructions name by their index; `used` counts bytes of memory."""
+    `switch_maps` are the maps of lanes that instructions name by their index; `used` counts bytes of memory. Cycles of issues count
+    from `begin`, until which a chip of a node waits for the others."""
 
     machine: Machine
     issues: Sequence[Issue]
@@ -35,17 +36,16 @@ class Schedule:
     cycles: int
     used: int
     switch_maps: Sequence[tuple[int, ...]] = ()
+    begin: int = 0
 
 
 def schedule(work: Work, machine: Machine) -> Schedule:
     """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
     placement = place(work, machine)
-    this = _Scheduler(machine, placement)
+    this = ChipScheduler(machine, placement, work.arrays)
     for sweep in work.sweeps:
         this.add(sweep)
-    cycles = max((last_event(machine, issue) for issue in this.issues), default=-1) + 1 + machine.skew
-    arrays = [(array, placement.of(array)) for array in work.arrays if array.vectors]
-    return Schedule(machine, this.issues, arrays, cycles, placement.used, tuple(this.switch_maps))
+    return this.result(this.last + 1 + machine.skew)
 
 
 def last_event(machine: Machine, issue: Issue) -> int:
@@ -55,15 +55,28 @@ def last_event(machine: Machine, issue: Issue) -> int:
 
 
 @dataclass(slots=True)
-class _Scheduler:
+class ChipScheduler:
+    """One chip's work as far as it is placed and timed."""
+
     machine: Machine
     placement: Placement
+    arrays: Sequence[Array]
     reservations: Reservations = field(default_factory=Reservations)
     stores: Stores = field(default_factory=Stores)
     issues: list[Issue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
     banks: Banks = field(default_factory=Banks)
     switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        """The last event so far, -1 before any."""
+        return max((last_event(self.machine, issue) for issue in self.issues), default=-1)
+
+    def result(self, cycles: int, begin: int = 0) -> Schedule:
+        """The schedule of a launch that takes so many cycles."""
+        arrays = [(array, self.placement.of(array)) for array in self.arrays if array.vectors]
+        return Schedule(self.machine, self.issues, arrays, cycles, self.placement.used, tuple(self.switch_maps), begin)
 
     def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
         match sweep:
