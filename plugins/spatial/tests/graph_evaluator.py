@@ -160,7 +160,7 @@ class Evaluator:
             return
         for offset, new in zip(offsets, value, strict=True):
             pair = np.stack([_decoded(codes[offset : offset + 1], dtype)[0], new])
-            codes[offset] = _encoded(np.asarray([_fold(Combine(store.accumulate), pair, dtype)]), dtype)[0]
+            codes[offset] = _encoded(np.reshape(_fold(Combine(store.accumulate), pair, dtype), 1), dtype)[0]
 
 
 _METHODS: dict[type, Any] = {

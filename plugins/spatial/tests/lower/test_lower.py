@@ -17,7 +17,8 @@ _SERVED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("batched_matmul", {}), ("split_k_matmul", {}), ("argmax", {}), ("scan_tile", {}), ("rearrange", {"operation": "permute"}),
     ("masks", {"mask": "loaded"}), ("rope", {}), ("column_sum", {"rows": 40}), ("welford", {"columns": 300}),
     # What a loop stores in place, before what it reads next, or between what others of its trips read.
-    *(("shared_buffers", {"views": views}) for views in ("in_place", "all_one", "interleaved", "write_after_read")),
+    *(("shared_buffers", {"views": views}) for views in ("in_place", "all_one", "write_after_read", "both_behind")),
+    *(("atomic_mix", {"operation": operation}) for operation in ("add", "xchg")),
 )
 
 

@@ -144,7 +144,9 @@ def _step(state: State, op: Operation) -> None:
     elif isinstance(op, StoreBlockOp):
         memory.store_block(state, op)
     elif isinstance(op, AtomicRmwOp | AtomicCasOp):
-        memory.atomic(state, op)
+        old = memory.atomic(state, op)
+        if old is not None:
+            state.values[op.results[0]] = old
     elif isinstance(op, ForOp):
         _bind(state, op, control.for_loop(state, op, _run))
     elif isinstance(op, WhileOp):

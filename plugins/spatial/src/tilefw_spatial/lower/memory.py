@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from tilefw.api import DTYPES
+from tilefw.api import DTYPES, DType
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -23,7 +23,7 @@ from tilefw.api.ir import (
 from tilefw_spatial.graph import Axis, Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
-from tilefw_spatial.lower.order import check_order, forwarded, is_repeated
+from tilefw_spatial.lower.order import check_order, forwarded, is_alone, is_repeated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import PendingStore, Reach, State, Touch
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
@@ -64,17 +64,36 @@ def store_block(state: State, op: StoreBlockOp) -> None:
     _stored(state, op, pointer, mask, None, state.values[op.value])
 
 
-def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> None:
-    """An atomic whose old value nobody reads: a store that accumulates."""
+def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> Entry | None:
+    """An atomic: a store that accumulates, and, where every element is touched but once, a load of what stood there before."""
     element = types.dtype_of(types.element_of(op.value.type))
-    if isinstance(op, AtomicCasOp):
-        raise unsupported(op, "a compare-and-swap depends on what memory holds", f"atomic.cas.{element.name}")
-    if op.result_is_used:
-        raise unsupported(op, "the old value of an atomic is read", f"memory.reload.{element.name}")
     pointer = _address(state, op, "scatter")
     mask, doubt = _mask(state, op.mask)
+    swaps = isinstance(op, AtomicCasOp)
+    old: Entry | None = None
+    if op.result_is_used or swaps:
+        touch = Touch(pointer.parameter, pointer.offset, mask, element.storage_bits // 8, state.loops)
+        if not is_alone(state, touch):
+            raise unsupported(
+                op, "what an atomic finds in memory depends on the order of programs",
+                f"atomic.cas.{element.name}" if swaps else f"memory.reload.{element.name}",
+            )
+        old = _loaded(state, op, pointer, mask, doubt, None)
+    value = state.values[op.value]
+    if isinstance(op, AtomicCasOp):
+        assert old is not None
+        _stored(state, op, pointer, mask, doubt, _swapped(state, old, state.values[op.compare], value, element))
+        return old
     row = ("addf" if element.is_float else "addi") if op.kind == "add" else _ACCUMULATES.get(op.kind)
-    _stored(state, op, pointer, mask, doubt, state.values[op.value], row)
+    _stored(state, op, pointer, mask, doubt, value, row)
+    return old
+
+
+def _swapped(state: State, old: Entry, compare: Entry, value: Entry, dtype: DType) -> Entry:
+    """What a compare-and-swap leaves: the new value where the old one has the code that was asked for."""
+    code = DTYPES[f"int{dtype.bits}"]
+    sides = [state.elementwise("bitcast", [side], code) if dtype.is_float else side for side in (old, compare)]
+    return state.elementwise("select", [state.elementwise("eqi", sides, _BOOL), value, old], dtype)
 
 
 # Addresses and masks -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tilefw.api.ir import Operation
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.known import Array, Key, Known
 from tilefw_spatial.lower.state import State, Touch
-from tilefw_spatial.lower.tiles import Entry, unsupported
+from tilefw_spatial.lower.tiles import Data, Entry, unsupported
 
 
 class Conflict(Exception):
@@ -24,13 +24,14 @@ def forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry 
         if not _shares(state, earlier, touch) or not _overlap(state, earlier, touch):
             continue
         around = earlier.loops == touch.loops[: len(earlier.loops)]
-        if earlier.entry is not None and earlier.certain and around and _same(earlier, touch):
-            return earlier.entry
+        entry = earlier.entry if earlier.certain and around else None
+        if isinstance(entry, Data | Known) and entry.dtype is dtype and _covers(state, earlier, touch):
+            return entry
         if touch.loops:
             raise Conflict
         raise unsupported(
             op, "a load reads what the kernel itself may have stored before", f"memory.reload.{dtype.name}",
-            "only a load of the very elements that one store wrote is served",
+            "only a load of elements that one store wrote, index by index, is served",
         )
     return None
 
@@ -151,16 +152,26 @@ def _placed(state: State, touch: Touch, loops: Sequence[Axis]) -> tuple[Array, A
     return begins[valid], turns[valid]
 
 
-def _same(a: Touch, b: Touch) -> bool:
-    """Whether both touch the same elements, index by index."""
-    if a.parameter != b.parameter or a.size != b.size or a.offset.shape != b.offset.shape:
+def _covers(state: State, store: Touch, load: Touch) -> bool:
+    """Whether a store wrote all that a load reads, index by index."""
+    if store.size != load.size or store.offset.shape != load.offset.shape:
         return False
-    masks = a.mask is b.mask or (a.mask is not None and b.mask is not None and _equal(a.mask, b.mask))
-    return masks and _equal(a.offset, b.offset)
+    wholes = [known.whole() for touch in (store, load) for known in (touch.offset, touch.mask) if known is not None]
+    keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
+    (written, stored), (read, loaded) = (_over(state, touch, keys) for touch in (store, load))
+    return bool((~loaded | (stored & (written == read))).all())
 
 
-def _equal(a: Known, b: Known) -> bool:
-    if _alike(a, b):
-        return True
-    left, right = a.whole().minimal(), b.whole().minimal()
-    return set(left.keys) == set(right.keys) and np.array_equal(left.data, right.over(left.keys))
+def _over(state: State, touch: Touch, keys: tuple[Key, ...]) -> tuple[Array, Array]:
+    """The first byte of every access and whether it is made, over keys."""
+    buffer = state.buffers[touch.parameter]
+    begins = touch.offset.whole().over(keys) * touch.size + (0 if buffer is None else buffer.offset)
+    return begins, np.ones((), np.bool_) if touch.mask is None else touch.mask.whole().over(keys)
+
+
+def is_alone(state: State, touch: Touch) -> bool:
+    """Whether every program, iteration and index of an access touches an element of its own."""
+    begins, _ = _placed(state, touch, (*state.programs.axes, *state.loops))
+    dims = {key for known in (touch.offset, touch.mask) if known is not None for key in known.keys if isinstance(key, int)}
+    repeated = any(extent > 1 and dim not in dims for dim, extent in enumerate(touch.offset.shape))
+    return not repeated and np.unique(begins).size == begins.size
