@@ -35,15 +35,17 @@ class SpatialBackend(Backend):
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         """The program of one launch. Raises UnsupportedError, CapacityError, and CompileError where no launch is known."""
         from tilefw.api.ir import refuse_unserved
+        from tilefw_spatial.node_options import node_options
         from tilefw_spatial.pipeline import compile_kernel
 
+        chips, split = node_options(options.extra, self.machine)
         if options.launch is None:
             raise CompileError(
                 f"{self.target.name} compiles for one launch, and is not told which", code="TFW0642",
                 help="say the grid, the scalars and the extents of the buffers",
             )
         refuse_unserved(module, self.target.name, self.capabilities, options.launch)
-        compiled = compile_kernel(module, options.launch, self.machine)
+        compiled = compile_kernel(module, options.launch, self.machine, chips, split)
         return replace(self._artifact(compiled.program), entries=(compiled.entry,))
 
     def _artifact(self, program: Program) -> Artifact:

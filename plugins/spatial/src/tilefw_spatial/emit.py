@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
+from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
+from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Tensor
 from tilefw_spatial.schedule import Issue, Schedule
 
 MAX_BURST = 4096
@@ -17,45 +19,89 @@ MAX_IDLE = 65535
 BANK = 4096
 """What the fields of a word hold (`isa`): an address is bank · 4096 + row."""
 
+ALIGNING = "C2C.0"
+"""The queue that brings a chip onto the time line of its node: the first of those that have DSK."""
+
 
 def emit(
-    schedule: Schedule, entry: str, grid: tuple[int, int, int], parameters: Sequence[Parameter], metadata: Mapping[str, object]
+    schedules: Sequence[Schedule], entry: str, grid: tuple[int, int, int], parameters: Sequence[Parameter],
+    metadata: Mapping[str, object],
 ) -> Program:
-    """The program of one chip."""
-    machine = schedule.machine
-    code = ChipCode(queues(schedule.issues, machine), tuple(schedule.switch_maps))
-    return Program(
-        entry, machine.name, machine.hash, grid, tuple(parameters), tuple(tensors(schedule)), (code,), schedule.cycles, metadata
-    )
+    """The program of the chips, one schedule each; all of them have the same cycles."""
+    machine, cycles = schedules[0].machine, schedules[0].cycles
+    codes = tuple(ChipCode(queues(schedule.issues, machine, schedule.begin), tuple(schedule.switch_maps)) for schedule in schedules)
+    found = [(number, chip, tensor) for chip, schedule in enumerate(schedules) for number, tensor in tensors(schedule, chip)]
+    # Results of one store follow those of the stores before it, whatever the chip: of two that write one element the later stands.
+    ordered = tuple(tensor for _, _, tensor in sorted(found, key=lambda entry: entry[:2]))
+    return Program(entry, machine.name, machine.hash, grid, tuple(parameters), ordered, codes, cycles, metadata)
 
 
-def tensors(schedule: Schedule) -> Iterator[Tensor]:
-    """Arrays that the host fills or reads: one tensor a copy."""
-    for array, homes in schedule.arrays:
-        if array.role == "temp":
+def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
+    """Arrays that the host fills or reads, by the number of the array: one tensor a copy. Of results that stand on several chips
+    the host reads the one that has transfers."""
+    for position, (array, homes) in enumerate(schedule.arrays):
+        if array.role not in ("in", "out", "const") or (array.role == "out" and not array.transfers):
             continue
         for number, home in enumerate(homes if array.role != "out" else homes[:1]):
             name = array.name if number == 0 else f"{array.name}.{number}"
-            yield Tensor(name, array.role, home, array.transfers, array.data)
+            named = f"{name}@{chip}" if chip else name
+            yield position, Tensor(named, array.role, _on_chip(home, chip), array.transfers, array.data)
 
 
-def queues(issues: Iterable[Issue], machine: Machine) -> dict[str, tuple[Inst, ...]]:
-    """The instructions of each queue that has any, in the machine's order of queues."""
+def _on_chip(home: Home, chip: int) -> Home:
+    if not chip:
+        return home
+    return replace(home, planes=tuple(tuple(replace(rows, chip=chip) for rows in places) for places in home.planes))
+
+
+def queues(issues: Iterable[Issue], machine: Machine, begin: int = 0) -> dict[str, tuple[Inst, ...]]:
+    """The instructions of each queue that has any, in the machine's order of queues; `begin` as in a schedule."""
     by_queue: dict[str, list[Issue]] = defaultdict(list)
     for issue in issues:
         by_queue[issue.queue].append(issue)
-    return {name: tuple(_queue(by_queue[name])) for name in machine.queues if name in by_queue}
+    if begin:
+        by_queue.setdefault(ALIGNING, [])
+    found: dict[str, tuple[Inst, ...]] = {}
+    for name in machine.queues:
+        if name in by_queue:
+            found[name] = (*(_prologue(name, machine) if begin else ()), *_queue(by_queue[name]))
+    return found
+
+
+def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
+    """One queue waits for the period that all chips begin together, wherever in the one before this chip has begun, and releases
+    the others; all go on in one cycle."""
+    if queue != ALIGNING:
+        return (Inst("SYNC"),)
+    return (Inst("NOP", imm=1), Inst("DSK"), Inst("NTFY"), Inst("NOP", imm=machine.delays["notify"] - 1))
 
 
 def _queue(issues: list[Issue]) -> Iterator[Inst]:
     """One queue: an instruction issues when all before it have."""
     now = 0
-    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle)):
+    for issue in coalesced(_apart(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle))):
         yield from _idle(issue.cycle - now)
         yield issue.inst
         if issue.repeats > 1:
             yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
         now = issue.last + 1
+
+
+def _apart(issues: list[Issue]) -> Iterator[Issue]:
+    """Issues in order of time, where repetitions of two run through one another (a link sends and receives) one by one."""
+    heap: list[tuple[int, int, Issue]] = [(issue.cycle, number, issue) for number, issue in enumerate(issues)]
+    while heap:
+        cycle, number, issue = heappop(heap)
+        other = heap[0][0] if heap else None
+        if other is None or other > issue.last:
+            yield issue
+            continue
+        if issue.repeats == 1:
+            raise InternalError(f"{issue.queue} has two instructions in cycle {other}")
+        before = (other - cycle - 1) // issue.period + 1  # repetitions that begin before the other
+        yield replace(issue, repeats=before) if before > 1 else _moved(issue, 0)
+        rest = replace(_moved(issue, before), repeats=issue.repeats - before, period=issue.period, jump=issue.jump)
+        heappush(heap, (rest.cycle, number, rest))
 
 
 def _idle(cycles: int) -> Iterator[Inst]:

@@ -125,8 +125,8 @@ class Machine:
         return {queue.name: queue for queue in found}
 
     def _link_place(self, link: int) -> tuple[str, int]:
-        """Links are attached to the switches: the first half in the west."""
-        unit = f"SXM.{SIDES[2 * link // self.links]}"
+        """Links are attached to the switches: those to the chips of the node in the west, so that one stream serves all of them."""
+        unit = f"SXM.{SIDES[link >= self.local_links]}"
         return unit, self.position(unit)
 
     def is_west(self, stream: int) -> bool:

@@ -6,7 +6,7 @@ Each stage is a plain function of what the one before it made; none knows of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import Entry, InternalError, Launch
@@ -16,24 +16,28 @@ from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import Machine
+from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program
-from tilefw_spatial.schedule import Schedule, schedule
+from tilefw_spatial.schedule import Schedule, schedule, schedule_node
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What the stages made of one kernel."""
+    """What the stages made of one kernel: a schedule for each chip, and the program of all."""
 
     entry: Entry
-    schedule: Schedule
+    schedules: Sequence[Schedule]
     program: Program
 
 
-def compile_kernel(module: ModuleOp, launch: Launch, machine: Machine) -> Compiled:
-    """The program of the module's kernel for one launch. Raises UnsupportedError and CapacityError."""
+def compile_kernel(module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n") -> Compiled:
+    """The program of the module's kernel for one launch, on as many chips. Raises UnsupportedError and CapacityError."""
     entry = entry_of(_kernel(module))
-    work = arrange(on_machine_types(lower(module, launch)))
-    timed = schedule(work, machine)
+    graph = on_machine_types(lower(module, launch))
+    if chips == 1:
+        timed = [schedule(arrange(graph), machine)]
+    else:
+        timed = schedule_node(partition(graph, chips, split), machine)
     program = emit(timed, entry.name, launch.grid, _parameters(entry, launch), _metadata(timed))
     return Compiled(entry, timed, program)
 
@@ -59,5 +63,5 @@ def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
     return found
 
 
-def _metadata(timed: Schedule) -> Mapping[str, object]:
-    return {"memory_bytes": timed.used}
+def _metadata(timed: Sequence[Schedule]) -> Mapping[str, object]:
+    return {"memory_bytes": max(chip.used for chip in timed)}

@@ -20,7 +20,7 @@ MACHINE = load()
 
 def _program(work: Work, buffers: dict[int, np.ndarray]) -> Program:
     parameters = [Parameter(f"p{n}", "pointer", str(buffer.dtype), buffer.nbytes) for n, buffer in sorted(buffers.items())]
-    return emit(schedule(work, MACHINE), "work", (1, 1, 1), parameters, {})
+    return emit([schedule(work, MACHINE)], "work", (1, 1, 1), parameters, {})
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -85,7 +85,7 @@ BROKEN = {
     "never loaded": ("TFW0836", {"MXM.E0.LW": [(100, Inst("IW", "int8"))]}),
     "never notified": ("TFW0834", {"MEM.E0": [(0, Inst("NTFY"))], "MEM.E1": [(40, Inst("SYNC"))]}),
     "a link too soon": ("TFW0840", {
-        "MEM.E0": [read(100, 8)], "C2C.6": [(149, Inst("SND", a=0)), (150, Inst("SND", a=0))]}),
+        "MEM.E0": [read(100, 8)], "C2C.8": [(149, Inst("SND", a=0)), (150, Inst("SND", a=0))]}),
     "nothing arrives": ("TFW0840", {"C2C.6": [(149, Inst("RCV", dst=0))]}),
 }
 

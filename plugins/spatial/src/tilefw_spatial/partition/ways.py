@@ -1,0 +1,26 @@
+"""The ways to split a launch over chips, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.arrange.stores import unconditional
+from tilefw_spatial.graph import Graph
+from tilefw_spatial.partition.columns import shares
+from tilefw_spatial.sweep import NodeWork
+
+Way = Callable[[Graph, int], NodeWork]
+
+
+def partition(graph: Graph, chips: int, split: str) -> NodeWork:
+    """The work of each chip of a launch that is split by one of SPLITS. Raises UnsupportedError for what a way does not serve."""
+    return SPLITS[split](Graph(unconditional(graph.stores)), chips)
+
+
+def _columns(graph: Graph, chips: int) -> NodeWork:
+    works = [arrange(share) for share in shares(graph, chips)]
+    return NodeWork(works, [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps])
+
+
+SPLITS: Mapping[str, Way] = {"n": _columns}
