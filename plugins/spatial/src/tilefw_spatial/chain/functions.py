@@ -14,6 +14,7 @@ from tilefw.api.expand import RULES as CORE
 from tilefw.api.expand import TYPES, Legal, Rule, interpolated, key, polynomial
 from tilefw_spatial.chain.native import FLOATS, INTEGERS, MACHINE_TYPES, Native
 from tilefw_spatial.chain.node import Literal
+from tilefw_spatial.chain.rational import rational
 from tilefw_spatial.chain.record import Recorder, Term
 
 _LOG2_E, _LOG_2, _TWO_OVER_PI = 1 / math.log(2), math.log(2), 2 / math.pi
@@ -91,6 +92,23 @@ def _tanh(b: Legal, x: Term) -> Term:
     return b("select", b("ltf", b.real(0.625, "f32"), size), signed, near)
 
 
+_ERF_LIMIT = 3.85  # from 3.84 on erf rounds to 1
+
+
+@cache
+def _erf_quotient() -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """erf(x)/x as a quotient of polynomials in x²."""
+    return rational(lambda x: math.erf(x) / x, _ERF_LIMIT, 7, 4)
+
+
+def _erf(b: Legal, x: Term) -> Term:
+    """x·P(x²)/Q(x²) within 8 ulp, of 16; with x² held at the limit it only grows beyond, and is held at 1."""
+    above, below = _erf_quotient()
+    z = b("minf_nan", b("mulf", x, x), b.real(_ERF_LIMIT**2, "f32"))
+    quotient = b("mulf", b("mulf", x, polynomial(b, above, z)), _reciprocal(b, polynomial(b, below, z)))
+    return b("minf_nan", b("maxf_nan", quotient, b.real(-1.0, "f32")), b.real(1.0, "f32"))
+
+
 def _turned(b: Legal, x: Term, quarter: int) -> Term:
     """sin(x + quarter·π/2) by x = n·π/2 + r. The table allows 2^-11 and the argument reduction of the format itself; where n has
     lost its last bits r is kept small, so that the result is that of some angle."""
@@ -119,7 +137,7 @@ def _rename(b: Legal, x: Term, to: str) -> Term:
 
 
 _ROWS: dict[str, Rule] = {
-    "divf": _divide, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "tanh": _tanh,
+    "divf": _divide, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "tanh": _tanh, "erf": _erf,
     "sin": lambda b, x: _turned(b, x, 0), "cos": lambda b, x: _turned(b, x, 1),
 }
 
