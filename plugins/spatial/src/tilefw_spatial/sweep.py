@@ -19,8 +19,10 @@ from tilefw_spatial.program import Transfer
 class Array:
     """Vectors of one element type somewhere in memory; `placement` decides where.
 
-    `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. `groups` > 1 spreads neighbouring vectors over that many places (the matrix unit takes
-    several at once). `side` is where it must be read from or is better: `W`, `E` or empty. `transfers` as in `program.Tensor`."""
+    `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. `groups` > 1 spreads neighbouring vectors over
+    that many places (the matrix unit takes several at once). Each `segment` successive vectors, if it is not 0, lie in slices of
+    their own: two sweeps that make different ones can run at the same time. `side` is where it must be read from or is better:
+    `W`, `E` or empty. `transfers` as in `program.Tensor`."""
 
     name: str
     dtype: str
@@ -28,6 +30,7 @@ class Array:
     role: str
     groups: int = 1
     side: str = ""
+    segment: int = 0
     transfers: tuple[Transfer, ...] = ()
     data: NDArray[np.generic] | None = None
 

@@ -7,7 +7,7 @@ from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.fold import folded
 from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
-from tilefw_spatial.arrange.matrix import DEPTHS, Products, activations_order, shape_of, sides_of, tiles, weights_order
+from tilefw_spatial.arrange.matrix import DEPTHS, Products, activations_order, shape_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Target, normal
 from tilefw_spatial.arrange.region import Region, Regions
@@ -67,14 +67,23 @@ class Arranger:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk)
         found = tiles(dot, chunk)
         depth = DEPTHS[dot.operands[0].value.dtype]
-        turns = sides_of(len(found), -(-shape_of(dot).k // depth))
-        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(turn) for turn in turns}}
+        share = shared(len(found), -(-shape_of(dot).k // depth))
+        turns = list(share.turns())
+        self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
+        pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}
         emitters = {count: Emitter(region, self._memory, chunk) for count in pieces}
-        for tile, sides in zip(found, turns, strict=True):
+        for number, sides in turns:
+            tile = found[number]
             sums = products.sweeps(tile, sides)
             self._sweeps += sums
             for piece in pieces[len(sides)]:
                 self._sweeps.append(emitters[len(sides)].sweep(piece, (tile.rows,), (), tile.fixed, sums))
+
+    def _apart(self, region: Region, vectors: int) -> None:
+        """What the two sides make at the same time lies in slices of its own: the first `vectors` are one side's."""
+        for item in self._regions.wanted(region):
+            if item not in self._weights:
+                self._memory.held[item].array.segment = vectors
 
     def _operand(self, dot: Item, number: int) -> Held:
         item = dot.operands[number]

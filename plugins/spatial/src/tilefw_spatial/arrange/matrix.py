@@ -1,14 +1,14 @@
 """Products on the matrix unit: tiles of weights, the sides they run on, and the sweeps that drain them.
 
 A tile is one vector of the result's lanes for all rows that the accumulators hold: activations' vectors (K along their lanes) times
-weights (K in time). Tiles go to the two sides in turn; one left over has its K split over both, and the sweep that drains it adds.
+weights (K in time). Each side has half of the tiles; one left over has its K split over both, and the sweep that drains it adds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, zip_longest
 from math import prod
 
 from tilefw_spatial.arrange.held import Held, Loop, walk, whole
@@ -55,6 +55,12 @@ def shape_of(dot: Item) -> Shape:
     )
 
 
+def in_tiles(dot: Item) -> tuple[Axis, ...]:
+    """A dot's axes in time, so that the rows of a tile follow one another."""
+    shape = shape_of(dot)
+    return (*shape.batch, *shape.bands, *shape.rows)
+
+
 def weights_order(dot: Item) -> Order:
     """The order of a dot's weights: the rows of K of one tile follow one another, from a multiple of what one cycle loads."""
     shape = shape_of(dot)
@@ -96,9 +102,9 @@ class Tile:
 
 
 def tiles(dot: Item, chunk: Axis) -> list[Tile]:
-    """All tiles of a product; those of one set of weights follow one another."""
+    """All tiles of a product, in the order of its vectors in memory; those of one set of weights follow one another."""
     shape = shape_of(dot)
-    outer = (*shape.batch, *shape.bands, chunk)
+    outer = (chunk, *shape.batch, *shape.bands)
     rows = whole(*shape.rows)
     blocks = [Loop(rows.axes, begin, min(begin + ROWS, rows.end)) for begin in range(0, rows.end, ROWS)]
     return [
@@ -141,9 +147,29 @@ class Products:
         return made
 
 
-def sides_of(count: int, parts: int) -> list[tuple[str, ...]]:
-    """The sides of each of `count` tiles of `parts` products each."""
-    turns: list[tuple[str, ...]] = [(SIDES[n % 2],) for n in range(count)]
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The tiles of each side by number, and that which both sides share, if there is one."""
+
+    west: range
+    east: range
+    both: int | None = None
+
+    def turns(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Tiles with their sides, so that the sides take turns."""
+        for west, east in zip_longest(self.west, self.east):
+            if west is not None:
+                yield west, ("W",)
+            if east is not None:
+                yield east, ("E",)
+        if self.both is not None:
+            yield self.both, SIDES
+
+
+def shared(count: int, parts: int) -> Share:
+    """The sides of `count` tiles of `parts` products each: the first half is one side's, so that the results of either side
+    lie together; of an odd number the middle one has its K split, if it has more than one product."""
+    half = count // 2
     if count % 2 and parts > 1:
-        turns[-1] = SIDES
-    return turns
+        return Share(range(half), range(half + 1, count), half)
+    return Share(range(count - half), range(count - half, count))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.matrix import in_tiles
 from tilefw_spatial.arrange.normal import Pick
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce
 
@@ -104,7 +105,8 @@ class Regions:
     def _opened(self, item: Item) -> Region:
         axes = item.value.op.axes if isinstance(item.value.op, Reduce) and not item.folded else ()
         drained = item if isinstance(item.value.op, Dot) else None
-        region = Region(item.lanes.chunks, (*item.time, *axes), drained=drained, folded=item if item.folded else None)
+        outer = (*item.time, *axes) if drained is None else in_tiles(item)
+        region = Region(item.lanes.chunks, outer, drained=drained, folded=item if item.folded else None)
         self.all.append(region)
         return region
 

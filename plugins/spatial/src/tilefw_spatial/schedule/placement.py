@@ -207,14 +207,14 @@ class _Floor:
 
     def settle(self, array: Array, side: str, unit: str, avoid: set[str]) -> Home:
         """A home for one copy of an array, in that hemisphere where there is room, else in the other one."""
-        deep = -(-array.vectors // array.groups)
-        rows = min(deep, self.machine.rows)
-        while rows:
-            for where in (side, *(other for other in SIDES if other != side)):
-                home = self._try(array, rows, where, unit, avoid)
-                if home is not None:
-                    return home
-            rows = rows // 2 if rows > _LEAST_SEGMENT else 0
+        for apart in dict.fromkeys((array.segment, 0)):
+            rows = self._longest(-(-(apart or array.vectors) // array.groups))
+            while rows:
+                for where in (side, *(other for other in SIDES if other != side)):
+                    home = self._try(array, rows, apart, where, unit, avoid)
+                    if home is not None:
+                        return home
+                rows = rows // 2 if rows > _LEAST_SEGMENT else 0
         raise CapacityError(
             f"no slices of {self.machine.name} are left for '{array.name}', which needs {_rows(array)} rows apart from those of "
             "the arrays that it is used with", code="TFW0690", resource="memory", needed=_rows(array) * self.machine.lanes,
@@ -226,18 +226,24 @@ class _Floor:
         banks = (bank for slice_banks in self.free.values() for bank in slice_banks)
         return sum(self.machine.rows - bank for bank in banks) * self.machine.lanes
 
-    def _try(self, array: Array, rows: int, side: str, unit: str, avoid: set[str]) -> Home | None:
-        """Places in one hemisphere with segments of `rows` rows; nothing is taken where they do not all fit."""
+    def _longest(self, deep: int) -> int:
+        """Rows of a segment, so that as few as can be, all of one length, make `deep` rows."""
+        return -(-deep // max(1, -(-deep // self.machine.rows)))
+
+    def _try(self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]) -> Home | None:
+        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken where
+        they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
         segments = -(-array.vectors // (rows * groups))
         before = {name: list(banks) for name, banks in self.free.items()}
         planes: list[list[Rows]] = [[] for _ in range(width)]
-        own: dict[str, tuple[int, int]] = {}
+        own: dict[str, tuple[int, ...]] = {}
         for segment in range(segments):
             deep = min(rows, -(-(array.vectors - segment * rows * groups) // groups))
+            part = segment * rows * groups // apart if apart else 0
             for group in range(groups):
                 for byte in range(width):
-                    taken = self._take(deep, side, unit, avoid, own, (group, byte))
+                    taken = self._take(deep, side, unit, avoid, own, (part, group, byte))
                     if taken is None:
                         self.free = before
                         return None
@@ -248,7 +254,7 @@ class _Floor:
         return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups)
 
     def _take(
-        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, int]], part: tuple[int, int]
+        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
     ) -> Rows | None:
         """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
         best: tuple[int, str, int] | None = None
