@@ -52,7 +52,7 @@ def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> Non
     reservations = Reservations()
     taken: dict[str, set[int]] = {name: set() for name in ("a", "p", "q")}
     for fixed, pooled, least in cases:
-        demand = Demand({"a": merged(fixed)}, [Pool([("p",), ("q",)], merged(pooled))], least)
+        demand = Demand({"a": merged(fixed)}, [Pool([[(name, merged(pooled))] for name in "pq"])], least)
 
         def fits(begin: int, fixed: list = fixed, pooled: list = pooled) -> bool:
             here = {begin + at for at in _members(pooled)}
@@ -69,7 +69,7 @@ def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> Non
 
 
 def test_pools_that_are_too_small_are_told() -> None:
-    pool = Pool([("p",), ("q",)], [(0, 4)])
+    pool = Pool([[(name, [(0, 4)])] for name in "pq"])
     with pytest.raises(Exhausted) as error:
         Reservations().place(Demand({}, [pool, pool, pool]))
     assert error.value.pool == 2

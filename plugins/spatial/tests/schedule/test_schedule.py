@@ -7,6 +7,7 @@ import pytest
 from random_work import random_work
 from work_evaluator import Evaluator
 
+from tilefw.api import dtype
 from tilefw_spatial.emit import emit
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Parameter, Program
@@ -19,7 +20,7 @@ MACHINE = load()
 
 
 def _program(work: Work, buffers: dict[int, np.ndarray]) -> Program:
-    parameters = [Parameter(f"p{n}", "pointer", str(buffer.dtype), buffer.nbytes) for n, buffer in sorted(buffers.items())]
+    parameters = [Parameter(f"p{n}", "pointer", dtype(str(b.dtype)).name, b.nbytes) for n, b in sorted(buffers.items())]
     return emit([schedule(work, MACHINE)], "work", (1, 1, 1), parameters, {})
 
 

@@ -14,7 +14,7 @@ from tilefw.api import InternalError
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
-from tilefw_spatial.schedule.reservations import Demand, Pool, Resource
+from tilefw_spatial.schedule.reservations import Candidate, Demand, Pool, Resource
 from tilefw_spatial.schedule.runs import Access, Run, accesses
 
 
@@ -83,9 +83,9 @@ class Plan:
         self.use(queue, issue.cycle, issue.last + 1)
         self.makes.append(lambda picks: issue)
 
-    def any_of(self, candidates: Sequence[tuple[Resource, ...]], spans: Sequence[Span]) -> int:
+    def any_of(self, candidates: Sequence[Candidate]) -> int:
         """One of the candidates is taken; the number of the pool."""
-        self.pools.append(Pool(candidates, spans))
+        self.pools.append(Pool(candidates))
         return len(self.pools) - 1
 
     def streams(self, west: bool, width: int, passes: Iterable[tuple[int, int, int]], last_first: bool = False) -> Group:
@@ -96,7 +96,7 @@ class Plan:
         numbers = tuple(first + base for base in (reversed(bases) if last_first else bases))
         sign = 1 if west else -1
         spans = merged((begin + sign * at, end + sign * at) for at, begin, end in passes)
-        return Group(self.any_of([tuple(f"s{base + k}" for k in range(width)) for base in numbers], spans), numbers)
+        return Group(self.any_of([[(f"s{base + k}", spans) for k in range(width)] for base in numbers]), numbers)
 
     def read(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
         """Rows of an array onto `group`, so that point 0 is at position `at` at `time`."""
@@ -126,6 +126,7 @@ class Plan:
         self.use(rows.slice, cycle, cycle + length)
         self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
         address = rows.bank * self.machine.rows + rows.row + access.row
+
         def make(picks: Sequence[int]) -> Issue:
             stream = group.bases[picks[group.pool]] + plane
             taken, put = (0, stream) if op == "RD" else (stream, 0)

@@ -50,6 +50,13 @@ class Intervals:
         if len(self.begins) > KEPT:
             self._forget(KEPT // 2)
 
+    def remove(self, begin: int, end: int) -> None:
+        """Take [begin, end), all of which is in, out again."""
+        at = bisect_right(self.begins, begin) - 1
+        low, high = self.begins[at], self.ends[at]
+        kept = [(a, b) for a, b in ((low, begin), (end, high)) if a < b]
+        self.begins[at : at + 1], self.ends[at : at + 1] = [a for a, _ in kept], [b for _, b in kept]
+
     def _forget(self, count: int) -> None:
         self.begins[:count], self.ends[:count] = [self.begins[0]], [self.ends[count - 1]]
 

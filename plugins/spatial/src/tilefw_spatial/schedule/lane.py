@@ -34,7 +34,7 @@ def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> 
     plan = Plan(machine)
     way, points, width = _way(sweep, machine, homes), prod(sweep.domain), TYPES[sweep.dtype].nbytes
     west = way.side == "W"
-    queues = plan.any_of([(f"SXM.{way.side}{k}",) for k in range(machine.switch_queues)], [(0, points)])
+    queues = plan.any_of([[(f"SXM.{way.side}{k}", [(0, points)])] for k in range(machine.switch_queues)])
     taken = plan.streams(west, width, [(way.at, 0, points)])
     put = plan.streams(not west, width, [(way.at, way.delay, way.delay + points)])
     plan.read(runs(sweep.domain, sweep.read), homes(sweep.read.array)[0], way.at, 0, taken)

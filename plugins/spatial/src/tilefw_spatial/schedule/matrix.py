@@ -7,7 +7,7 @@ fixed distances before the MAC that needs them, so that buffers alternate and on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
 from tilefw_spatial.machine import Machine
@@ -20,8 +20,8 @@ from tilefw_spatial.sweep import MatrixSweep, Product
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes a plane, other types the
-    pair."""
+    """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes one, other types both."""
+
     side: str
     number: int
     pair: bool
@@ -44,32 +44,24 @@ class Plane:
         return (self.name, f"MXM.{self.side}{self.number + 1}") if self.pair else (self.name,)
 
 
+@dataclass(slots=True)
+class Slot:
+    """The address of a sweep's first accumulator: chosen when it is known how long they are needed."""
+
+    address: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Accumulators that a sweep has filled: `rows` from row 0 of a bank on, of which the first can be drained at `ready` and every
-    further one a cycle later."""
+    """Accumulators that a sweep has filled: `rows` of them, of which the first can be drained at `ready` and every further one a
+    cycle later; its first MAC issued at `begin`."""
 
     plane: Plane
-    bank: int
+    slot: Slot
     rows: int
     dtype: str
+    begin: int
     ready: int
-
-
-@dataclass(slots=True)
-class Banks:
-    """When the drain of each accumulator bank began that was last filled; a sweep and its drain are timed before any other
-    sweep."""
-    drained: dict[tuple[str, int], int] = field(default_factory=dict)
-
-    def least(self, plane: Plane, bank: int, latency: int) -> int:
-        """The least cycle for the first MAC of a new sweep: its sums come when their rows have been drained."""
-        return max(self.drained.get((name, bank), 0) - latency + 1 for name in plane.members)
-
-    def note(self, sums: Sums, begin: int) -> None:
-        """A drain begins."""
-        for name in sums.plane.members:
-            self.drained[name, sums.bank] = begin
 
 
 def sum_type(dtype: str) -> str:
@@ -79,27 +71,39 @@ def sum_type(dtype: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """A matrix sweep's demand, with the accumulator bank that it fills; `pitch` cycles from MAC to MAC."""
+    """A matrix sweep's demand, and the slot that its sums will have; `pitch` cycles from MAC to MAC."""
 
     plan: Plan
     plane: Plane
-    bank: int
+    slot: Slot
     pitch: int
 
 
-def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane, parity: int, banks: Banks) -> MatrixPlan:
-    """What the sweep needs; its first MAC issues at its begin. `parity` is the buffer of its first product."""
+def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane) -> MatrixPlan:
+    """What the sweep needs; its first MAC issues at its begin."""
     pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
-    latency = machine.delays[latency_key("MAC", sweep.dtype)]
-    bank = min(range(machine.accumulator_banks), key=lambda number: banks.least(plane, number, latency))
-    plan = Plan(machine, least=banks.least(plane, bank, latency))
-    loads = _load_group(plan, sweep, plane, homes, pitch)
-    actives = _active_group(plan, sweep, plane, homes, pitch)
-    for number, product in enumerate(sweep.products):
-        buffer = (parity + number) % machine.weight_buffers
-        _load(plan, sweep, product, plane, homes, number * pitch, buffer, loads)
-        _multiply(plan, sweep, number, plane, homes, number * pitch, actives, bank)
-    return MatrixPlan(plan, plane, bank, pitch)
+    planned = MatrixPlan(Plan(machine), plane, Slot(), pitch)
+    buffers = _buffers(planned, sweep)
+    loads = _load_group(planned.plan, sweep, plane, homes, pitch)
+    actives = _active_group(planned.plan, sweep, plane, homes, pitch)
+    for number in range(len(sweep.products)):
+        _load(planned, sweep, number, homes, loads, buffers)
+        _multiply(planned, sweep, number, homes, actives)
+    return planned
+
+
+def _buffers(planned: MatrixPlan, sweep: MatrixSweep) -> int:
+    """The pool whose pick is the weight buffer of the first product; they alternate. One is taken from its LW to its last MAC."""
+    machine, count = planned.plan.machine, planned.plan.machine.weight_buffers
+    first, turns = load_time(machine), range(min(count, len(sweep.products)))
+    spans = [
+        [(n * planned.pitch + first, n * planned.pitch + sweep.rows) for n in range(turn, len(sweep.products), count)]
+        for turn in turns
+    ]
+    return planned.plan.any_of([
+        [(f"{name}/buffer{(pick + turn) % count}", spans[turn]) for name in planned.plane.members for turn in turns]
+        for pick in range(count)
+    ])
 
 
 def weight_cycles(machine: Machine, product: Product, home: Home) -> int:
@@ -134,11 +138,10 @@ def copy_for(homes: Sequence[Home], side: str) -> Home:
     return homes[-1] if side == "E" else homes[0]
 
 
-def _load(
-    plan: Plan, sweep: MatrixSweep, product: Product, plane: Plane, homes: Homes, mac: int, buffer: int, group: Group
-) -> None:
-    """LW and IW of a product whose MAC issues at `mac`, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
-    machine, home = plan.machine, copy_for(homes(product.weights), plane.side)
+def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: Group, buffers: int) -> None:
+    """LW and IW of a product, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
+    plan, plane, product = planned.plan, planned.plane, sweep.products[number]
+    machine, home, mac = plan.machine, copy_for(homes(product.weights), plane.side), number * planned.pitch
     cycles, issue = weight_cycles(machine, product, home), mac + load_time(machine)
     width = TYPES[sweep.dtype].nbytes
     segment, within = divmod(product.first, home.segment)
@@ -147,33 +150,34 @@ def _load(
         for byte, places in enumerate(home.planes):
             plane_number = neighbour * width + byte
             plan.read_rows(places[access.place], access, machine.position(plane.unit), issue, group, plane_number)
-    for name in plane.members:
-        plan.use(f"{name}/buffer{buffer}", issue, mac + sweep.rows)
-    queue = plane.queue("LW")
+    queue, install = plane.queue("LW"), mac - machine.delays["install_weights"]
     plan.use(queue, issue, issue + cycles)
-    plan.makes.append(
-        lambda picks: Issue(queue, issue, Inst("LW", sweep.dtype, cycles, a=group.bases[picks[group.pool]], imm=buffer))
-    )
-    plan.queue(queue, Issue(queue, mac - machine.delays["install_weights"], Inst("IW", sweep.dtype, imm=buffer)))
+    plan.use(queue, install, install + 1)
+
+    def load(picks: Sequence[int]) -> Issue:
+        buffer = (picks[buffers] + number) % machine.weight_buffers
+        return Issue(queue, issue, Inst("LW", sweep.dtype, cycles, a=group.bases[picks[group.pool]], imm=buffer))
+
+    def put_in(picks: Sequence[int]) -> Issue:
+        buffer = (picks[buffers] + number) % machine.weight_buffers
+        return Issue(queue, install, Inst("IW", sweep.dtype, imm=buffer))
+
+    plan.makes += [load, put_in]
 
 
-def _multiply(
-    plan: Plan, sweep: MatrixSweep, number: int, plane: Plane, homes: Homes, mac: int, group: Group, bank: int
-) -> None:
+def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: Group) -> None:
     """The MAC of a product, and the RDs of its activations."""
-    machine, product = plan.machine, sweep.products[number]
+    plan, plane, product, mac = planned.plan, planned.plane, sweep.products[number], number * planned.pitch
     home = copy_for(homes(product.activations.array), plane.side)
-    plan.read(runs((sweep.rows,), product.activations), home, machine.position(plane.unit), mac, group)
+    plan.read(runs((sweep.rows,), product.activations), home, plan.machine.position(plane.unit), mac, group)
     queue = plane.queue("MAC")
     for name in plane.members:
         plan.use(f"{name}.MAC", mac, mac + sweep.rows)
     adds = number > 0 or sweep.accumulate
     flags = ACCUMULATE_FLAG * adds | HALF_FLAG * (product.half == 1)
 
-    address = bank * machine.accumulator_rows
-
     def make(picks: Sequence[int]) -> Issue:
-        stream = group.bases[picks[group.pool]]
+        stream, address = group.bases[picks[group.pool]], planned.slot.address
         inst = Inst("MAC", sweep.dtype, sweep.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
         return Issue(queue, mac, inst)
 
@@ -184,7 +188,7 @@ def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: in
     """The accumulators of a sweep that begins at `begin`."""
     last = begin + (len(sweep.products) - 1) * planned.pitch
     ready = last + machine.delays[latency_key("MAC", sweep.dtype)]
-    return Sums(planned.plane, planned.bank, sweep.rows, sum_type(sweep.dtype), ready)
+    return Sums(planned.plane, planned.slot, sweep.rows, sum_type(sweep.dtype), begin, ready)
 
 
 def drain_time(machine: Machine, sums: Sums, time: int) -> int:
@@ -200,11 +204,10 @@ def drain(plan: Plan, sums: Sums, time: int, group: Group) -> None:
     queue = sums.plane.queue("DRN")
     plan.least = max(plan.least, sums.ready - issue)
     plan.use(queue, issue, issue + sums.rows)
-    address = sums.bank * machine.accumulator_rows
 
     def make(picks: Sequence[int]) -> Issue:
         stream = group.bases[picks[group.pool]]
-        return Issue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=address, step=1, dst=stream))
+        return Issue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
 
     plan.makes.append(make)
 

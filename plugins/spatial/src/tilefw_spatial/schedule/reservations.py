@@ -6,7 +6,7 @@ cycles counted from the sweep's begin; those of streams are diagonals counted th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilefw_spatial.schedule.intervals import Intervals, Span, overlap
@@ -15,12 +15,14 @@ Resource = str
 """A name: a queue's, a bank's (`MEM.E12/0`), a stream's (`s33`), an accumulator bank's or a weight buffer's."""
 
 
+Candidate = Sequence[tuple[Resource, Sequence[Span]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One of `candidates` is needed for `spans`; each candidate is a set of resources that are taken together."""
+    """One of `candidates` is needed; each is a set of resources that are taken together, with the spans of each."""
 
-    candidates: Sequence[tuple[Resource, ...]]
-    spans: Sequence[Span]
+    candidates: Sequence[Candidate]
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Reservations:
     def find(self, demand: Demand, begin: int) -> Placed:
         """The earliest begin from `begin` on that has what a sweep needs. Raises Exhausted where there is none."""
         while True:
-            begin = self._earliest(demand.fixed, begin)
+            begin = self._earliest(demand.fixed.items(), begin)
             picks = self._pick(demand.pools, begin)
             if isinstance(picks, tuple):
                 return Placed(begin, picks)
@@ -71,20 +73,19 @@ class Reservations:
 
     def claim(self, demand: Demand, placed: Placed) -> None:
         """Take what was found."""
-        for resource, spans in demand.fixed.items():
-            self.take(resource, spans, placed.begin)
-        for pool, pick in zip(demand.pools, placed.picks, strict=True):
-            for resource in pool.candidates[pick]:
-                self.take(resource, pool.spans, placed.begin)
+        for resource, spans in _parts(demand, placed):
+            taken = self.taken.setdefault(resource, Intervals())
+            for low, high in spans:
+                taken.add(placed.begin + low, placed.begin + high)
 
-    def take(self, resource: Resource, spans: Sequence[Span], begin: int = 0) -> None:
-        """Mark the spans of a resource as taken."""
-        taken = self.taken.setdefault(resource, Intervals())
-        for low, high in spans:
-            taken.add(begin + low, begin + high)
+    def release(self, demand: Demand, placed: Placed) -> None:
+        """Give back what a sweep took."""
+        for resource, spans in _parts(demand, placed):
+            for low, high in spans:
+                self.taken[resource].remove(placed.begin + low, placed.begin + high)
 
-    def _earliest(self, fixed: Mapping[Resource, Sequence[Span]], begin: int) -> int:
-        wanted = [(self.taken[resource], spans) for resource, spans in fixed.items() if resource in self.taken]
+    def _earliest(self, parts: Iterable[tuple[Resource, Sequence[Span]]], begin: int) -> int:
+        wanted = [(self.taken[resource], spans) for resource, spans in parts if resource in self.taken]
         while True:
             before = begin
             for taken, spans in wanted:
@@ -99,13 +100,13 @@ class Reservations:
         for number, pool in enumerate(pools):
             soonest: int | None = None
             for pick, candidate in enumerate(pool.candidates):
-                if any(overlap(spans, pool.spans) for resource in candidate for spans in claims.get(resource, ())):
+                if any(overlap(claim, spans) for resource, spans in candidate for claim in claims.get(resource, ())):
                     continue
-                at = self._earliest({resource: pool.spans for resource in candidate}, begin)
+                at = self._earliest(candidate, begin)
                 if at == begin:
                     picks.append(pick)
-                    for resource in candidate:
-                        claims.setdefault(resource, []).append(pool.spans)
+                    for resource, spans in candidate:
+                        claims.setdefault(resource, []).append(spans)
                     break
                 soonest = at if soonest is None else min(soonest, at)
             else:
@@ -113,6 +114,13 @@ class Reservations:
                     raise Exhausted(number)
                 return soonest
         return tuple(picks)
+
+
+def _parts(demand: Demand, placed: Placed) -> Iterator[tuple[Resource, Sequence[Span]]]:
+    """All that a placed sweep has."""
+    yield from demand.fixed.items()
+    for pool, pick in zip(demand.pools, placed.picks, strict=True):
+        yield from pool.candidates[pick]
 
 
 def _fit(taken: Intervals, spans: Sequence[Span], begin: int) -> int:

@@ -15,11 +15,12 @@ from tilefw_spatial.isa import latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule import lane, matrix, vector
+from tilefw_spatial.schedule.accumulators import Accumulators
 from tilefw_spatial.schedule.demand import Issue, Plan
-from tilefw_spatial.schedule.matrix import Banks, Plane, Sums
+from tilefw_spatial.schedule.matrix import Plane, Sums
 from tilefw_spatial.schedule.memory import Stores, Touch
 from tilefw_spatial.schedule.placement import Placement, place
-from tilefw_spatial.schedule.reservations import Exhausted, Reservations
+from tilefw_spatial.schedule.reservations import Demand, Exhausted, Placed, Reservations
 from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work
 
 
@@ -54,6 +55,16 @@ def last_event(machine: Machine, issue: Issue) -> int:
     return issue.last + (machine.delays[key] if key and issue.inst.op != "LW" else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A sweep that has its time."""
+
+    plan: Plan
+    touches: Sequence[Touch]
+    demand: Demand
+    placed: Placed
+
+
 @dataclass(slots=True)
 class ChipScheduler:
     """One chip's work as far as it is placed and timed."""
@@ -65,8 +76,11 @@ class ChipScheduler:
     stores: Stores = field(default_factory=Stores)
     issues: list[Issue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
-    banks: Banks = field(default_factory=Banks)
     switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
+    accumulators: Accumulators = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.accumulators = Accumulators(self.machine)
 
     @property
     def last(self) -> int:
@@ -79,47 +93,80 @@ class ChipScheduler:
         return Schedule(self.machine, self.issues, arrays, cycles, self.placement.used, tuple(self.switch_maps), begin)
 
     def add(self, sweep: VectorSweep | MatrixSweep | LaneSweep) -> None:
+        """Place the sweep that comes next in the work."""
         match sweep:
+            case VectorSweep(drains=()):
+                self._keep(self._stream(sweep, ()))
             case VectorSweep():
-                sums = [self._multiply(drained) for drained in sweep.drains]
-                self._stream(sweep, sums)
+                self._drain(sweep)
             case MatrixSweep():
                 pass  # placed with the sweep that drains it
             case LaneSweep():
                 self._switch(sweep)
 
-    def _place(self, plan: Plan, touches: Sequence[Touch]) -> int:
-        """Time one sweep and keep its issues; its begin."""
+    def _time(self, plan: Plan, touches: Sequence[Touch]) -> _Timed:
+        """Take what a sweep needs as early as it can be had."""
         plan.least = max(plan.least, self.stores.least(touches))
+        demand = plan.demand()
         try:
-            placed = self.reservations.place(plan.demand())
+            return _Timed(plan, touches, demand, self.reservations.place(demand))
         except Exhausted as error:
-            wanted = plan.pools[error.pool].candidates[0]
+            wanted = plan.pools[error.pool].candidates[0][0][0]
             raise InternalError(f"a sweep asks for more at one time than there is of {wanted} and the like") from error
-        self.stores.add(touches, placed.begin)
-        self.issues += plan.issues(placed.begin, placed.picks)
-        return placed.begin
 
-    def _stream(self, sweep: VectorSweep, sums: Sequence[Sums]) -> None:
+    def _keep(self, timed: _Timed) -> None:
+        """The sweep stays where it is: its instructions, and when its results are there."""
+        self.stores.add(timed.touches, timed.placed.begin)
+        self.issues += timed.plan.issues(timed.placed.begin, timed.placed.picks)
+
+    def _stream(self, sweep: VectorSweep, sums: Sequence[Sums]) -> _Timed:
         plan = vector.plan_vector(sweep, self.machine, self.placement.of, sums)
-        begin = self._place(plan, vector.touches(sweep, self.machine, self.placement.of))
-        for read, found in zip(sweep.reads, sums, strict=False):
-            self.banks.note(found, matrix.drain_time(self.machine, found, begin + read.time))
+        return self._time(plan, vector.touches(sweep, self.machine, self.placement.of))
 
     def _switch(self, sweep: LaneSweep) -> None:
         if sweep.op not in ("PRM", "DST"):
             raise InternalError(f"the scheduler has no form for sweeps of {sweep.op}")
         number = self.switch_maps.setdefault(sweep.map, len(self.switch_maps))
         plan = lane.plan_lane(sweep, self.machine, self.placement.of, number)
-        self._place(plan, lane.touches(sweep, self.machine, self.placement.of))
+        self._keep(self._time(plan, lane.touches(sweep, self.machine, self.placement.of)))
 
-    def _multiply(self, sweep: MatrixSweep) -> Sums:
+    def _drain(self, sweep: VectorSweep) -> None:
+        """Products and the sweep that drains them, together: later where all accumulators are taken meanwhile."""
+        least = 0
+        while True:
+            products = [self._multiply(drained, least) for drained in sweep.drains]
+            sums = [found for found, _ in products]
+            drained = self._stream(sweep, sums)
+            timed = [*(found for _, found in products), drained]
+            blocked = self._slots(sweep, sums, drained.placed.begin)
+            if blocked is None:
+                break
+            least = blocked
+            for found in timed:
+                self.reservations.release(found.demand, found.placed)
+        for found in timed:
+            self._keep(found)
+        for found in sums:
+            self.products[found.plane.name] = self.products.get(found.plane.name, 0) + 1
+
+    def _multiply(self, sweep: MatrixSweep, least: int) -> tuple[Sums, _Timed]:
         plane = Plane(sweep.side or "W", self._plane_number(sweep), sweep.dtype != "int8")
-        done = self.products.get(plane.name, 0)
-        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane, done % self.machine.weight_buffers, self.banks)
-        begin = self._place(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
-        self.products[plane.name] = done + len(sweep.products)
-        return matrix.sums_of(sweep, self.machine, planned, begin)
+        planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane)
+        planned.plan.least = max(least, self.accumulators.least(plane.members))
+        timed = self._time(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
+        return matrix.sums_of(sweep, self.machine, planned, timed.placed.begin), timed
+
+    def _slots(self, sweep: VectorSweep, sums: Sequence[Sums], begin: int) -> int | None:
+        """Give all sums their accumulators, from the first product to the drain; or none, and the cycle from which to try again."""
+        for number, found in enumerate(sums):
+            until = matrix.drain_time(self.machine, found, begin + sweep.reads[number].time) + found.rows
+            address = self.accumulators.take(found.plane.members, found.rows, found.begin, until)
+            if address is None:
+                for other in sums[:number]:
+                    self.accumulators.release(other.plane.members)
+                return self.accumulators.next_end(found.plane.members, found.begin, until)
+            found.slot.address = address
+        return None
 
     def _plane_number(self, sweep: MatrixSweep) -> int:
         """int8 takes one plane, that with fewer products so far; other types the pair, by its first plane's queues."""

@@ -112,9 +112,9 @@ def _outputs(this: _Sweep) -> dict[int, Group]:
 
 def _alu_pool(this: _Sweep, step: Step) -> None:
     """Any ALU that is free. After a slow row it stays taken until a fast one's results come later than its last one."""
-    names = [(f"VXM.{number}",) for number in range(this.machine.alus)]
     slow = this.machine.delays[latency_key(op_of(step), step.dtype)] - this.machine.delays["alu"]
-    this.plan.any_of(names, [(step.time, step.time + this.points + slow)])
+    spans = [(step.time, step.time + this.points + slow)]
+    this.plan.any_of([[(f"VXM.{number}", spans)] for number in range(this.machine.alus)])
 
 
 def _step(this: _Sweep, number: int, inputs: Sequence[Group], outputs: dict[int, Group], first_alu: int) -> None:

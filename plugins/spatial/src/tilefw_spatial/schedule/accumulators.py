@@ -1,0 +1,70 @@
+"""Accumulators by time: which rows of which bank hold sums from a sweep's first product until they are drained."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tilefw_spatial.machine import Machine
+
+KEPT = 512
+"""Sums of a plane that are looked at; in the time of older ones nothing new is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Rows [first, end) of a plane's accumulators, both banks in a row, in cycles [since, until)."""
+
+    first: int
+    end: int
+    since: int
+    until: int
+
+
+class Accumulators:
+    """What each plane's accumulators hold, and when."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._rows, self._banks = machine.accumulator_rows, machine.accumulator_banks
+        self._held: dict[str, deque[_Held]] = defaultdict(deque)
+        self._least: dict[str, int] = defaultdict(int)
+
+    def least(self, planes: Sequence[str]) -> int:
+        """The cycle before which no new sums may begin."""
+        return max(self._least[plane] for plane in planes)
+
+    def take(self, planes: Sequence[str], rows: int, since: int, until: int) -> int | None:
+        """The address of `rows` accumulators of one bank that are free on all `planes` in [since, until), taken; None if there are
+        none."""
+        busy = sorted((held.first, held.end) for held in self._meeting(planes, since, until))
+        for bank in range(self._banks):
+            at = bank * self._rows
+            for first, end in busy:
+                if first >= at + rows:
+                    break
+                at = max(at, end)
+            if at + rows <= (bank + 1) * self._rows:
+                for plane in planes:
+                    self._hold(plane, _Held(at, at + rows, since, until))
+                return at
+        return None
+
+    def _hold(self, plane: str, held: _Held) -> None:
+        found = self._held[plane]
+        found.append(held)
+        if len(found) > KEPT:
+            self._least[plane] = max(self._least[plane], found.popleft().until)
+
+    def release(self, planes: Sequence[str]) -> None:
+        """Give back what was taken last."""
+        for plane in planes:
+            self._held[plane].pop()
+
+    def next_end(self, planes: Sequence[str], since: int, until: int) -> int:
+        """When the first of those that stand in the way is drained."""
+        return min(held.until for held in self._meeting(planes, since, until))
+
+    def _meeting(self, planes: Sequence[str], since: int, until: int) -> Iterator[_Held]:
+        for plane in planes:
+            yield from (held for held in self._held[plane] if held.since < until and since < held.until)
