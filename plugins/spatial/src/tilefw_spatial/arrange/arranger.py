@@ -7,7 +7,7 @@ from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.fold import folded
 from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
-from tilefw_spatial.arrange.matrix import DEPTHS, Products, activations_order, shape_of, shared, tiles, weights_order
+from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Target, normal
 from tilefw_spatial.arrange.region import Region, Regions
@@ -66,8 +66,7 @@ class Arranger:
     def _drained(self, region: Region, dot: Item, emitter: Emitter, chunk: Axis) -> None:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk)
         found = tiles(dot, chunk)
-        depth = DEPTHS[dot.operands[0].value.dtype]
-        share = shared(len(found), -(-shape_of(dot).k // depth))
+        share = shared(len(found), parts_of(dot))
         turns = list(share.turns())
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
         pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}

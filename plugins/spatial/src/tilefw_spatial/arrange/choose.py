@@ -11,7 +11,7 @@ from itertools import combinations
 
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
 from tilefw_spatial.arrange.lanes import Everywhere, Product
-from tilefw_spatial.arrange.matrix import DEPTHS, shape_of
+from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
 from tilefw_spatial.arrange.split import split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce
@@ -158,8 +158,7 @@ def _own_cost(item: Item) -> float:
 
 def _product_cost(item: Item) -> float:
     shape = shape_of(item)
-    dtype = item.operands[0].value.dtype
-    parts = -(-shape.k // DEPTHS[dtype])
+    parts = parts_of(item)
     rows = 1
     for axis in shape.rows:
         rows *= axis.extent

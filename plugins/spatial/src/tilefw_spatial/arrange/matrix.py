@@ -23,6 +23,7 @@ ROWS = 4096  # of one of the two sets of accumulators of a side (machine page)
 # K of one set of weights, and rows of K that one cycle of loading brings (16 streams of bytes).
 DEPTHS = {"fp16": 160, "bf16": 160, "fp8e4nv": 160, "fp8e5": 160, "int8": 320}
 STREAMS = 16
+_LEAST_ROWS = 20  # with fewer, loading the weights takes longer than multiplying by them
 BYTES = {"fp16": 2, "bf16": 2, "fp8e4nv": 1, "fp8e5": 1, "int8": 1}
 
 
@@ -107,10 +108,27 @@ def tiles(dot: Item, chunk: Axis) -> list[Tile]:
     outer = (chunk, *shape.batch, *shape.bands)
     rows = whole(*shape.rows)
     blocks = [Loop(rows.axes, begin, min(begin + ROWS, rows.end)) for begin in range(0, rows.end, ROWS)]
-    return [
+    found = [
         Tile(dict(zip(outer, index, strict=True)), block)
         for index in product(*(range(axis.extent) for axis in outer)) for block in blocks
     ]
+    return found if len(found) % 2 == 0 or parts_of(dot) > 1 else _evened(found)
+
+
+def parts_of(dot: Item) -> int:
+    """Products of one tile: parts of K."""
+    return -(-shape_of(dot).k // DEPTHS[dot.operands[0].value.dtype])
+
+
+def _evened(found: list[Tile]) -> list[Tile]:
+    """An odd number of tiles whose K cannot be split, with the rows of the middle one in two halves."""
+    half = len(found) // 2
+    tile = found[half]
+    middle = (tile.rows.begin + tile.rows.end) // 2
+    if tile.rows.points < 2 * _LEAST_ROWS:
+        return found
+    rows = (Loop(tile.rows.axes, tile.rows.begin, middle), Loop(tile.rows.axes, middle, tile.rows.end))
+    return [*found[:half], *(Tile(tile.fixed, part) for part in rows), *found[half + 1 :]]
 
 
 @dataclass(slots=True)

@@ -231,8 +231,8 @@ class _Floor:
         return -(-deep // max(1, -(-deep // self.machine.rows)))
 
     def _try(self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]) -> Home | None:
-        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken where
-        they do not all fit."""
+        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
+        where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
         segments = -(-array.vectors // (rows * groups))
         before = {name: list(banks) for name, banks in self.free.items()}
