@@ -1,0 +1,152 @@
+"""Memory slices: ports of their banks, rows written before they are read and read before they are replaced."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, Burst, Problem, at
+from tilefw_spatial.check.progression import Progression, Span, meetings
+from tilefw_spatial.check.touches import Numbers, Ordered, Touches, firsts
+from tilefw_spatial.isa import OPS
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.program import Home, Program
+
+# Cycles from a gather's issue to its read (`isa.table`).
+_GATHER = 4
+_READERS, _WRITERS = frozenset({"RD", "GTH"}), frozenset({"WR", "SCT"})
+_ANYWHERE = frozenset({"GTH", "SCT"})  # rows that data tell
+_BEFORE, _AFTER = -1, np.iinfo(np.int64).max
+Place = tuple[str, int]
+
+
+def check_slices(
+    machine: Machine, program: Program, bursts: list[Burst]
+) -> tuple[list[Problem], Mapping[tuple[object, ...], Numbers]]:
+    """Problems of all slices, and what each touch of a row finds there."""
+    by_slice: defaultdict[Place, list[Burst]] = defaultdict(list)
+    problems: list[Problem] = []
+    for burst in bursts:
+        if OPS[burst.inst.op][0].unit != "MEM":
+            continue
+        by_slice[burst.unit, burst.chip].append(burst)
+        problems += _outside(machine, burst)
+    touches: defaultdict[Place, Touches] = defaultdict(Touches)
+    _host(machine, program, touches)
+    found: dict[tuple[object, ...], Numbers] = {}
+    for place, some in by_slice.items():
+        problems += _ports(machine, some)
+        for burst in some:
+            _touch(machine, burst, touches[place])
+    by_number = {burst.number: burst for burst in bursts}
+    for (unit, chip), some in touches.items():
+        ordered = some.sorted()
+        problems += _rows(machine, program, unit, ordered, by_number)
+        found[unit, chip] = ordered.sources()
+    return problems, found
+
+
+def _late(machine: Machine, burst: Burst) -> int:
+    """Cycles from issue until the bank is touched."""
+    name = OPS[burst.inst.op][0].name
+    if name in _WRITERS:
+        return machine.delays["write" if name == "WR" else "scatter"]
+    return _GATHER if name == "GTH" else 0
+
+
+def _outside(machine: Machine, burst: Burst) -> Iterator[Problem]:
+    bank = burst.inst.address // machine.rows
+    for row in (burst.address, burst.address + burst.step * (burst.count - 1)):
+        if row // machine.rows != bank:
+            yield at(BOUNDS, f"{burst} goes to row {row - bank * machine.rows} of a bank of {machine.rows}", burst)
+            return
+
+
+# --- ports -----------------------------------------------------------------------------------------------------------------
+
+
+def _ports(machine: Machine, bursts: Sequence[Burst]) -> Iterator[Problem]:
+    """A slice does one read and one write a cycle, of different banks."""
+    spans = [Span(Progression(b.time + _late(machine, b), b.period, b.count), b) for b in bursts]
+    reads, writes = ([span for span in spans if OPS[span.owner.inst.op][0].name in names] for names in (_READERS, _WRITERS))
+    for kind, some in (("two reads", reads), ("two writes", writes)):
+        for first, second, cycle in meetings(some):
+            yield _clash(kind, first.owner, second.owner, cycle)
+    for bank in range(machine.banks):
+        for first, second, cycle in meetings([s for s in spans if s.owner.inst.address // machine.rows == bank]):
+            names = {OPS[span.owner.inst.op][0].name in _READERS for span in (first, second)}
+            if len(names) == 2:
+                yield _clash(f"read and write of bank {bank}", first.owner, second.owner, cycle)
+
+
+def _clash(kind: str, first: Burst, second: Burst, cycle: int) -> Problem:
+    return at(PORT, f"{kind} in {second.unit} in cycle {cycle}: {second} and {first}", second, cycle)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------------
+
+
+def _touch(machine: Machine, burst: Burst, touches: Touches) -> None:
+    name = OPS[burst.inst.op][0].name
+    points = np.arange(burst.count)
+    times = burst.time + _late(machine, burst) + burst.period * points
+    if name not in _ANYWHERE:
+        rows = burst.address + burst.step * points
+        touches.add(rows, times, 0, name == "WR", burst.number, points)
+        return
+    # Any row from the first to the end of the bank: a scatter also hands on what it leaves.
+    end = (burst.inst.address // machine.rows + 1) * machine.rows
+    rows = np.arange(burst.inst.address, end)
+    for point, time in zip(points.tolist(), times.tolist(), strict=True):
+        touches.add(rows, time, 0, False, burst.number, point)
+        if name == "SCT":
+            touches.add(rows, time, 1, True, burst.number, point)
+
+
+def _host(machine: Machine, program: Program, touches: defaultdict[Place, Touches]) -> None:
+    """The host writes `in` and `const` before the first cycle, and reads `out` after the last."""
+    for number, tensor in enumerate(program.tensors):
+        writes = tensor.role != "out"
+        for place, rows, vectors in _homes(machine, tensor.home):
+            touches[place].add(rows, _BEFORE if writes else _AFTER, 0, writes, -1 - number, vectors)
+
+
+def _homes(machine: Machine, home: Home) -> Iterator[tuple[Place, Numbers, Numbers]]:
+    """Each run of rows of an array, with the vectors there."""
+    for places in home.planes:
+        for number, at_ in enumerate(places):
+            segment, group = divmod(number, home.groups)
+            vectors = np.arange(segment * home.segment + group, min(home.vectors, (segment + 1) * home.segment), home.groups)
+            first = at_.bank * machine.rows + at_.row
+            yield (at_.slice, at_.chip), first + np.arange(len(vectors)), vectors
+
+
+def _rows(machine: Machine, program: Program, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
+    before = ordered.written_by()
+    for place in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
+        row, who = int(ordered.row[place]), int(ordered.who[place])
+        text = f"row {row % machine.rows} of bank {row // machine.rows} of {unit}"
+        if who < 0:
+            yield Problem(ROWS, f"{text} goes to the host as part of {program.tensors[-1 - who].name} and was never written")
+        elif OPS[bursts[who].inst.op][0].name not in _ANYWHERE:
+            yield at(ROWS, f"{bursts[who]} reads {text}, which was never written", bursts[who], int(ordered.time[place]))
+    yield from _unread(machine, program, unit, ordered, bursts)
+
+
+def _unread(machine: Machine, program: Program, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
+    """What is written and never read: a reader came too late or too early, or the write is for nothing."""
+    for place in firsts(ordered, ordered.unread()):
+        row, who = int(ordered.row[place]), int(ordered.who[place])
+        then = place + 1 if place + 1 < len(ordered.row) and ordered.row[place + 1] == row else None
+        text = f"row {row % machine.rows} of bank {row // machine.rows} of {unit}"
+        if who < 0:
+            if then is None:
+                continue  # the host may fill more than is read
+            by = int(ordered.who[then])
+            other = str(bursts[by]) if by >= 0 else f"that of {program.tensors[-1 - by].name}"
+            yield Problem(ROWS, f"{text}, which holds {program.tensors[-1 - who].name}, is replaced by {other} before it is read")
+        elif OPS[bursts[who].inst.op][0].name not in _ANYWHERE:
+            end = "and never read" if then is None else f"and written again in cycle {int(ordered.time[then])} before it is read"
+            yield at(ROWS, f"{bursts[who]} writes {text} in cycle {int(ordered.time[place])}, {end}", bursts[who])
