@@ -30,22 +30,20 @@ def emit(
     """The program of the chips, one schedule each; all of them have the same cycles."""
     machine, cycles = schedules[0].machine, schedules[0].cycles
     codes = tuple(ChipCode(queues(schedule.issues, machine, schedule.begin), tuple(schedule.switch_maps)) for schedule in schedules)
-    found = [(number, chip, tensor) for chip, schedule in enumerate(schedules) for number, tensor in tensors(schedule, chip)]
-    # Results of one store follow those of the stores before it, whatever the chip: of two that write one element the later stands.
-    ordered = tuple(tensor for _, _, tensor in sorted(found, key=lambda entry: entry[:2]))
+    found = [entry for chip, schedule in enumerate(schedules) for entry in tensors(schedule, chip)]
+    ordered = tuple(tensor for _, tensor in sorted(found, key=lambda entry: entry[0]))
     return Program(entry, machine.name, machine.hash, grid, tuple(parameters), ordered, codes, cycles, metadata)
 
 
 def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
-    """Arrays that the host fills or reads, by the number of the array: one tensor a copy. Of results that stand on several chips
-    the host reads the one that has transfers."""
-    for position, (array, homes) in enumerate(schedule.arrays):
-        if array.role not in ("in", "out", "const") or (array.role == "out" and not array.transfers):
+    """Arrays that the host fills or reads, with their rank: one tensor a copy."""
+    for array, homes in schedule.arrays:
+        if array.role not in ("in", "out", "const"):
             continue
         for number, home in enumerate(homes if array.role != "out" else homes[:1]):
             name = array.name if number == 0 else f"{array.name}.{number}"
             named = f"{name}@{chip}" if chip else name
-            yield position, Tensor(named, array.role, _on_chip(home, chip), array.transfers, array.data)
+            yield array.rank, Tensor(named, array.role, _on_chip(home, chip), array.transfers, array.data)
 
 
 def _on_chip(home: Home, chip: int) -> Home:

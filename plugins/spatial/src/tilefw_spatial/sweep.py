@@ -19,7 +19,8 @@ from tilefw_spatial.program import Transfer
 class Array:
     """Vectors of one element type somewhere in memory; `placement` decides where.
 
-    `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. `groups` > 1 spreads neighbouring vectors over
+    `role` is `in`, `out`, `const`, `temp`, or `link` for what other chips send. Of results that write one element of a buffer the
+    one of the highest `rank` stands. `groups` > 1 spreads neighbouring vectors over
     that many places (the matrix unit takes several at once). Each `segment` successive vectors, if it is not 0, lie in slices of
     their own: two sweeps that make different ones can run at the same time. `side` is where it must be read from or is better:
     `W`, `E` or empty. `transfers` as in `program.Tensor`."""
@@ -33,6 +34,7 @@ class Array:
     segment: int = 0
     transfers: tuple[Transfer, ...] = ()
     data: NDArray[np.generic] | None = None
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,12 @@ Sweep = VectorSweep | MatrixSweep | LaneSweep
 
 @dataclass(slots=True)
 class Work:
-    """All sweeps in an order that is right if they ran one after the other, and the arrays that they touch."""
+    """All sweeps in an order that is right if they ran one after the other, and the arrays that they touch; `results` has the array
+    of each store."""
 
     sweeps: list[Sweep] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
+    results: list[Array] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)

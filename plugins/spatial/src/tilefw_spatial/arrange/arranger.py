@@ -43,7 +43,7 @@ class Arranger:
         for region in self._regions.ordered():
             self._region(region)
         self._stores()
-        return Work(self._sweeps, self._memory.arrays)
+        return Work(self._sweeps, self._memory.arrays, [self._memory.held[item].array for item in self._roots])
 
     def _region(self, region: Region) -> None:
         axes = (*region.outer, *region.inner)
@@ -91,8 +91,8 @@ class Arranger:
         return self._memory.of(item, ())
 
     def _stores(self) -> None:
-        for target, item in zip(self._targets, self._roots, strict=True):
+        for number, (target, item) in enumerate(zip(self._targets, self._roots, strict=True)):
             order: Order = self._memory.orders[item]
             array = self._memory.held[item].array
-            array.role = "out"
+            array.role, array.rank = "out", number
             array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk, once=True),)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import Graph
-from tilefw_spatial.partition.columns import shares
+from tilefw_spatial.partition.columns import columns_split
+from tilefw_spatial.partition.sums import sums_split
 from tilefw_spatial.sweep import NodeWork
 
 Way = Callable[[Graph, int], NodeWork]
@@ -18,9 +18,4 @@ def partition(graph: Graph, chips: int, split: str) -> NodeWork:
     return SPLITS[split](Graph(unconditional(graph.stores)), chips)
 
 
-def _columns(graph: Graph, chips: int) -> NodeWork:
-    works = [arrange(share) for share in shares(graph, chips)]
-    return NodeWork(works, [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps])
-
-
-SPLITS: Mapping[str, Way] = {"n": _columns}
+SPLITS: Mapping[str, Way] = {"n": columns_split, "k": sums_split}

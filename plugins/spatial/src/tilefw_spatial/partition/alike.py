@@ -1,0 +1,38 @@
+"""Whether arrays of several chips lie alike, so that vector v of one is vector v of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
+from tilefw.api import UnsupportedError
+from tilefw_spatial.sweep import Array, Work
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two facts are equal, tables of numbers within them too."""
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and np.array_equal(left, right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if is_dataclass(left) and type(left) is type(right):
+        return all(same(getattr(left, field.name), getattr(right, field.name)) for field in fields(left))
+    return left == right
+
+
+def same_data(left: Array, right: Array) -> bool:
+    """Whether two arrays have the same elements of the host's buffers in the same lanes of the same vectors."""
+    shape = (left.dtype, left.vectors, left.groups, left.role) == (right.dtype, right.vectors, right.groups, right.role)
+    return shape and same(left.transfers, right.transfers) and same(left.data, right.data)
+
+
+def check_results_alike(works: Sequence[Work]) -> None:
+    """All chips make the same results in the same lanes. Raises UnsupportedError TFW0657."""
+    for work in works[1:]:
+        if not all(same_data(a, b) for a, b in zip(works[0].results, work.results, strict=True)):
+            raise UnsupportedError(
+                "the chips' parts of the sums are laid out in different ways", code="TFW0657",
+                help="split=n divides this kernel, as does another number of chips",
+            )

@@ -1,0 +1,31 @@
+"""Stores cut into blocks of rows, so that what chips send one another can be on its way while the next block is made."""
+
+from __future__ import annotations
+
+from tilefw_spatial.graph import Axis, Graph, Store
+from tilefw_spatial.partition.axes import rows_axis
+from tilefw_spatial.partition.restrict import Restriction, part_of
+
+ROWS = 128
+"""Rows of a block: more than weights take to load, and few beside what a link takes to send them."""
+
+
+def in_blocks(graph: Graph, chips: int, columns: Axis | None = None) -> tuple[Graph, list[int]]:
+    """The graph's stores in blocks of rows, and the chip that each of these belongs to: all chips have equally many."""
+    blocks = Graph()
+    owners: list[int] = []
+    for store in graph.stores:
+        for number, block in enumerate(_blocks(store, rows_axis(store, columns), chips)):
+            blocks.stores.append(block)
+            owners.append(number % chips)
+    return blocks, owners
+
+
+def _blocks(store: Store, axis: Axis | None, chips: int) -> list[Store]:
+    if axis is None or axis.extent < chips:
+        return [store]
+    count = chips * -(-axis.extent // (chips * ROWS))
+    count = min(count, axis.extent)
+    bounds = [axis.extent * number // count for number in range(count + 1)]
+    parts = [Restriction(part_of(axis, begin, end)).store(store) for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [part for part in parts if part is not None]

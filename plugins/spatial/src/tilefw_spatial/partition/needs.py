@@ -1,0 +1,48 @@
+"""Which sweeps an array needs: backwards through what is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep
+
+
+def reads_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep reads; what it drains is read with it."""
+    match sweep:
+        case VectorSweep():
+            own = [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
+            return own + [array for drained in sweep.drains for array in reads_of(drained)]
+        case MatrixSweep():
+            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
+        case LaneSweep():
+            return [sweep.read.array]
+
+
+def writes_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep writes."""
+    match sweep:
+        case VectorSweep():
+            return [write.walk.array for write in sweep.writes]
+        case MatrixSweep():
+            return []
+        case LaneSweep():
+            return [sweep.write.array]
+
+
+def needed(sweeps: Sequence[Sweep], arrays: Iterable[Array]) -> list[Sweep]:
+    """Those of the sweeps that make the arrays and what they are made of, in their order."""
+    wanted = {id(array) for array in arrays}
+    kept: set[int] = set()
+    for sweep in reversed(sweeps):
+        if any(id(array) in wanted for array in writes_of(sweep)):
+            kept.add(id(sweep))
+            wanted |= {id(array) for array in reads_of(sweep)}
+            if isinstance(sweep, VectorSweep):
+                kept |= {id(drained) for drained in sweep.drains}
+    return [sweep for sweep in sweeps if id(sweep) in kept]
+
+
+def touched(sweeps: Iterable[Sweep]) -> dict[int, Array]:
+    """The arrays that sweeps read or write, by identity."""
+    return {id(array): array for sweep in sweeps for array in (*reads_of(sweep), *writes_of(sweep))}
