@@ -67,6 +67,29 @@ def test_an_unsigned_byte_is_widened_by_being_read() -> None:
     assert ops(Apply("addi", (Apply("extu", (total,), "int32"), WORD), "int32")) == ["ADD int8", "ADD int32"]
 
 
+def test_what_is_cut_and_widened_again_has_lost_its_upper_bytes() -> None:
+    total = Apply("addi", (WORD, WORD), "int32")
+    low = Apply("extu", (Apply("trunci", (total,), "int8"),), "int32")
+    word = np.array([[0x1234, -1, 7, 0x7FFFFFFF]], np.int32)
+    assert (run(chain([Result("out", low)]), {"word": word}, (1, 4))["out"] == (word * 2 & 0xFF)).all()
+
+
+@pytest.mark.parametrize("row", ["addf", "subf"])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("negated", [True, False])
+def test_a_product_in_a_sum_keeps_all_signs(row: str, first: bool, negated: bool) -> None:
+    product = fp32("mulf", X, Y)
+    term = fp32("negf", product) if negated else product
+    z = Input("z", "fp32")
+    piece = one_piece(fp32(row, *((term, z) if first else (z, term))))
+    assert [step.op for step in piece.steps] == ["FMA"]
+    x, y, added = np.random.default_rng(4).normal(size=(3, 1, 8)).astype(np.float32)
+    exact = x.astype(np.float64) * y * (-1 if negated else 1)
+    left, right = (exact, added) if first else (added, exact)
+    got = run([piece], {"x": x, "y": y, "z": added}, (1, 8))["out"]
+    assert (got == (left + right if row == "addf" else left - right).astype(np.float32)).all()
+
+
 def test_a_result_that_waits_is_moved_on() -> None:
     """x passes once, and is wanted again after two transcendental steps and a sum: 28 cycles later, and a MOV keeps it for 16."""
     node = fp32("mulf", X, fp32("exp2", fp32("log2", fp32("addf", X, ONE))))
