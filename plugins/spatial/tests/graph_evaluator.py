@@ -17,6 +17,7 @@ from tilefw_spatial.graph import (
     Constant,
     Dot,
     Elementwise,
+    Gather,
     Graph,
     Join,
     Load,
@@ -132,6 +133,14 @@ class Evaluator:
         order = [(*op.new, *rest).index(axis) for axis in value.axes]
         return new.transpose(order)
 
+    def _gather(self, value: Value, op: Gather) -> Array:
+        table = self.over(op.table, (op.axis, *value.axes))
+        index = self.over(op.index, value.axes)
+        assert index.min(initial=0) >= 0 and index.max(initial=0) < op.axis.extent
+        shape = np.broadcast_shapes(table.shape[1:], index.shape)
+        table = np.broadcast_to(table, (table.shape[0], *shape))
+        return np.take_along_axis(table, np.broadcast_to(index, shape)[None].astype(np.int64), axis=0)[0]
+
     def _join(self, value: Value, op: Join) -> Array:
         rest = [axis for axis in value.axes if axis is not op.axis]
         parts = []
@@ -165,7 +174,7 @@ class Evaluator:
 
 _METHODS: dict[type, Any] = {
     Constant: Evaluator._constant, Load: Evaluator._load, Elementwise: Evaluator._elementwise, Reduce: Evaluator._reduce,
-    Dot: Evaluator._dot, Rename: Evaluator._rename, Join: Evaluator._join,
+    Dot: Evaluator._dot, Rename: Evaluator._rename, Gather: Evaluator._gather, Join: Evaluator._join,
 }
 
 

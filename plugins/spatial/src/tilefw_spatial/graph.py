@@ -166,6 +166,16 @@ class Join(Op):
 
 
 @dataclass(frozen=True, slots=True)
+class Gather(Op):
+    """Elements of a table that loaded data chooses: index i has the table's element at `index` of i along `axis`, and at i along
+    the table's other axes. The integers of `index` lie within the axis."""
+
+    table: Value
+    axis: Axis
+    index: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """A value written to a buffer, in the order of the list: of two that write one element the later stands.
 
@@ -221,4 +231,6 @@ def operands_of(op: Op) -> tuple[Value, ...]:
             return (a, b) if accumulator is None else (a, b, accumulator)
         case Rename(operand=operand):
             return (operand,)
+        case Gather(table=table, index=index):
+            return (table, index)
     return ()

@@ -18,6 +18,7 @@ _SERVED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("masks", {"mask": "loaded"}), ("rope", {}), ("column_sum", {"rows": 40}), ("welford", {"columns": 300}),
     # What a loop stores in place, before what it reads next, or between what others of its trips read.
     *(("shared_buffers", {"views": views}) for views in ("in_place", "all_one", "write_after_read", "both_behind")),
+    ("embedding", {"columns": 30}), ("embedding", {"dtype": "int8", "padding_index": 3}), ("cross_entropy", {"classes": 700}),
     *(("atomic_mix", {"operation": operation}) for operation in ("add", "xchg")),
 )
 
@@ -73,7 +74,7 @@ def test_an_access_beyond_its_buffer_is_an_error_at_its_line() -> None:
 
 
 def test_what_is_not_served_is_refused_at_the_users_line() -> None:
-    found = bound("embedding", {})
+    found = bound("histogram", {})
     with pytest.raises(UnsupportedError) as caught:
         lower(found.module(), found.launch)
-    assert caught.value.code == "TFW0660" and caught.value.place is not None and "memory.gather" in str(caught.value.note)
+    assert caught.value.code == "TFW0660" and caught.value.place is not None and "memory.scatter" in str(caught.value.note)

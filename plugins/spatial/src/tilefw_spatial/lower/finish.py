@@ -7,7 +7,22 @@ from dataclasses import replace
 import numpy as np
 
 from tilefw.api import DTYPES
-from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Elementwise, Graph, Join, Load, Op, Reduce, Rename, Store, Value
+from tilefw_spatial.graph import (
+    Axis,
+    Combine,
+    Constant,
+    Dot,
+    Elementwise,
+    Gather,
+    Graph,
+    Join,
+    Load,
+    Op,
+    Reduce,
+    Rename,
+    Store,
+    Value,
+)
 from tilefw_spatial.lower import places
 from tilefw_spatial.lower.combine import KINDS
 from tilefw_spatial.lower.fuse import Fusion, Sums, found
@@ -101,6 +116,8 @@ def _rooted(state: State, value: Value) -> Op:
             return replace(op, contracted=roots.all(op.contracted))
         case Rename() as op:
             return replace(op, old=roots.all(op.old), new=roots.all(op.new))
+        case Gather() as op:
+            return replace(op, axis=roots[op.axis])
         case Join() as op:
             return replace(op, axis=roots[op.axis], parts=tuple(roots[part] for part in op.parts))
     return value.op

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilefw_spatial.graph import Axis, Constant, Dot, Join, Reduce, Rename, Value
+from tilefw_spatial.graph import Axis, Constant, Dot, Gather, Join, Reduce, Rename, Value
 from tilefw_spatial.lower.known import Array, Key, Term
 from tilefw_spatial.lower.programs import extent
 
@@ -107,6 +107,8 @@ def _marks(values: Sequence[Value], stored: Sequence[Sequence[Axis]]) -> dict[Ax
                 bound = (contracted,)
             case Rename(old=old, new=new):
                 pinned.update((*old, *new))
+            case Gather(axis=axis):
+                pinned.add(axis)
             case Join(axis=axis, parts=parts):
                 pinned.update((axis, *parts))
         for axes in (value.axes, *bound):

@@ -17,15 +17,17 @@ from tilefw.api.ir import (
     SSAValue,
     StoreBlockOp,
     StoreOp,
-    place_of,
     types,
 )
-from tilefw_spatial.graph import Axis, Load, Value, Where
+from tilefw_spatial.graph import Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
+from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
 from tilefw_spatial.lower.order import check_order, forwarded, is_alone, is_repeated
 from tilefw_spatial.lower.programs import extent
-from tilefw_spatial.lower.state import PendingStore, Reach, State, Touch
+from tilefw_spatial.lower.reach import reached
+from tilefw_spatial.lower.shapes import spread_data
+from tilefw_spatial.lower.state import PendingStore, State, Touch
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
 
 _BOOL = DTYPES["int1"]
@@ -105,10 +107,16 @@ def _address(state: State, op: PointerAccess, kind: str) -> Pointer:
     capability = f"memory.{kind}.{dtype.name}"
     if not isinstance(entry, Pointer):
         raise unsupported(op, "the address depends on loaded data", capability)
-    if op.offsets is None:
-        return entry
-    offsets = state.known(op.offsets, op, "the address depends on loaded data", capability)
-    return entry.moved(total(_spread(entry.offset, offsets.shape), as_offset(offsets)))
+    if op.offsets is not None:
+        shape = types.shape_of(op.offsets.type)
+        chosen = None if entry.chosen is None else spread_data(entry.chosen, shape)
+        moved = advanced(replace(entry, offset=_spread(entry.offset, shape), chosen=chosen), state.values[op.offsets])
+        if moved is None:
+            raise unsupported(op, "the address depends on loaded data", capability)
+        entry = moved
+    if entry.chosen is not None and kind == "scatter":
+        raise unsupported(op, "the address depends on loaded data", capability)
+    return entry
 
 
 def _spread(scalar: Known, shape: tuple[int, ...]) -> Known:
@@ -121,6 +129,8 @@ def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | N
     dtype = types.dtype_of(types.pointee_of(op.base.type))
     capability = f"memory.{kind}.{dtype.name}"
     if not isinstance(base, Pointer):
+        raise unsupported(op, "the address depends on loaded data", capability)
+    if base.chosen is not None and kind == "scatter":
         raise unsupported(op, "the address depends on loaded data", capability)
     shape = op.block
     offset = _spread(base.offset, shape)
@@ -137,7 +147,8 @@ def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | N
             limit = state.known(bound, op, "the bounds of a block depend on loaded data", capability)
             inside = _inside(index, _spread(as_offset(limit), shape), check == "both")
             mask = inside if mask is None else both(mask, inside)
-    return base.moved(offset), _needed(mask)
+    chosen = None if base.chosen is None else spread_data(base.chosen, shape)
+    return replace(base, offset=offset, chosen=chosen), _needed(mask)
 
 
 def _product(a: Known, b: Known) -> Term:
@@ -177,6 +188,12 @@ def _needed(mask: Known | None) -> Known | None:
 def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None, other: Entry | None) -> Entry:
     if mask is not None and mask.number is False:
         return constant(0, pointer.dtype, pointer.shape) if other is None else other
+    if pointer.chosen is not None:
+        found = gathered(state, op, pointer, mask)
+        for condition in (mask, doubt):
+            if condition is not None and other is not None:
+                found = state.elementwise("select", [condition, found, other], pointer.dtype)
+        return found
     touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
     found = forwarded(state, op, touch, pointer.dtype)
     number = other.number if isinstance(other, Known) else None
@@ -208,28 +225,6 @@ def _read(state: State, op: Operation, pointer: Pointer, touch: Touch, fill: int
     found = state.data(value, target, pointer.shape)
     state.loads.append(replace(touch, entry=found))
     return found
-
-
-def reached(
-    state: State, op: Operation, pointer: Pointer, mask: Known | None, target: tuple[Axis | None, ...] | None, clipped: bool
-) -> tuple[Reach, tuple[Axis | None, ...]]:
-    """What an access touches, over axes: those of `target`, and new ones for the dims that it has none for."""
-    axes: list[Axis | None] = [None] * len(pointer.shape) if target is None else list(target)
-    known = (pointer.offset,) if mask is None else (pointer.offset, mask)
-    for key in (key for part in known for key in part.keys):
-        if isinstance(key, int) and axes[key] is None:
-            axes[key] = state.fresh(pointer.shape[key])
-    masks = () if mask is None else mask.terms
-    reach = Reach(
-        pointer.parameter, pointer.dtype, tuple(_over(term, axes) for term in pointer.offset.terms),
-        tuple(_over(term, axes) for term in masks), place_of(op), clipped,
-    )
-    return reach, tuple(axes)
-
-
-def _over(term: Term, axes: list[Axis | None]) -> Term:
-    keys = [axes[key] if isinstance(key, int) else key for key in term.keys]
-    return Term(term.data, tuple(key for key in keys if key is not None))
 
 
 # Stores ------------------------------------------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ from tilefw.api.ir import (
     types,
 )
 from tilefw_spatial.lower import combine, shapes
-from tilefw_spatial.lower.arithmetic import as_offset
-from tilefw_spatial.lower.known import Known, constant, counted, of_term, total
+from tilefw_spatial.lower.gather import advanced
+from tilefw_spatial.lower.known import Known, constant, counted, of_term
 from tilefw_spatial.lower.state import State
-from tilefw_spatial.lower.tiles import Data, Entry, Pointer, unsupported
+from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 
 _INT32 = DTYPES["int32"]
 
@@ -92,10 +92,10 @@ def _num_programs(state: State, op: NumProgramsOp) -> Entry:
 def _add_pointer(state: State, op: AddPtrOp) -> Entry:
     pointer, offset = state.values[op.pointer], state.values[op.offset]
     dtype = types.dtype_of(types.pointee_of(op.pointer.type))
-    if isinstance(offset, Data) or not isinstance(pointer, Pointer):
+    moved = advanced(pointer, offset)
+    if moved is None:
         raise unsupported(op, "the address depends on loaded data", f"memory.gather.{dtype.name}")
-    assert isinstance(offset, Known)
-    return pointer.moved(total(pointer.offset, as_offset(offset)))
+    return moved
 
 
 _HANDLERS: dict[type[Operation], Callable[[State, Any], Entry | list[Entry]]] = {

@@ -13,15 +13,27 @@ from tilefw.api.ir import BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, 
 from tilefw_spatial.graph import Axis, Join, Rename
 from tilefw_spatial.lower.known import Array, Known, Term, of_term
 from tilefw_spatial.lower.state import State
-from tilefw_spatial.lower.tiles import Data, Entry, Pointer
+from tilefw_spatial.lower.tiles import Data, Entry, Pointer, refusal
 
 
 def spread(state: State, op: SplatOp | BroadcastOp) -> Entry:
     """A splat or a broadcast: the elements depend on no more than before."""
     entry, shape = state.values[op.source], types.shape_of(op.results[0].type)
-    if isinstance(entry, Data):
-        return replace(entry, shape=shape, dims=entry.dims or (None,) * len(shape))
-    return _known(entry, lambda known: replace(known, shape=shape))
+    return _spread(entry, shape)
+
+
+def _spread(entry: Entry, shape: tuple[int, ...]) -> Entry:
+    if not isinstance(entry, Data):
+        return _known(entry, lambda known: replace(known, shape=shape), lambda data: spread_data(data, shape))
+    return spread_data(entry, shape)
+
+
+def spread_data(data: Data, shape: tuple[int, ...]) -> Data:
+    """Loaded data in more places."""
+    form = data.linear
+    if form is not None:
+        form = replace(form, base=spread_data(form.base, shape), known=replace(form.known, shape=shape))
+    return Data(data.value, data.dims or (None,) * len(shape), shape, form)
 
 
 def expand_dims(state: State, op: ExpandDimsOp) -> Entry:
@@ -39,11 +51,18 @@ def transposed(state: State, op: TransOp) -> Entry:
 def renumbered(entry: Entry, dims: dict[int, int], shape: tuple[int, ...]) -> Entry:
     """The same elements with dims in new places."""
     if isinstance(entry, Data):
-        places: list[Axis | None] = [None] * len(shape)
-        for old, new in dims.items():
-            places[new] = entry.dims[old]
-        return replace(entry, dims=tuple(places), shape=shape)
-    return _known(entry, lambda known: known.renamed(dims, shape))
+        return _renumbered(entry, dims, shape)
+    return _known(entry, lambda known: known.renamed(dims, shape), lambda data: _renumbered(data, dims, shape))
+
+
+def _renumbered(data: Data, dims: dict[int, int], shape: tuple[int, ...]) -> Data:
+    places: list[Axis | None] = [None] * len(shape)
+    for old, new in dims.items():
+        places[new] = data.dims[old]
+    form = data.linear
+    if form is not None:
+        form = replace(form, base=_renumbered(form.base, dims, shape), known=form.known.renamed(dims, shape))
+    return Data(data.value, tuple(places), shape, form)
 
 
 def reshaped(state: State, op: ReshapeOp) -> Entry:
@@ -165,9 +184,15 @@ def _taken(term: Term, dim: int, index: Array) -> Term:
     return taken.minimal() if len(index) == 1 else taken
 
 
-def _known(entry: Known | Pointer, change: Callable[[Known], Known]) -> Entry:
-    """A change of shape on known elements, or on the known offsets of pointers."""
-    return entry.moved(change(entry.offset)) if isinstance(entry, Pointer) else change(entry)
+def _known(entry: Known | Pointer, change: Callable[[Known], Known], chosen: Callable[[Data], Data] | None = None) -> Entry:
+    """A change of shape on known elements, or on the offsets of pointers."""
+    if not isinstance(entry, Pointer):
+        return change(entry)
+    if entry.chosen is None:
+        return entry.moved(change(entry.offset))
+    if chosen is None:
+        raise refusal(None, "pointers that data chooses are reshaped", f"memory.gather.{entry.dtype.name}")
+    return replace(entry, offset=change(entry.offset), chosen=chosen(entry.chosen))
 
 
 def _dtype(entry: Entry) -> DType:

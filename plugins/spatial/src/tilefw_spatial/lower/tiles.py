@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from tilefw.api import DTYPES, DType, Place, UnsupportedError
 from tilefw.api.ir import Operation, numbers, place_of
 from tilefw_spatial.graph import Axis, Value
 from tilefw_spatial.lower.known import Array, Known
+
+if TYPE_CHECKING:
+    from tilefw_spatial.lower.linear import Linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +25,7 @@ class Data:
     value: Value
     dims: tuple[Axis | None, ...]
     shape: tuple[int, ...]
+    linear: Linear | None = None  # for integers: what they are a multiple of
 
     @property
     def dtype(self) -> DType:
@@ -29,11 +34,15 @@ class Data:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointer:
-    """A pointer, or a tile of them: elements of `dtype` at `offset` from where parameter `parameter` points."""
+    """A pointer, or a tile of them: elements of `dtype` at `offset` from where parameter `parameter` points.
+
+    Where data chooses, it is `scale` times the integer `chosen` further."""
 
     parameter: int
     dtype: DType
     offset: Known
+    chosen: Data | None = None
+    scale: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:

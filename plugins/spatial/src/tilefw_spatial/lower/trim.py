@@ -7,7 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilefw_spatial.graph import Along, Axis, Constant, Dot, Join, Joint, Load, Reduce, Rename, Store, Value, Where, operands_of
+from tilefw_spatial.graph import (
+    Along,
+    Axis,
+    Constant,
+    Dot,
+    Gather,
+    Join,
+    Joint,
+    Load,
+    Reduce,
+    Rename,
+    Store,
+    Value,
+    Where,
+    operands_of,
+)
 from tilefw_spatial.lower.known import Array
 
 
@@ -40,6 +55,8 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]
                 bound.update(axes)
             case Rename(old=old, new=new):
                 bound.update((*old, *new))
+            case Gather(axis=axis):
+                bound.add(axis)
             case Join(axis=axis, parts=parts):
                 bound.update((axis, *parts))
     kept: dict[Axis, Array] = {}

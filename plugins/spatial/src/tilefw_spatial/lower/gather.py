@@ -1,0 +1,71 @@
+"""Loads whose address depends on loaded data: rows of a table, which is all of the buffer that such an address may reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilefw.api import Buffer, DType
+from tilefw.api.ir import Operation
+from tilefw_spatial.graph import Gather, Load, Where
+from tilefw_spatial.lower.arithmetic import INT64, as_offset
+from tilefw_spatial.lower.known import Known, constant, counted, total
+from tilefw_spatial.lower.linear import linear
+from tilefw_spatial.lower.order import forwarded
+from tilefw_spatial.lower.reach import reached
+from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.tiles import Data, Entry, Pointer, unsupported
+
+
+def advanced(pointer: Entry, offset: Entry) -> Pointer | None:
+    """A pointer moved by a known or loaded integer; None where two loaded ones would meet, or it is no pointer of a parameter."""
+    if not isinstance(pointer, Pointer):
+        return None
+    if isinstance(offset, Known):
+        return pointer.moved(total(pointer.offset, as_offset(offset)))
+    if not isinstance(offset, Data) or pointer.chosen is not None:
+        return None
+    form = linear(offset)
+    if form.scale < 1:
+        return None
+    return replace(pointer, offset=total(pointer.offset, form.known), chosen=form.base, scale=form.scale)
+
+
+def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None) -> Data:
+    """The elements that data chooses; any where it chooses none of the buffer."""
+    chosen, capability = pointer.chosen, f"memory.gather.{pointer.dtype.name}"
+    assert chosen is not None
+    buffer = state.buffers[pointer.parameter]
+    if buffer is None:
+        raise unsupported(op, "an address depends on loaded data, and the buffer's size is not known", capability)
+    first, last = _rows(pointer, buffer, chosen.dtype)
+    axis = state.fresh(max(1, last - first + 1), "row")
+    rows = counted(INT64, pointer.shape, axis, axis.extent, first * pointer.scale, pointer.scale)
+    table = replace(pointer, offset=total(pointer.offset, rows), chosen=None)
+    touch = Touch(pointer.parameter, table.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
+    if forwarded(state, op, touch, pointer.dtype) is not None:
+        raise unsupported(op, "data chooses among what the kernel itself has stored", f"memory.reload.{pointer.dtype.name}")
+    state.loads.append(touch)
+    places = tuple(state.dim_axis(chosen, dim) for dim in range(len(chosen.shape)))
+    reach, target = reached(state, op, table, mask, places, True)
+    value = state.made(Load(Where(pointer.parameter, 0, ())), (axis, *(a for a in reach.axes if a is not axis)), pointer.dtype)
+    state.reaches[value] = reach
+    index = state.value(_within(state, chosen, first, axis.extent), target)
+    axes = (*index.axes, *(other for other in state.axes.all(value.axes) if other is not axis))
+    return state.data(state.made(Gather(value, axis, index), axes, pointer.dtype), target, pointer.shape)
+
+
+def _rows(pointer: Pointer, buffer: Buffer, dtype: DType) -> tuple[int, int]:
+    """The least and the greatest integer of a type with which some address is within the buffer."""
+    size = pointer.dtype.storage_bits // 8
+    low, high = pointer.offset.bounds()
+    least, most = -(buffer.offset // size), (buffer.nbytes - buffer.offset) // size - 1
+    top = 1 << (dtype.bits - 1)
+    return max(-top, -((high - least) // pointer.scale)), min(top - 1, (most - low) // pointer.scale)
+
+
+def _within(state: State, chosen: Data, first: int, count: int) -> Entry:
+    """The integer counted from the table's first row, kept within it where a mask leaves the result unused."""
+    number = [constant(value, chosen.dtype, chosen.shape) for value in (first, first + count - 1)]
+    raised = state.elementwise("maxs", [chosen, number[0]], chosen.dtype)
+    kept = state.elementwise("mins", [raised, number[1]], chosen.dtype)
+    return kept if first == 0 else state.elementwise("subi", [kept, number[0]], chosen.dtype)

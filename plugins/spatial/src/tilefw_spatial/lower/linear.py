@@ -1,0 +1,47 @@
+"""Integers that are a known multiple of a loaded one plus what is known: what an address may be, where data chooses a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilefw_spatial.lower.arithmetic import INT64, as_offset
+from tilefw_spatial.lower.known import Known, constant, product, total
+from tilefw_spatial.lower.tiles import Data, Entry
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """`scale` times a loaded integer, plus `known` (64 bits). Signed offset arithmetic does not wrap (architecture, "Offsets")."""
+
+    base: Data
+    scale: int
+    known: Known
+
+
+def linear(data: Data) -> Linear:
+    """A loaded integer as a multiple of another, or of itself."""
+    return data.linear or Linear(data, 1, constant(0, INT64, data.shape))
+
+
+def followed(row: str, entries: Sequence[Entry]) -> Linear | None:
+    """What a row makes of such an integer; None where it makes none."""
+    first = entries[0]
+    if row == "exts" and isinstance(first, Data):
+        return linear(first)
+    if row not in ("addi", "subi", "muli", "shl") or len(entries) != 2:
+        return None
+    left, right = entries
+    if isinstance(left, Known) and isinstance(right, Data) and row in ("addi", "muli"):
+        left, right = right, left
+    if not isinstance(left, Data) or not isinstance(right, Known) or right.dtype.bits == 1:
+        return None
+    form = linear(left)
+    if row in ("addi", "subi"):
+        return Linear(form.base, form.scale, total(form.known, as_offset(right), 1 if row == "addi" else -1))
+    number = right.number
+    if number is None or (row == "shl" and not 0 <= number < right.dtype.bits):
+        return None
+    factor = 1 << number if row == "shl" else number
+    moved = product(form.known, constant(factor, INT64, form.known.shape))
+    return None if moved is None else Linear(form.base, form.scale * factor, moved)
