@@ -49,8 +49,8 @@ FORMATS = {
 def products(activations: Codes, weights: Codes, dtype: str) -> NDArray[np.float32]:
     """[n, k] by [k, columns], both as codes of `dtype`: each sum exact and rounded once to fp32 (nearest even; zero is +0)."""
     form = FORMATS[dtype]
-    a, b = _decode(activations, dtype), _decode(weights, dtype)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        a, b = _decode(activations, dtype), _decode(weights, dtype)
         sums = a @ b
         sums += 0.0  # not -0, whatever the order of the terms
         result = sums.astype(np.float32)
