@@ -16,8 +16,8 @@ from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home, Rows
 from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work
 
-_DISTANCE_COST = 2
-"""A position farther away costs a cycle on the way in and one on the way out; a busy slice a cycle for each row."""
+NEAR = 2
+"""What a position farther away costs, a cycle on the way in and one on the way out, where a busy slice costs a cycle a row."""
 
 _LEAST_SEGMENT = 64
 """Rows of the shortest segment that an array is cut into when banks are nearly full."""
@@ -49,13 +49,13 @@ class Placement:
         return self.homes[id(array)]
 
 
-def place(work: Work, machine: Machine) -> Placement:
-    """Homes for all arrays of the work. Raises CapacityError."""
+def place(work: Work, machine: Machine, near: int = NEAR) -> Placement:
+    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. Raises CapacityError."""
     needs = _needs(work)
     rows = sum(_rows(need.array) * need.copies for need in needs.values())
     _check_capacity(rows, machine)
     sides = _sides(work, needs)
-    floor = _Floor(machine)
+    floor = _Floor(machine, near)
     placement = Placement(used=rows * machine.lanes)
     together = _together(work, needs)
     taken: dict[Copy, set[str]] = {}
@@ -198,8 +198,8 @@ def _asked(need: _Needs) -> str:
 class _Floor:
     """Rows that are free, bank by bank, and how busy slices are."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, near: int) -> None:
+        self.machine, self.near = machine, near
         names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
         self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
         self.free = {name: [0] * machine.banks for found in names.values() for name in found}
@@ -260,7 +260,7 @@ class _Floor:
         best: tuple[int, str, int] | None = None
         at = self.machine.position(unit)
         for name, position in self.slices[side]:
-            cost = self.busy[name] + _DISTANCE_COST * abs(position - at)
+            cost = self.busy[name] + self.near * abs(position - at)
             if (best is not None and cost >= best[0]) or name in avoid or own.get(name, part) != part:
                 continue
             bank = self._room(name, rows)
