@@ -87,7 +87,7 @@ class Arranger:
     def _operand(self, dot: Item, number: int) -> Held:
         item = dot.operands[number]
         if item.inputs:
-            return self._memory.placed(item, (weights_order, activations_order)[number](dot))
+            return self._memory.operand(item, (weights_order, activations_order)[number](dot))
         return self._memory.of(item, ())
 
     def _stores(self) -> None:

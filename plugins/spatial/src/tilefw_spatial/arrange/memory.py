@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -45,11 +45,12 @@ def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
 
 @dataclass(slots=True)
 class Memory:
-    """`held` is where items stand, `orders` how those that sweeps make do."""
+    """`held` is where items stand, `orders` how those that sweeps make do, `operands` inputs of products."""
 
     arrays: list[Array] = field(default_factory=list)
     held: dict[Item, Held] = field(default_factory=dict)
     orders: dict[Item, Order] = field(default_factory=dict)
+    operands: dict[Hashable, Held] = field(default_factory=dict)
 
     def array(self, name: str, dtype: str, order: Order, role: str) -> Array:
         """A new array."""
@@ -82,6 +83,13 @@ class Memory:
         else:
             array.data = vectors_of(op.data, item.value.axes, item.lanes, order)
         return Held(array, order.chunk, order.terms)
+
+    def operand(self, item: Item, order: Order) -> Held:
+        """A product's input in its own order; products that take it in the same order share it."""
+        key = (item.value, item.lanes.key, *order.strides.items(), order.chunk, order.vectors, order.groups)
+        if key not in self.operands:
+            self.operands[key] = self.placed(item, order)
+        return self.operands[key]
 
     def made(self, item: Item, order: Order) -> Held:
         """A new array for what a sweep makes."""
