@@ -115,12 +115,13 @@ def test_a_queue_that_is_never_notified() -> None:
 
 
 def test_a_link_takes_a_vector_each_24_cycles() -> None:
+    link = next(q for q in MACHINE.queues.values() if q.kind == "C2C" and q.unit == "SXM.E")
     timed = {
         "MEM.E0": [(100, Inst("RD", "", 8, dst=0, address=0, step=1))],
-        "C2C.8": [(149, Inst("SND", a=0)), (150, Inst("SND", a=0))],
+        link.name: [(149, Inst("SND", a=0)), (150, Inst("SND", a=0))],
     }
     (found,) = findings(timed)
-    assert found == ("TFW0840", "link 6 takes a vector each 24 cycles at cycle 150")
+    assert found == ("TFW0840", f"link {link.number} takes a vector each 24 cycles at cycle 150")
 
 
 def test_findings_of_a_check_that_is_off_are_none() -> None:

@@ -18,4 +18,6 @@ def counted(simulation: Simulation) -> dict[str, int]:
         counters[key] = counters.get(key, 0) + burst.count
         if OPS[burst.inst.op][0].name == "MAC":
             counters["multiply_adds"] += burst.count * burst.inst.imm * simulation.machine.columns
+    if simulation.findings.dropped:
+        counters["findings_dropped"] = simulation.findings.dropped
     return counters

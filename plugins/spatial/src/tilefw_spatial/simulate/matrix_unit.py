@@ -20,6 +20,7 @@ from tilefw_spatial.simulate.chip import Chip, Request, Taint
 from tilefw_spatial.simulate.findings import Faults
 from tilefw_spatial.simulate.line import Line, Segment
 
+Rows = NDArray[np.int64] | slice
 _NOTHING = np.empty((0, 0), np.uint8)
 
 
@@ -198,9 +199,6 @@ def _weights(chip: Chip, units: MatrixUnits, burst: Burst, depth: int) -> Weight
 def _overwritten(chip: Chip, user: Burst, load: Burst, cycle: int) -> None:
     message = f"the weights that {user.queue.name} multiplies by are being overwritten"
     chip.findings.add(Faults.WEIGHTS, message, user, cycle, other=load)
-
-
-Rows = NDArray[np.int64] | slice
 
 
 def _accumulators(chip: Chip, burst: Burst) -> Rows:

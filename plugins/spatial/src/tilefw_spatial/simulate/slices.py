@@ -70,7 +70,8 @@ class Slices:
         slice_ = self[burst.queue.unit]
         cycles = Segment(cycle, burst.period, burst.count, _NOTHING, None, burst)
         access = _Access(cycles, burst.inst.address // self._machine.rows, writes)
-        slice_.accesses = [a for a in slice_.accesses if a.cycles.last >= cycle - 8]
+        # Accesses come in the order of their first cycles: what ended before this one meets no later one either.
+        slice_.accesses = [a for a in slice_.accesses if a.cycles.last >= cycle]
         rival = next((a for a in slice_.accesses if a.clashes(access)), None)
         slice_.accesses.append(access)
         if rival is not None:
