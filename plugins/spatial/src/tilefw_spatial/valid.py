@@ -106,6 +106,8 @@ def tensor_faults(machine: Machine, tensor: Tensor, parameters: Sequence[Paramet
         return
     yield from _home_faults(machine, tensor.home, chips)
     for number, transfer in enumerate(tensor.transfers):
+        if not 0 <= transfer.fill < 1 << 8 * TYPES[tensor.home.dtype].nbytes:
+            yield f"transfer {number}: {transfer.fill:#x} are not the bits of one {tensor.home.dtype}"
         for fault in _transfer_faults(machine, transfer, parameters):
             yield f"transfer {number}: {fault}"
     if (tensor.role == "const") != (tensor.data is not None):

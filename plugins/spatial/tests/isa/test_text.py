@@ -107,6 +107,7 @@ def test_a_mistake_is_told_at_its_place(line: str, code: str, why: str, marked: 
     (HEAD + f"{TENSOR.replace('int8', 'fp32')}0\n.chip 0", "TFW0734", "1 byte planes instead of 4"),
     (HEAD + f"{TENSOR}4094\n.chip 0", "TFW0734", "4 rows from row 4094"),
     (HEAD + '.tensor in "x" int8 vectors=4 groups=1', "TFW0733", "segment= is missing"),
+    (HEAD + f"{TENSOR}0\n.transfer parameter=0 base=0 lanes=320 chunk=0 fill=0x100\n.chip 0", "TFW0734", "bits of one int8"),
     (HEAD + ".chip 0\n.map 0: 0+1*319", "TFW0734", "319 numbers instead of 320"),
     (HEAD + ".chip 0\n.map 0: 0+1*999999999", "TFW0734", "more than the 320"),
     (HEAD + ".chip 0\n.map 0: 1+1*320", "TFW0734", "no lane 320"),
