@@ -161,13 +161,12 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class LinkSweep:
-    """Vectors `first` to `first + count` of an array of chip `source` to the same places of arrays of other chips, byte plane after
-    byte plane, as fast as a link takes them. `targets` are (chip, array); all of them are sent to at once."""
+    """One byte plane of an array of chip `source` to the same plane of arrays of other chips, a vector as often as a link takes one.
+    `targets` are (chip, array); all of them are sent to at once."""
 
     source: int
     array: Array
-    first: int
-    count: int
+    byte: int
     targets: tuple[tuple[int, Array], ...]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, Sweep, VectorSweep
 
 
 def reads_of(sweep: Sweep) -> list[Array]:
@@ -46,3 +47,8 @@ def needed(sweeps: Sequence[Sweep], arrays: Iterable[Array]) -> list[Sweep]:
 def touched(sweeps: Iterable[Sweep]) -> dict[int, Array]:
     """The arrays that sweeps read or write, by identity."""
     return {id(array): array for sweep in sweeps for array in (*reads_of(sweep), *writes_of(sweep))}
+
+
+def sent(source: int, array: Array, *targets: tuple[int, Array]) -> list[LinkSweep]:
+    """An array on its way to others of the same shape, byte plane by byte plane."""
+    return [LinkSweep(source, array, byte, targets) for byte in range(TYPES[array.dtype].nbytes)]

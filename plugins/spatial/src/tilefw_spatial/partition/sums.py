@@ -20,7 +20,7 @@ from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.partition.alike import check_results_alike
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
-from tilefw_spatial.partition.needs import needed, touched
+from tilefw_spatial.partition.needs import needed, sent, touched
 from tilefw_spatial.partition.restrict import Part, part_of, part_sums
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
 
@@ -148,9 +148,10 @@ class _Exchange:
     def work(self) -> NodeWork:
         """All sums, then their way to the owners, what the owners make of them, and that to all."""
         own = [self._own(number) for number in range(len(self.chips))]
-        for number, chip in enumerate(self.chips):
-            self.order += [(number, sweep) for sweep in needed(chip.sweeps, chip.sums)]
+        done: set[int] = set()
         for turn in _in_turns([self._totals_of(number, sweeps) for number, sweeps in enumerate(own)]):
+            for number in range(len(self.chips)):
+                self._multiply(number, [index for _, index in turn], done)
             for owner, index in turn:
                 self._reduce(owner, index)
         for number, sweeps in enumerate(own):
@@ -175,6 +176,13 @@ class _Exchange:
         arrays = touched(sweeps)
         return [index for index, total in enumerate(self.chips[number].totals) if id(total) in arrays]
 
+    def _multiply(self, number: int, indices: list[int], done: set[int]) -> None:
+        """A chip's part of some sums, but for what is done."""
+        chip = self.chips[number]
+        sweeps = [sweep for sweep in needed(chip.sweeps, [chip.sums[index] for index in indices]) if id(sweep) not in done]
+        done |= {id(sweep) for sweep in sweeps}
+        self.order += [(number, sweep) for sweep in sweeps]
+
     def _reduce(self, owner: int, index: int) -> None:
         """One array of sums to its owner, who adds them."""
         chip = self.chips[owner]
@@ -184,7 +192,7 @@ class _Exchange:
                 terms.append(chip.sums[index])
                 continue
             arrived = replace_name(chip.sums[index], f"{chip.sums[index].name}from{source}", "link")
-            self.order.append(LinkSweep(source, sender.sums[index], 0, arrived.vectors, ((owner, arrived),)))
+            self.order += sent(source, sender.sums[index], (owner, arrived))
             terms.append(arrived)
         self.order.append((owner, _added(terms, chip.totals[index])))
 
@@ -195,8 +203,7 @@ class _Exchange:
         for number in others:
             self.chips[number].results[index].role = "link"
             self.chips[number].results[index].transfers = ()
-        targets = tuple((number, self.chips[number].results[index]) for number in others)
-        self.order.append(LinkSweep(owner, array, 0, array.vectors, targets))
+        self.order += sent(owner, array, *((number, self.chips[number].results[index]) for number in others))
 
     def _chip_work(self, number: int) -> Work:
         sweeps = [item[1] for item in self.order if not isinstance(item, LinkSweep) and item[0] == number]

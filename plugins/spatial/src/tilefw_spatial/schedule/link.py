@@ -1,4 +1,4 @@
-"""Link sweeps: vectors from one chip's slices to those of others, each byte plane at a known cycle.
+"""Link sweeps: a byte plane of an array from one chip's slices to those of others, each vector at a known cycle.
 
 A link takes a vector each `link_interval` cycles. Sends issue in cycles that are multiples of it, on every chip; since what is sent
 arrives a fixed time later, receives then never meet sends in the queue that both ends' sends and receives share. Links of a node
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
@@ -39,11 +38,11 @@ def plan_link(sweep: LinkSweep, machine: Machine, homes: NodeHomes) -> list[End]
 
 def span(sweep: LinkSweep, machine: Machine) -> int:
     """Cycles for which the sweep has its links."""
-    return sweep.count * TYPES[sweep.array.dtype].nbytes * machine.link_interval
+    return sweep.array.vectors * machine.link_interval
 
 
 def _runs(sweep: LinkSweep, machine: Machine) -> list[Run]:
-    return [Run(0, sweep.first, sweep.count, 1, TYPES[sweep.array.dtype].nbytes * machine.link_interval)]
+    return [Run(0, 0, sweep.array.vectors, 1, machine.link_interval)]
 
 
 def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
@@ -52,8 +51,7 @@ def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
     at = machine.queues[queues[0]].position
     group = plan.streams(True, 1, [(at, 0, span(sweep, machine))])
     for access in accesses(found, home):
-        for byte, places in enumerate(home.planes):
-            plan.read_rows(places[access.place], access, at, byte * machine.link_interval, group, 0)
+        plan.read_rows(home.planes[sweep.byte][access.place], access, at, 0, group, 0)
     for queue in queues:
         plan.use(f"{queue}/send", 0, span(sweep, machine))
         _train(plan, sweep, queue, 0, lambda stream: Inst("SND", a=stream), group)
@@ -68,20 +66,17 @@ def _receiver(sweep: LinkSweep, machine: Machine, chip: int, array: Array, homes
     group = plan.streams(False, 1, [(at, arrival, arrival + span(sweep, machine))])
     for home in homes:
         for access in accesses(found, home):
-            for byte, places in enumerate(home.planes):
-                plan.write_rows(places[access.place], access, at, arrival + byte * machine.link_interval, group, 0)
+            plan.write_rows(home.planes[sweep.byte][access.place], access, at, arrival, group, 0)
     plan.use(f"{queue}/receive", arrival, arrival + span(sweep, machine))
     _train(plan, sweep, queue, arrival, lambda stream: Inst("RCV", dst=stream), group)
-    stored = arrival + (len(homes[0].planes) - 1) * machine.link_interval + max(reach(machine, home, at) for home in homes)
-    return End(chip, plan, Touch(array, found, stored, True))
+    return End(chip, plan, Touch(array, found, arrival + max(reach(machine, home, at) for home in homes), True))
 
 
 def _train(plan: Plan, sweep: LinkSweep, queue: str, cycle: int, inst: Callable[[int], Inst], group: Group) -> None:
-    """An instruction for each byte plane of each vector."""
-    repeats = sweep.count * TYPES[sweep.array.dtype].nbytes
+    """An instruction for each vector."""
     interval = plan.machine.link_interval
 
     def make(picks: Sequence[int]) -> Issue:
-        return Issue(queue, cycle, inst(group.bases[picks[group.pool]]), repeats, interval)
+        return Issue(queue, cycle, inst(group.bases[picks[group.pool]]), sweep.array.vectors, interval)
 
     plan.makes.append(make)
