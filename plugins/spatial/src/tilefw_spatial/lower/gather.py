@@ -11,9 +11,12 @@ from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.known import Known, constant, counted, total
 from tilefw_spatial.lower.linear import linear
 from tilefw_spatial.lower.order import forwarded
+from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.state import State, Touch
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, unsupported
+
+MOST_ELEMENTS = 1 << 24  # of a table: what is known of every one of them takes some 30 bytes of the compiler's memory
 
 
 def advanced(pointer: Entry, offset: Entry) -> Pointer | None:
@@ -47,6 +50,8 @@ def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None) 
     state.loads.append(touch)
     places = tuple(state.dim_axis(chosen, dim) for dim in range(len(chosen.shape)))
     reach, target = reached(state, op, table, mask, places, True)
+    if extent(state.axes.all(reach.axes)) > MOST_ELEMENTS:
+        raise unsupported(op, "the table that loaded data chooses from is larger than the compiler takes", capability)
     value = state.made(Load(Where(pointer.parameter, 0, ())), (axis, *(a for a in reach.axes if a is not axis)), pointer.dtype)
     state.reaches[value] = reach
     index = state.value(_within(state, chosen, first, axis.extent), target)
