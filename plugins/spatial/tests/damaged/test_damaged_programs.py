@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz import campaign
-from fuzz.damaged import FAILURES, outcome, subjects, whole
+from damaged import campaign
+from damaged.attempts import FAILURES, outcome, subjects, whole
 
 
 def test_a_fixed_sample_never_escapes() -> None:

@@ -1,6 +1,6 @@
 """The campaign: so many damaged programs, what became of each kind, and the slowest attempt.
 
-    python -m fuzz.campaign --count 100000 --seed 1 --report bench/spatial-damaged-files.md
+    python -m damaged.campaign --count 100000 --seed 1 --report bench/spatial-damaged-files.md
 
 with plugins/spatial/tests on PYTHONPATH. `--only KIND:NUMBER` repeats one attempt and shows its trace.
 """
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.damaged import FAILURES, KINDS, attempt, subjects
+from damaged.attempts import FAILURES, KINDS, attempt, subjects
 
 
 @dataclass
