@@ -21,6 +21,7 @@ from tilefw_spatial.graph import (
     Constant,
     Dot,
     Elementwise,
+    Gather,
     Graph,
     Join,
     Load,
@@ -85,6 +86,8 @@ def _converted(value: Value, operands: list[Parts]) -> Parts:
             return _elementwise(value, op, operands)
         case Rename() as op:
             ops = [replace(op, operand=part) for part in operands[0].values]
+        case Gather() as op:  # an index lies within its axis: its low word says all
+            ops = [replace(op, table=part, index=operands[1].values[0]) for part in operands[0].values]
         case Join() as op:
             ops = [replace(op, operands=parts) for parts in zip(*(found.values for found in operands), strict=True)]
         case Reduce() as op if len(types) == 1 == len(operands[0].values) or op.kind in _BITWISE:

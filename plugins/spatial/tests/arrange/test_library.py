@@ -13,6 +13,7 @@ from tilefw.api import DEFAULT_BUDGET
 from tilefw.kernels.reference import Reference
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw_spatial.arrange import arrange
+from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.lower import lower
 from tilefw_spatial.sweep import Work
 
@@ -22,14 +23,15 @@ SMALL = {
     "layernorm": {"rows": 9, "columns": 70},
     "matmul": {"m": 70, "n": 50, "k": 72},
     "attention": {}, "batched_matmul": {}, "int8_matmul": {}, "dot_tile": {}, "rearrange": {}, "rope": {}, "split_k_matmul": {},
-    "scan_tile": {}, "stencil": {}, "masks": {},
+    "scan_tile": {}, "stencil": {}, "masks": {}, "embedding": {"tokens": 17, "columns": 24, "vocabulary": 30},
+    "cross_entropy": {"rows": 5, "classes": 50},
 }
 
 
 def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     """The work of a launch, and how what it computes compares with the reference, by output."""
     found = bound(kernel, parameters)
-    work = arrange(lower(found.module(), found.launch))
+    work = arrange(on_machine_types(lower(found.module(), found.launch)))
     passed = {name: value for name, value in found.instance.passed.items() if value is not None}
     reference = Reference(found.instance.source.build(), found.launch.grid, passed, budget=DEFAULT_BUDGET)
     arrays = [(name, host_array(value)) for name, value in passed.items() if is_array(value)]

@@ -21,6 +21,7 @@ from tilefw_spatial.graph import (
     Constant,
     Dot,
     Elementwise,
+    Gather,
     Graph,
     Join,
     Load,
@@ -122,6 +123,8 @@ class Normaliser:
                 return self._dot(dot, value)
             case Rename(operand=operand, old=old, new=new, index=index):
                 return picked(self._done[id(operand)], picks_of(old, new, index), value)
+            case Gather(table=table, axis=axis, index=index):
+                return chosen_row(self._done[id(table)], axis, self._done[id(index)], value)
             case Join() as join:
                 return self._joined(join, value)
         raise NotImplementedError(type(value.op).__name__)
@@ -149,6 +152,20 @@ class Normaliser:
             return product
         row = "addf" if DTYPES[product.dtype].is_float else "addi"
         return elementwise(row, product.dtype, product, self._done[id(dot.accumulator)], place=value.place)
+
+
+def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
+    """The table's element at `index`: of all along the axis, in time, the one whose number it is; the others count as no bits."""
+    known = DTYPES[like.dtype]
+    codes = elementwise("bitcast", f"int{known.storage_bits}", table, place=like.place) if known.is_float else table
+    if DTYPES[index.dtype].bits < 32:
+        index = elementwise("exts" if DTYPES[index.dtype].kind == "int" else "extu", "int32", index, place=like.place)
+    numbers = constant(np.arange(axis.extent, dtype=DTYPES[index.dtype].numpy), (axis,), index.dtype)
+    nothing = constant(np.zeros((), dtype=DTYPES[codes.dtype].numpy), (), codes.dtype)
+    hit = elementwise("eqi", "int1", index, numbers, place=like.place)
+    found = Reduce(Combine.OR, elementwise("select", codes.dtype, hit, codes, nothing, place=like.place), (axis,))
+    result = Value(found, _joint(found, (axis,)), codes.dtype, like.place)
+    return elementwise("bitcast", like.dtype, result, place=like.place) if known.is_float else result
 
 
 def _product(op: Dot, value: Value) -> Value:
