@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tilefw_spatial.graph import Axis, Graph, Store
 from tilefw_spatial.partition.axes import rows_axis
 from tilefw_spatial.partition.restrict import Restriction, part_of
@@ -27,5 +29,5 @@ def _blocks(store: Store, axis: Axis | None, chips: int) -> list[Store]:
     count = chips * -(-axis.extent // (chips * ROWS))
     count = min(count, axis.extent)
     bounds = [axis.extent * number // count for number in range(count + 1)]
-    parts = [Restriction(part_of(axis, begin, end)).store(store) for begin, end in zip(bounds, bounds[1:], strict=False)]
+    parts = [Restriction(part_of(axis, begin, end)).store(store) for begin, end in pairwise(bounds)]
     return [part for part in parts if part is not None]

@@ -49,6 +49,13 @@ def touched(sweeps: Iterable[Sweep]) -> dict[int, Array]:
     return {id(array): array for sweep in sweeps for array in (*reads_of(sweep), *writes_of(sweep))}
 
 
+TRAIN = 256
+"""The most vectors that a link sweep sends: its slices do nothing else while it lasts."""
+
+
 def sent(source: int, array: Array, *targets: tuple[int, Array]) -> list[LinkSweep]:
     """An array on its way to others of the same shape, byte plane by byte plane."""
-    return [LinkSweep(source, array, byte, targets) for byte in range(TYPES[array.dtype].nbytes)]
+    return [
+        LinkSweep(source, array, byte, first, min(TRAIN, array.vectors - first), targets)
+        for byte in range(TYPES[array.dtype].nbytes) for first in range(0, array.vectors, TRAIN)
+    ]

@@ -119,9 +119,8 @@ class Restriction:
         return whole.reshape(shape).take(self.part.taken, axis=new.index(self.part.axis))
 
     def _where(self, where: Where) -> Where:
-        return replace(
-            where, along=tuple(self._along(along) for along in where.along), joint=tuple(self._joint(joint) for joint in where.joint)
-        )
+        along = tuple(self._along(part) for part in where.along)
+        return replace(where, along=along, joint=tuple(self._joint(part) for part in where.joint))
 
     def _along(self, along: Along) -> Along:
         if along.axis is not self.part.axis:

@@ -38,11 +38,11 @@ def plan_link(sweep: LinkSweep, machine: Machine, homes: NodeHomes) -> list[End]
 
 def span(sweep: LinkSweep, machine: Machine) -> int:
     """Cycles for which the sweep has its links."""
-    return sweep.array.vectors * machine.link_interval
+    return sweep.count * machine.link_interval
 
 
 def _runs(sweep: LinkSweep, machine: Machine) -> list[Run]:
-    return [Run(0, 0, sweep.array.vectors, 1, machine.link_interval)]
+    return [Run(0, sweep.first, sweep.count, 1, machine.link_interval)]
 
 
 def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
@@ -77,6 +77,6 @@ def _train(plan: Plan, sweep: LinkSweep, queue: str, cycle: int, inst: Callable[
     interval = plan.machine.link_interval
 
     def make(picks: Sequence[int]) -> Issue:
-        return Issue(queue, cycle, inst(group.bases[picks[group.pool]]), sweep.array.vectors, interval)
+        return Issue(queue, cycle, inst(group.bases[picks[group.pool]]), sweep.count, interval)
 
     plan.makes.append(make)
