@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -111,6 +110,6 @@ def _placed(entry: Entry, dims: Sequence[int], shape: tuple[int, ...]) -> Entry:
         places: list[Axis | None] = [None] * len(shape)
         for old, new in enumerate(dims):
             places[new] = entry.dims[old]
-        return replace(entry, dims=tuple(places), shape=shape)
+        return Data(entry.value, tuple(places), shape)
     assert isinstance(entry, Known)
     return entry.renamed(dict(enumerate(dims)), shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilefw.api import Buffer, DType, Place
 from tilefw.api.ir import Operation, SSAValue, place_of
@@ -11,7 +11,7 @@ from tilefw_spatial.graph import Axis, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
 from tilefw_spatial.lower.known import Known, Term
-from tilefw_spatial.lower.linear import followed
+from tilefw_spatial.lower.linear import Linear, followed
 from tilefw_spatial.lower.programs import Programs
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, stored, unsupported
 
@@ -183,13 +183,13 @@ class State:
         operands = tuple(self.value(entry, target) for entry in entries)
         axes = [axis for operand in operands for axis in operand.axes]
         value = self.made(Elementwise(row, operands, rounding=rounding), axes, dtype)
-        return replace(self.data(value, target, entries[0].shape), linear=followed(row, entries))
+        return self.data(value, target, entries[0].shape, followed(row, entries))
 
-    def data(self, value: Value, target: Sequence[Axis | None], shape: tuple[int, ...]) -> Data:
+    def data(self, value: Value, target: Sequence[Axis | None], shape: tuple[int, ...], linear: Linear | None = None) -> Data:
         """A tile of an array; dims along which the array does not change have no axis."""
         has = set(self.axes.all(value.axes))
         dims = [None if axis is None or self.axes[axis] not in has else self.axes[axis] for axis in target]
-        return Data(value, tuple(dims), shape)
+        return Data(value, tuple(dims), shape, linear)
 
 
 def _dims_of(entry: Entry) -> list[int]:
