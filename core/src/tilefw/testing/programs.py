@@ -31,7 +31,7 @@ from tilefw.passes.dce import DcePass
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.launch import execute, facts_of
+from tilefw.runtime.launch import execute, facts_of, launch_of
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
 from tilefw.tile.accuracy import Comparison
@@ -141,8 +141,7 @@ def _restore(program: Program, values: Mapping[str, Any]) -> None:
 def _launch(
     program: Program, module: ModuleOp, target: Target, resolved: config.Resolved, values: Mapping[str, Any]
 ) -> None:
-    facts = facts_of(target.info, values) if program.told else frozenset()
-    made = _compiled(program, module, target, facts, executor_for(target, resolved.executor).device.assembled)
+    made = _compiled(program, module, target, values, executor_for(target, resolved.executor).device.assembled)
     entry = made.artifact.entry()
     execute(target, resolved, made, entry, program.grid, bind(entry, list(values.values())), "random_program")
 
@@ -151,15 +150,17 @@ def compiled(program: Program, target: str) -> Artifact:
     """The program's machine code for `target`, as text and as bytes. Raises CompileError, UnsupportedError."""
     chosen = find(target)
     values = {name: typed(value) for name, value in fresh(program).items()}
-    facts = facts_of(chosen.info, values) if program.told else frozenset()
-    return _compiled(program, parse(program.text), chosen, facts, True).artifact
+    return _compiled(program, parse(program.text), chosen, values, True).artifact
 
 
 def _compiled(
-    program: Program, module: ModuleOp, target: Target, facts: frozenset[str], assemble: bool
+    program: Program, module: ModuleOp, target: Target, values: Mapping[str, Any], assemble: bool
 ) -> compiler.Compiled:
     source = compiler.Source("random_program", None, module.clone)
-    request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts)
+    facts = facts_of(target.info, values) if program.told else frozenset()
+    # A target that compiles for one launch is told it whatever the program says.
+    launch = launch_of(target.info, values, program.grid)
+    request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts, launch=launch)
     return compiler.compile_source(source, target, request, assemble=assemble, watch=compiler.Watch())
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from tilefw.api import InternalError
+from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Tensor
 from tilefw_spatial.schedule import Issue, Schedule
@@ -43,7 +44,9 @@ def tensors(schedule: Schedule, chip: int = 0) -> Iterator[tuple[int, Tensor]]:
         for number, home in enumerate(homes if array.role != "out" else homes[:1]):
             name = array.name if number == 0 else f"{array.name}.{number}"
             named = f"{name}@{chip}" if chip else name
-            yield array.rank, Tensor(named, array.role, _on_chip(home, chip), array.transfers, array.data)
+            # Constants of types that NumPy lacks are held as their codes until here.
+            data = None if array.data is None else array.data.view(TYPES[home.dtype].numpy)
+            yield array.rank, Tensor(named, array.role, _on_chip(home, chip), array.transfers, data)
 
 
 def _on_chip(home: Home, chip: int) -> Home:
