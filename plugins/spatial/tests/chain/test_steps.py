@@ -40,6 +40,7 @@ def test_every_native_row_names_an_instruction_and_a_type_that_it_has() -> None:
 @pytest.mark.parametrize(("node", "expected"), [
     (fp32("addf", X, fp32("negf", fp32("absf", Y))), ["ADD fp32"]),
     (fp32("negf", X), ["MOV fp32"]),
+    (fp32("fma", X, ONE, fp32("absf", Literal(0xBF800000, "fp32"))), ["FMA fp32"]),
     (fp32("divf", ONE, X), ["RCP fp32"]),
     (fp32("rsqrt", X), ["RSQ fp32"]),
     (Apply("ltu", (BYTE, BYTE), "int1"), ["CMP.lt uint8"]),
@@ -56,6 +57,29 @@ def test_steps(node: Node, expected: list[str]) -> None:
     assert ops(node) == expected
 
 
+def test_signs_act_in_the_order_in_which_they_were_asked_for() -> None:
+    x = np.array([[-2.0, 3.0]], np.float32)
+
+    def found(node: Node) -> list[float]:
+        return run([one_piece(node)], {"x": x}, (1, 2))["out"][0].tolist()
+
+    assert found(fp32("addf", fp32("absf", fp32("negf", X)), ONE)) == [3.0, 4.0]
+    assert found(fp32("addf", fp32("negf", fp32("absf", X)), ONE)) == [-1.0, -2.0]
+    assert found(fp32("fma", X, ONE, fp32("negf", ONE))) == [-3.0, 2.0]
+
+
+def test_sums_of_the_matrix_unit_are_taken_by_one_piece_and_kept_for_others() -> None:
+    sums = Input("sums", "fp32", drained=True)
+    node: Node = sums
+    for _ in range(20):
+        node = fp32("maxf", fp32("mulf", node, node), ONE)
+    pieces = chain([Result("out", fp32("subf", node, sums))])
+    assert len(pieces) > 1
+    assert [any(read.drained for read in piece.reads) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
+    x = np.full((1, 2), 1.5, np.float32)
+    assert (run(pieces, {"sums": x}, (1, 2))["out"] == np.inf).all()
+
+
 def test_a_step_that_two_need_is_one() -> None:
     power = fp32("exp", X)
     again = fp32("exp", X)
@@ -70,8 +94,14 @@ def test_an_unsigned_byte_is_widened_by_being_read() -> None:
 def test_what_is_cut_and_widened_again_has_lost_its_upper_bytes() -> None:
     total = Apply("addi", (WORD, WORD), "int32")
     low = Apply("extu", (Apply("trunci", (total,), "int8"),), "int32")
+    node = Apply("subi", (low, WORD), "int32")
     word = np.array([[0x1234, -1, 7, 0x7FFFFFFF]], np.int32)
-    assert (run(chain([Result("out", low)]), {"word": word}, (1, 4))["out"] == (word * 2 & 0xFF)).all()
+    assert (run(chain([Result("out", node)]), {"word": word}, (1, 4))["out"] == (word * 2 & 0xFF) - word).all()
+
+
+def test_a_product_that_others_read_too_is_made_once() -> None:
+    product = fp32("mulf", X, Y)
+    assert sorted(ops(fp32("maxf", product, fp32("addf", product, ONE)))) == ["ADD fp32", "MAX.num fp32", "MUL fp32"]
 
 
 @pytest.mark.parametrize("row", ["addf", "subf"])
