@@ -14,6 +14,7 @@ from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work
 
 NEAR = 2
@@ -54,12 +55,24 @@ def place(work: Work, machine: Machine, near: int = NEAR) -> Placement:
     needs = _needs(work)
     rows = sum(_rows(need.array) * need.copies for need in needs.values())
     _check_capacity(rows, machine)
-    sides = _sides(work, needs)
-    floor = _Floor(machine, near)
-    placement = Placement(used=rows * machine.lanes)
     together = _together(work, needs)
+    sides = _sides(work, needs)
+    used = rows * machine.lanes
+    try:
+        return Placement(_homes(list(needs), needs, together, sides, _Floor(machine, near)), used)
+    except CapacityError:  # those that meet the most others first: they have the fewest slices to choose from
+        hardest = sorted(needs, key=lambda key: -len(together[key, 0]))
+        return Placement(_homes(hardest, needs, together, sides, _Floor(machine, near)), used)
+
+
+def _homes(
+    order: Sequence[int], needs: dict[int, _Needs], together: dict[Copy, set[Copy]], sides: dict[int, str], floor: _Floor
+) -> dict[int, tuple[Home, ...]]:
+    """A home for each copy, in slices that no copy has that is used with it. Raises CapacityError."""
+    homes: dict[int, tuple[Home, ...]] = {}
     taken: dict[Copy, set[str]] = {}
-    for key, need in needs.items():
+    for key in order:
+        need = needs[key]
         own: set[str] = set()
         copies: list[Home] = []
         for number, side in enumerate(_copy_sides(need, sides[key])):
@@ -67,8 +80,8 @@ def place(work: Work, machine: Machine, near: int = NEAR) -> Placement:
             copies.append(floor.settle(need.array, side, need.unit, own.union(*others)))
             taken[key, number] = _slices(copies[-1])
             own |= taken[key, number]
-        placement.homes[key] = tuple(copies)
-    return placement
+        homes[key] = tuple(copies)
+    return homes
 
 
 def _check_capacity(rows: int, machine: Machine) -> None:
@@ -111,19 +124,17 @@ def _needs(work: Work) -> dict[int, _Needs]:
                 need.unit = f"MXM.{sweep.side or 'W'}"
                 need.sides.add(sweep.side or "W")
         if isinstance(sweep, VectorSweep):
-            for key, count in _reads(sweep).items():
-                needs[key].copies = max(needs[key].copies, count)
+            for key, copy in _reads(sweep):
+                needs[key].copies = max(needs[key].copies, copy + 1)
     for need in needs.values():
         need.copies = max(need.copies, len(need.sides))
     return {key: need for key, need in needs.items() if need.array.vectors}
 
 
-def _reads(sweep: VectorSweep) -> dict[int, int]:
-    """How often a sweep reads each array."""
-    counts: dict[int, int] = defaultdict(int)
-    for read in sweep.reads[len(sweep.drains) :]:
-        counts[id(read.walk.array)] += 1
-    return counts
+def _reads(sweep: VectorSweep) -> set[Copy]:
+    """The copies that a sweep reads."""
+    numbered = list(zip(sweep.reads, copy_numbers(sweep), strict=True))
+    return {(id(read.walk.array), copy) for read, copy in numbered[len(sweep.drains) :]}
 
 
 def _together(work: Work, needs: dict[int, _Needs]) -> dict[Copy, set[Copy]]:
@@ -140,8 +151,7 @@ def _copies(sweep: Sweep, needs: dict[int, _Needs]) -> set[Copy]:
     """The copies that a sweep reads or writes: each read of one array its own, results all of them."""
     match sweep:
         case VectorSweep():
-            read = {(key, number) for key, count in _reads(sweep).items() for number in range(count)}
-            return read | {copy for write in sweep.writes for copy in _all(write.walk.array, needs)}
+            return _reads(sweep) | {copy for write in sweep.writes for copy in _all(write.walk.array, needs)}
         case MatrixSweep():
             return {(id(a), needs[id(a)].copies - 1 if sweep.side == "E" else 0) for a in arrays_of(sweep)}
         case LaneSweep():
@@ -154,7 +164,7 @@ def _all(array: Array, needs: dict[int, _Needs]) -> set[Copy]:
 
 def _copy_sides(need: _Needs, side: str) -> Iterator[str]:
     """The side of each copy. What both matrix units read and the host fills has a copy with each."""
-    spread = len(need.sides) == len(SIDES) and need.array.role in ("in", "const")
+    spread = len(need.sides) == len(SIDES) and need.array.role in ("in", "const", "link")
     for copy in range(need.copies):
         yield ("E" if copy == need.copies - 1 else "W") if spread else side
 

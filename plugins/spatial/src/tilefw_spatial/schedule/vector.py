@@ -9,7 +9,8 @@ from math import prod
 from tilefw.api import InternalError
 from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, latency_key
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.program import Home, Inst
+from tilefw_spatial.program import Inst
+from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
 from tilefw_spatial.schedule.matrix import Sums, drain
 from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach
@@ -27,6 +28,7 @@ class _Sweep:
     plan: Plan
     homes: Homes
     points: int
+    copies: Sequence[int]
 
     @property
     def machine(self) -> Machine:
@@ -43,7 +45,7 @@ def plan_vector(
 ) -> Plan:
     """What the sweep needs. `sums` are the accumulators of its drains, in their order."""
     plan = Plan(machine)
-    this = _Sweep(sweep, plan, homes, prod(sweep.domain))
+    this = _Sweep(sweep, plan, homes, prod(sweep.domain), copy_numbers(sweep))
     inputs = [_input(this, number, read, sums) for number, read in enumerate(sweep.reads)]
     outputs = _outputs(this)
     first_alu = len(plan.pools)
@@ -63,17 +65,10 @@ def _input(this: _Sweep, number: int, read: Read, sums: Sequence[Sums]) -> Group
         group = this.plan.streams(found.plane.side == "E", TYPES[found.dtype].nbytes, passes)
         drain(this.plan, found, read.time, group)
         return group
-    home = replica(this.homes(read.walk.array), this.sweep, number)
+    home = this.homes(read.walk.array)[this.copies[number]]
     group = this.plan.streams(is_east(machine, home), TYPES[home.dtype].nbytes, passes)
     this.plan.read(runs(this.sweep.domain, read.walk), home, at, read.time, group)
     return group
-
-
-def replica(homes: Sequence[Home], sweep: VectorSweep, number: int) -> Home:
-    """The copy of its array that read `number` takes: reads of one array take one each."""
-    array = sweep.reads[number].walk.array
-    before = sum(read.walk.array is array for read in sweep.reads[len(sweep.drains) : number])
-    return homes[before]
 
 
 def result_time(machine: Machine, step: Step) -> int:
@@ -161,9 +156,10 @@ def _operand(
 def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[Touch]:
     """What the sweep reads and writes of arrays."""
     found: list[Touch] = []
+    copies = copy_numbers(sweep)
     at, delay = machine.position("VXM"), machine.delays["read"]
     for number, read in enumerate(sweep.reads[len(sweep.drains) :], len(sweep.drains)):
-        home = replica(homes(read.walk.array), sweep, number)
+        home = homes(read.walk.array)[copies[number]]
         issue = read.time - reach(machine, home, at) - delay
         found.append(Touch(read.walk.array, runs(sweep.domain, read.walk), issue, False))
     for write in sweep.writes:
