@@ -19,7 +19,21 @@ from tilefw.tile.value import Value as Judged
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES, ELEMENTS
 from tilefw_spatial.elements import on_machine_types
-from tilefw_spatial.graph import Along, Axis, Combine, Constant, Elementwise, Graph, Load, Reduce, Rename, Store, Value, Where
+from tilefw_spatial.graph import (
+    Along,
+    Axis,
+    Combine,
+    Constant,
+    Elementwise,
+    Gather,
+    Graph,
+    Load,
+    Reduce,
+    Rename,
+    Store,
+    Value,
+    Where,
+)
 
 FOREIGN = tuple(name for name in ELEMENTS if name not in isa.TYPES)
 COUNT = 256
@@ -108,6 +122,16 @@ def test_constants_and_fills_are_split() -> None:
     total = Value(Elementwise("addi", (loaded, Value(Constant(data), (axis,), "int64"))), (axis,), "int64")
     expected = np.where(np.arange(COUNT) % 2 == 0, data, np.uint64(0xFEDC_BA98_7654_3210).astype(np.int64)) + data
     assert (run(total, axis, [data], ["int64"]) == expected).all()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8"])
+def test_data_chooses_both_words_of_an_element(dtype: str) -> None:
+    rows, chosen = Axis("row", COUNT), Axis("i", COUNT)
+    data = np.random.default_rng(4).integers(-(1 << 62), 1 << 62, COUNT)
+    index = np.random.default_rng(5).integers(0, 100, COUNT).astype(DTYPES[dtype].numpy)
+    table = Value(Load(place(rows, 0)), (rows,), "int64")
+    found = Value(Gather(table, rows, Value(Load(place(chosen, 1)), (chosen,), dtype)), (chosen,), "int64")
+    assert (run(found, chosen, [data, index], ["int64", dtype]) == data[index]).all()
 
 
 @pytest.mark.parametrize("kind", [Combine.ADDI, Combine.MAXS])

@@ -90,6 +90,12 @@ def _converted(value: Value, operands: list[Parts]) -> Parts:
             ops = [replace(op, table=part, index=operands[1].values[0]) for part in operands[0].values]
         case Join() as op:
             ops = [replace(op, operands=parts) for parts in zip(*(found.values for found in operands), strict=True)]
+        case Gather() as op:
+            index = operands[1]
+            if index.one.dtype != "int32":
+                index = Legal(_Builder(value, False), RULES)("exts", index, to="i32")
+            # An index lies within its axis, so that its low word is all of it.
+            ops = [replace(op, table=part, index=index.one) for part in operands[0].values]
         case Reduce() as op if len(types) == 1 == len(operands[0].values) or op.kind in _BITWISE:
             initial = operands[1].values if len(operands) > 1 else (None,) * len(types)
             ops = [replace(op, operand=part, initial=start) for part, start in zip(operands[0].values, initial, strict=True)]

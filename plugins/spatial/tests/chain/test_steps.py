@@ -66,6 +66,7 @@ def test_signs_act_in_the_order_in_which_they_were_asked_for() -> None:
     assert found(fp32("addf", fp32("absf", fp32("negf", X)), ONE)) == [3.0, 4.0]
     assert found(fp32("addf", fp32("negf", fp32("absf", X)), ONE)) == [-1.0, -2.0]
     assert found(fp32("fma", X, ONE, fp32("negf", ONE))) == [-3.0, 2.0]
+    assert found(fp32("fma", X, ONE, fp32("absf", Literal(0xBF800000, "fp32")))) == [-1.0, 4.0]
 
 
 def test_sums_of_the_matrix_unit_are_taken_by_one_piece_and_kept_for_others() -> None:
