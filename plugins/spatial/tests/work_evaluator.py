@@ -34,7 +34,7 @@ class Evaluator:
         self.points = 0
         for sweep in work.sweeps:
             self._run(sweep)
-        for array in work.arrays:
+        for array in sorted(work.arrays, key=lambda array: array.rank):
             if array.role == "out":
                 for transfer in array.transfers:
                     host, vector, lane = cells(transfer)

@@ -14,7 +14,7 @@ from tilefw_spatial.arrange.region import Region, Regions
 from tilefw_spatial.arrange.transfers import transfer
 from tilefw_spatial.arrange.vector import Chain, Emitter, pieces_of
 from tilefw_spatial.graph import Axis, Dot, Graph
-from tilefw_spatial.sweep import Array, Sweep, Work
+from tilefw_spatial.sweep import Sweep, Work
 
 
 def arrange(graph: Graph, chain: Chain | None = None) -> Work:
@@ -92,11 +92,8 @@ class Arranger:
 
     def _stores(self) -> None:
         """Results go to the host in the order of the stores: of two that write one element the later stands."""
-        results: dict[Array, None] = {}
         for number, (target, item) in enumerate(zip(self._targets, self._roots, strict=True)):
             order: Order = self._memory.orders[item]
             array = self._memory.held[item].array
             array.role, array.rank = "out", number
             array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk, once=True),)
-        arrays = self._memory.arrays
-        arrays[:] = [*(array for array in arrays if array not in results), *results]
