@@ -42,10 +42,10 @@ class Queue:
     number: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Machine:
     """A chip of the machine file. Counts are plain attributes, named as in the file; `delays` are in cycles, by name; `quantities`
-    has each number's origin, those of delays as `delays.read`."""
+    has each number's origin, those of delays as `delays.read`. Two machines are the same if their hashes are."""
 
     name: str
     hash: str
