@@ -64,7 +64,7 @@ def machine() -> tuple[Chip, Findings]:
 
 
 @given(transfers(), st.sampled_from([("uint8", 1), ("fp16", 2), ("fp32", 4)]), st.integers(0, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_vectors_hold_what_the_host_has(transfer: Transfer, kind: tuple[str, int], offset: int) -> None:
     dtype, nbytes = kind
     elements = one_by_one(transfer)
@@ -89,7 +89,7 @@ def test_vectors_hold_what_the_host_has(transfer: Transfer, kind: tuple[str, int
 
 
 @given(transfers(), st.sampled_from([("int8", 1), ("bf16", 2), ("int32", 4)]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_the_host_gets_what_vectors_hold(transfer: Transfer, kind: tuple[str, int]) -> None:
     dtype, nbytes = kind
     elements = one_by_one(transfer)
