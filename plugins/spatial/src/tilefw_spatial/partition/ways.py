@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.partition.columns import columns_split
+from tilefw_spatial.partition.gather import gathered_split
 from tilefw_spatial.partition.sums import sums_split
 from tilefw_spatial.sweep import NodeWork
 
@@ -18,4 +19,4 @@ def partition(graph: Graph, chips: int, split: str) -> NodeWork:
     return SPLITS[split](Graph(unconditional(graph.stores)), chips)
 
 
-SPLITS: Mapping[str, Way] = {"n": columns_split, "k": sums_split}
+SPLITS: Mapping[str, Way] = {"n": columns_split, "k": sums_split, "gather": gathered_split}

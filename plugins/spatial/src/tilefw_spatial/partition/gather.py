@@ -1,0 +1,60 @@
+"""`--split gather`: as `n`, but what all chips need lies in parts on them, and every part is sent to the others while they compute.
+
+An array that each chip would get from the host alike belongs to one of them, in turn. The results are made in blocks of rows, each
+as soon as its operands have arrived.
+"""
+
+from __future__ import annotations
+
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.graph import Graph
+from tilefw_spatial.partition.alike import same_data
+from tilefw_spatial.partition.axes import divided_axis
+from tilefw_spatial.partition.blocks import in_blocks
+from tilefw_spatial.partition.columns import shares
+from tilefw_spatial.partition.needs import sent
+from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep, Work
+
+
+def gathered_split(graph: Graph, chips: int) -> NodeWork:
+    """The work of chips that have parts of what is stored, and of what that needs."""
+    works: list[Work] = []
+    for stores in shares(graph, chips):
+        numbers: list[int] = []
+        blocks = Graph()
+        for number, store in stores.items():
+            made, _ = in_blocks(Graph([store]), chips, divided_axis(store, chips))
+            blocks.stores += made.stores
+            numbers += [number] * len(made.stores)
+        work = arrange(blocks)
+        for number, array in zip(numbers, work.results, strict=True):
+            array.rank = number
+        works.append(work)
+    common = _common(works)
+    order: list[tuple[int, Sweep] | LinkSweep] = []
+    for number, arrays in enumerate(common):
+        order += _given(arrays, number % chips)
+    order += [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps]
+    return NodeWork(works, order)
+
+
+def _common(works: list[Work]) -> list[list[Array]]:
+    """Inputs that all chips have alike, each as one array a chip, in the order in which they are first read."""
+    found: list[list[Array]] = []
+    for array in works[0].arrays:
+        if array.role != "in":
+            continue
+        alike = [next((other for other in work.arrays if same_data(array, other)), None) for work in works]
+        arrays = [other for other in alike if other is not None]
+        if len(arrays) == len(works):
+            found.append(arrays)
+    return found
+
+
+def _given(arrays: list[Array], owner: int) -> list[LinkSweep]:
+    """From its owner to all other chips, which the host gives nothing of it."""
+    others = [(chip, array) for chip, array in enumerate(arrays) if chip != owner]
+    for _, array in others:
+        array.role, array.transfers = "link", ()
+    return sent(owner, arrays[owner], *others)
+
