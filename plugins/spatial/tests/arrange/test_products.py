@@ -8,7 +8,13 @@ import pytest
 from graphs import apply, load, reduce, where
 from work_evaluator import Evaluator
 
+from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange import arrange
+from tilefw_spatial.arrange.arranger import Arranger
+from tilefw_spatial.arrange.item import Items
+from tilefw_spatial.arrange.lanes import Product
+from tilefw_spatial.arrange.normal import normal
+from tilefw_spatial.chain import chain
 from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Graph, Store, Value
 from tilefw_spatial.sweep import MatrixSweep, Work
 
@@ -106,3 +112,28 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     expected = p @ wide[2] / p.sum(2, keepdims=True)
     np.testing.assert_allclose(out.reshape(expected.shape), expected, atol=2e-2 if dtype == "bf16" else 2e-3)
     assert len(products(work)) <= 4 * heads
+
+
+def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
+    m, n, k = Axis("m", 10), Axis("n", 20), Axis("k", 24)
+    a, b = load("fp16", where(0, (m, 24), (k, 1))), load("fp32", where(1, (n, 1)))
+    alike = apply("castf", "fp16", apply("exp", "fp32", apply("addf", "fp32", b, b)))
+    graph = Graph([Store(dot(a, alike, k), where(2, (m, 20), (n, 1)))])
+    x, y, out = draw((10, 24), "fp16"), draw((20,), "fp32"), np.zeros(200, np.float32)
+    Evaluator(arrange(graph), {0: x.reshape(-1), 1: y, 2: out})
+    expected = x.astype(np.float64).sum(1)[:, None] * np.exp(2.0 * y.astype(np.float64))
+    np.testing.assert_allclose(out.reshape(10, 20), expected, rtol=2e-3, atol=1e-2)
+
+
+def test_one_computed_tile_in_two_orders_is_refused() -> None:
+    z, m, n, k = Axis("z", 3), Axis("m", 20), Axis("n", 400), Axis("k", 20)
+    x = load("fp32", where(0, (z, 8000), (k, 400), (n, 1)))
+    tile = apply("castf", "fp16", apply("exp", "fp32", apply("mulf", "fp32", x, apply("exp", "fp32", x))))
+    a, b = load("fp16", where(1, (m, 20), (k, 1))), load("fp16", where(2, (m, 60), (z, 20), (k, 1)))
+    stores = [Store(dot(a, tile, k), where(3, (z, 8000), (m, 400), (n, 1))),
+              Store(dot(b, tile, z, k), where(4, (m, 400), (n, 1)))]
+    targets, items = normal(Graph(stores)), Items()
+    roots = [items.item(target.value, Product((n,))) for target in targets]
+    with pytest.raises(UnsupportedError) as caught:
+        Arranger(chain, targets, roots)
+    assert caught.value.code == "TFW0670"

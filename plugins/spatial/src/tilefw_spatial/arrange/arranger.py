@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange.choose import chosen
 from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.fold import folded
@@ -35,7 +36,7 @@ class Arranger:
         self._items = reachable(roots)
         self._regions = Regions(self._items, roots)
         self._memory = Memory()
-        self._weights = {dot.operands[0]: weights_order(dot) for dot in self._items if isinstance(dot.value.op, Dot)}
+        self._weights = _weights(self._items)
         self._sweeps: list[Sweep] = []
 
     def work(self) -> Work:
@@ -97,3 +98,19 @@ class Arranger:
             array = self._memory.held[item].array
             array.role, array.rank = "out", number
             array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk, once=True),)
+
+
+def _weights(items: list[Item]) -> dict[Item, Order]:
+    """The order that products ask of weights which sweeps make. Raises UnsupportedError where two ask for different ones."""
+    orders: dict[Item, Order] = {}
+    for dot in items:
+        if not isinstance(dot.value.op, Dot) or dot.operands[0].inputs:
+            continue
+        weights, order = dot.operands[0], weights_order(dot)
+        before = orders.setdefault(weights, order)
+        if (before.strides, before.chunk) != (order.strides, order.chunk):
+            raise UnsupportedError(
+                "two products take one computed tile as weights in two orders", code="TFW0670", place=dot.value.place,
+                help="store the tile and load it in a kernel of its own, or compute it once for each product",
+            )
+    return orders

@@ -146,7 +146,8 @@ class Normaliser:
 
     def _dot(self, dot: Dot, value: Value) -> Value:
         """A product of the matrix unit, or where it has none of the type, products and their sum; then the accumulator."""
-        op = replace(dot, a=self._done[id(dot.a)], b=self._done[id(dot.b)], accumulator=None)
+        a, b = (_stretched(self._done[id(part)], dot.contracted) for part in (dot.a, dot.b))
+        op = replace(dot, a=a, b=b, accumulator=None)
         product = _product(op, value)
         if dot.accumulator is None:
             return product
@@ -166,6 +167,13 @@ def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
     found = Reduce(Combine.OR, elementwise("select", codes.dtype, hit, codes, nothing, place=like.place), (axis,))
     result = Value(found, _joint(found, (axis,)), codes.dtype, like.place)
     return elementwise("bitcast", like.dtype, result, place=like.place) if known.is_float else result
+
+
+def _stretched(value: Value, axes: tuple[Axis, ...]) -> Value:
+    """A value that sweeps make, over all of `axes`: the rows of a matrix must be in memory one by one, even if they are alike."""
+    if set(axes) <= set(value.axes) or isinstance(value.op, Fetch | Constant):
+        return value
+    return Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, value.place)
 
 
 def _product(op: Dot, value: Value) -> Value:
