@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilefw.api import InternalError
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
@@ -81,6 +82,7 @@ class MatrixPlan:
 
 def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane) -> MatrixPlan:
     """What the sweep needs; its first MAC issues at its begin."""
+    _check(sweep, machine)
     pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
     planned = MatrixPlan(Plan(machine), plane, Slot(), pitch)
     buffers = _buffers(planned, sweep)
@@ -90,6 +92,18 @@ def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane
         _load(planned, sweep, number, homes, loads, buffers)
         _multiply(planned, sweep, number, homes, actives)
     return planned
+
+
+def _check(sweep: MatrixSweep, machine: Machine) -> None:
+    """What work must not ask: sums of another sweep, more rows than a bank has, weights that begin within a cycle's rows."""
+    if sweep.accumulate:
+        raise InternalError("a matrix sweep that adds to the sums of another one")
+    if sweep.rows > machine.accumulator_rows:
+        raise InternalError(f"a matrix sweep of {sweep.rows} rows, more than the {machine.accumulator_rows} of a bank")
+    for product in sweep.products:
+        if product.first % product.weights.groups or product.weights.groups * TYPES[sweep.dtype].nbytes != machine.weight_streams:
+            name, groups = product.weights.name, product.weights.groups
+            raise InternalError(f"weights of '{name}' from vector {product.first} on, {groups} at a time")
 
 
 def _buffers(planned: MatrixPlan, sweep: MatrixSweep) -> int:
@@ -173,8 +187,7 @@ def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes
     queue = plane.queue("MAC")
     for name in plane.members:
         plan.use(f"{name}.MAC", mac, mac + sweep.rows)
-    adds = number > 0 or sweep.accumulate
-    flags = ACCUMULATE_FLAG * adds | HALF_FLAG * (product.half == 1)
+    flags = ACCUMULATE_FLAG * (number > 0) | HALF_FLAG * (product.half == 1)
 
     def make(picks: Sequence[int]) -> Issue:
         stream, address = group.bases[picks[group.pool]], planned.slot.address
