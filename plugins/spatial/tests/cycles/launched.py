@@ -1,0 +1,124 @@
+"""Compiled launches to be run again and again: the program as read from its file, the host's storages, both simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from launches import bound
+from numpy.typing import NDArray
+
+from tilefw.api import Buffer
+from tilefw.kernels.reference import typed
+from tilefw.runtime.arrays import host_array, is_array, storages
+from tilefw.runtime.launch import launch_of
+from tilefw.testing.programs import compiled, numbered
+from tilefw.testing.random_program import fresh
+from tilefw_spatial import container
+from tilefw_spatial.check import Judged, judge
+from tilefw_spatial.isa import OPS
+from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.pipeline import compile_kernel
+from tilefw_spatial.program import Program
+from tilefw_spatial.simulate.device import simulate
+from tilefw_spatial.simulate.transfers import HostBuffer
+from tilefw_spatial.target import SDM1
+from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import simulate as simulate_slowly
+
+MACHINE: Machine = load("sdm-1")
+# What a product of 320 columns costs the slow simulator beside other instructions.
+_PRODUCT = 60
+
+Memory = list[NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run gave: cycles, codes of findings, the host's storages afterwards."""
+
+    cycles: int
+    findings: tuple[str, ...]
+    memory: Memory
+
+    def same(self, other: Ran) -> bool:
+        """Whether nothing tells the two apart."""
+        return (self.cycles, self.findings) == (other.cycles, other.findings) and all(
+            np.array_equal(x, y) for x, y in zip(self.memory, other.memory, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A program with the arrays of one launch; `predicted` is the schedule's own count, known before the program."""
+
+    name: str
+    program: Program
+    memory: Memory
+    buffers: Mapping[str, Buffer]
+    predicted: int
+
+    def fast(self) -> Ran:
+        """On the fast simulator."""
+        memory = [storage.copy() for storage in self.memory]
+        places = [self._place(p.name) for p in self.program.parameters]
+        hosts = [None if b is None else HostBuffer("", memory[b.storage], b.offset) for b in places]
+        done = simulate(self.program, MACHINE, hosts)
+        return Ran(done.cycles, tuple(sorted(f.code for f in done.findings.all)), memory)
+
+    def slow(self) -> Ran:
+        """On the slow one."""
+        memory = [storage.copy() for storage in self.memory]
+        places = [self._place(p.name) for p in self.program.parameters]
+        hosts = [None if b is None else HostArray("", memory[b.storage], b.offset) for b in places]
+        done = simulate_slowly(self.program, MACHINE, hosts)
+        return Ran(done.cycles, tuple(sorted(f.code for f in done.findings)), memory)
+
+    def _place(self, parameter: str) -> Buffer | None:
+        return self.buffers.get(parameter)
+
+    def judged(self) -> Judged:
+        """What the checker says."""
+        return judge(self.program, MACHINE)
+
+    def work(self) -> int:
+        """About how much the slow simulator has to do."""
+        return sum(b.count * (_PRODUCT if OPS[b.inst.op][0].name == "MAC" else 1) for b in self.judged().bursts)
+
+    def moved(self, program: Program) -> Launched:
+        """The same launch of another program."""
+        return replace(self, program=program)
+
+
+def kernel(name: str, parameters: Mapping[str, Any], chips: int = 1, split: str = "n", seed: int = 0) -> Launched:
+    """A launch of a library kernel. Raises UnsupportedError, CapacityError."""
+    found = bound(name, parameters, seed)
+    made = compile_kernel(found.module(), found.launch, MACHINE, chips, split)
+    values = {key: value for key, value in found.instance.passed.items() if value is not None}
+    said = "".join(f" {key}={value}" for key, value in parameters.items()) + (f" chips={chips} split={split}" if chips > 1 else "")
+    return Launched(name + said, _read(made.program), _memory(values), found.launch.buffers, max(s.cycles for s in made.schedules))
+
+
+def random(seed: int, index: int, tiles: bool) -> Launched:
+    """Core's random tile program. Raises UnsupportedError, CapacityError."""
+    program = numbered(seed, index, tiles=tiles)
+    values = {name: typed(value) for name, value in fresh(program).items()}
+    launch = launch_of(SDM1, values, program.grid)
+    assert launch is not None
+    artifact = compiled(program, SDM1.name)
+    assert artifact.binary is not None
+    made = container.read(artifact.binary, "random")
+    name = f"random {seed}:{index}{'' if tiles else ' elementwise'}"
+    return Launched(name, made, _memory(values), launch.buffers, made.cycles)
+
+
+def _read(program: Program) -> Program:
+    """As it comes back from its file: what is judged are words."""
+    return container.read(container.write(program), program.entry)
+
+
+def _memory(values: Mapping[str, Any]) -> Memory:
+    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
+    return [np.asarray(store.view()).reshape(-1).view(np.uint8).copy() for store in storages(arrays)]
