@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from tilefw_spatial.container import read
 from tilefw_spatial.emit import queues
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
-from tilefw_spatial.schedule import last_event, schedule
+from tilefw_spatial.schedule import Issue, last_event, schedule
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.text import parse
 
@@ -79,7 +80,7 @@ def test_instructions_of_a_program_issue_when_the_schedule_says() -> None:
     assert timed.cycles == max(last_event(MACHINE, issue) for issue in timed.issues) + 20
 
 
-def _times(name: str, issues: list) -> list[int]:
+def _times(name: str, issues: Sequence[Issue]) -> list[int]:
     """Every cycle in which the schedule has a queue issue something."""
     return [
         issue.cycle + k * issue.period + i

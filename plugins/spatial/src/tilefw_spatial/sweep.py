@@ -161,8 +161,8 @@ class Work:
 
 @dataclass(slots=True, eq=False)
 class LinkSweep:
-    """One byte plane of vectors `first` to `first + count` of an array of chip `source` to the same places of arrays of other chips,
-    a vector as often as a link takes one. `targets` are (chip, array); all of them are sent to at once."""
+    """One byte plane of vectors `first` to `first + count` of an array of chip `source` to the same places of arrays of other
+    chips, a vector as often as a link takes one. `targets` are (chip, array); all of them are sent to at once."""
 
     source: int
     array: Array

@@ -17,8 +17,8 @@ SDM1 = TargetInfo(
     wants=frozenset({"scalars", "grid", "extents"}),
     options={
         "chips": "chips of the node that share the work, 1 to 8 (default 1)",
-        "split": "how they share it: n (each a part of the results; the default), k (each a part of the sums, then added), gather (as n, "
-        "with common operands lying in parts and sent around), stages (each a part of the way)",
+        "split": "how they share it: n (each a part of the results; the default), k (each a part of the sums, then added), "
+        "gather (as n, with common operands lying in parts and sent around), stages (each a part of the way)",
     },
     limits={"memory_bytes": 88 * 2 * 4096 * 320},  # data/sdm-1.yaml: slices, banks, rows, bytes of a row
 )
