@@ -40,14 +40,13 @@ def gathered_split(graph: Graph, chips: int) -> NodeWork:
 
 def _common(works: list[Work]) -> list[list[Array]]:
     """Inputs that all chips have alike, each as one array a chip, in the order in which they are first read."""
+    left = [[array for array in work.arrays if array.role == "in"] for work in works]
     found: list[list[Array]] = []
-    for array in works[0].arrays:
-        if array.role != "in":
-            continue
-        alike = [next((other for other in work.arrays if same_data(array, other)), None) for work in works]
-        arrays = [other for other in alike if other is not None]
-        if len(arrays) == len(works):
-            found.append(arrays)
+    for array in list(left[0]):
+        alike = [next((number for number, other in enumerate(arrays) if same_data(array, other)), None) for arrays in left]
+        numbers = [number for number in alike if number is not None]
+        if len(numbers) == len(works):
+            found.append([arrays.pop(number) for arrays, number in zip(left, numbers, strict=True)])
     return found
 
 

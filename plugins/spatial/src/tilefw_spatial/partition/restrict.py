@@ -22,6 +22,7 @@ from tilefw_spatial.graph import (
     Join,
     Joint,
     Load,
+    Op,
     Reduce,
     Rename,
     Store,
@@ -58,7 +59,7 @@ def part_of(axis: Axis, begin: int, end: int) -> Part:
 
 
 def can_part(value: Value, axis: Axis) -> bool:
-    """Whether a value can be restricted along an axis: a join's own axis cannot, and an accumulator goes with its product."""
+    """Whether a value can be restricted along an axis; a join's own axis cannot."""
     stack, seen = [value], set[int]()
     while stack:
         current = stack.pop()
@@ -136,11 +137,8 @@ class Restriction:
             return joint
         number = joint.axes.index(self.part.axis)
         shape = [axis.extent for axis in joint.axes]
-        offsets, valid = (
-            None if table is None else table.reshape(shape).take(self.part.taken, axis=number)
-            for table in (joint.offsets, joint.valid)
-        )
-        assert offsets is not None
+        offsets = joint.offsets.reshape(shape).take(self.part.taken, axis=number)
+        valid = None if joint.valid is None else joint.valid.reshape(shape).take(self.part.taken, axis=number)
         return Joint(self._axes(joint.axes), offsets, valid)
 
 
@@ -179,7 +177,7 @@ def replaced(graph: Graph, made: Mapping[int, Value]) -> Graph:
     ])
 
 
-def _with_operands(op: object, change: Callable[[Value], Value]):
+def _with_operands(op: Op, change: Callable[[Value], Value]) -> Op:
     """The op on changed operands."""
     match op:
         case Elementwise() | Join():

@@ -8,6 +8,7 @@ from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.partition.columns import columns_split
 from tilefw_spatial.partition.gather import gathered_split
+from tilefw_spatial.partition.stages import staged
 from tilefw_spatial.partition.sums import sums_split
 from tilefw_spatial.sweep import NodeWork
 
@@ -19,4 +20,4 @@ def partition(graph: Graph, chips: int, split: str) -> NodeWork:
     return SPLITS[split](Graph(unconditional(graph.stores)), chips)
 
 
-SPLITS: Mapping[str, Way] = {"n": columns_split, "k": sums_split, "gather": gathered_split}
+SPLITS: Mapping[str, Way] = {"n": columns_split, "k": sums_split, "gather": gathered_split, "stages": staged}

@@ -1,0 +1,145 @@
+"""`--split stages`: each chip has a stretch of the way from operands to results, and sends what it made to those that go on.
+
+The way is cut where every array is whole: none is written on two chips. Stretches are as even as such cuts allow, by cycles of the
+units and of the links that a cut loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+
+from tilefw.api import UnsupportedError
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.graph import Graph
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.partition.needs import sent, touched, writes_of
+from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, NodeWork, Sweep, VectorSweep, Walk, Work
+
+MOST = 40
+"""Cuts that are weighed against one another, at most."""
+
+
+def staged(graph: Graph, chips: int) -> NodeWork:
+    """The work of chips one after the other. Raises UnsupportedError TFW0658 where there are not so many stages."""
+    work = arrange(graph)
+    steps: list[Sweep] = [sweep for sweep in work.sweeps if not isinstance(sweep, MatrixSweep)]
+    cuts = cuts_of(steps)
+    bounds = bounds_of(steps, cuts, chips, load())
+    if bounds is None:
+        raise UnsupportedError(
+            f"split=stages cuts a kernel where arrays are whole: this one has {len(cuts) + 1} stages, not {chips}",
+            code="TFW0658", help="use fewer chips, or split=n",
+        )
+    return _Line(work, [steps[begin:end] for begin, end in pairwise(bounds)]).work()
+
+
+def cuts_of(steps: Sequence[Sweep]) -> list[int]:
+    """Numbers of sweeps before which no array is half written."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for array in writes_of(step):
+            first.setdefault(id(array), number)
+            last[id(array)] = number
+    within = {number for key, begin in first.items() for number in range(begin + 1, last[key] + 1)}
+    return [number for number in range(1, len(steps)) if number not in within]
+
+
+def bounds_of(steps: Sequence[Sweep], cuts: Sequence[int], chips: int, machine: Machine) -> list[int] | None:
+    """Where the stretches begin and end, so that the longest is shortest; None where there are too few cuts."""
+    if len(cuts) < chips - 1:
+        return None
+    spread = sorted({cuts[number * len(cuts) // MOST] for number in range(MOST)}) if len(cuts) > MOST else cuts
+    starts = [0, *spread, len(steps)]
+    costs = {(i, j): _cost(steps, starts[i], starts[j], machine) for j in range(len(starts)) for i in range(j)}
+    best: dict[int, tuple[int, list[int]]] = {0: (0, [0])}
+    for _ in range(chips):
+        best = {
+            place: min((max(cost, costs[before, place]), [*ends, starts[place]]) for before, (cost, ends) in best.items()
+                       if before < place)
+            for place in range(min(best) + 1, len(starts))
+        }
+    return best[len(starts) - 1][1]
+
+
+def _cost(steps: Sequence[Sweep], begin: int, end: int, machine: Machine) -> int:
+    """Cycles of a stretch, or of the link that brings what it needs if that takes longer."""
+    made = {id(array) for step in steps[:begin] for array in writes_of(step)}
+    crossing = sum(_bytes(array) for key, array in touched(steps[begin:end]).items() if key in made)
+    return max(sum(_cycles(step) for step in steps[begin:end]), crossing * machine.link_interval)
+
+
+def _bytes(array: Array) -> int:
+    return array.vectors * TYPES[array.dtype].nbytes
+
+
+def _cycles(step: Sweep) -> int:
+    """About how long a sweep takes: what it drains is made on two sides at once."""
+    own = 0 if isinstance(step, MatrixSweep) else prod(step.domain)
+    drains = step.drains if isinstance(step, VectorSweep) else ()
+    return own + sum(drained.rows * len(drained.products) for drained in drains) // 2
+
+
+@dataclass(slots=True)
+class _Line:
+    """The stages, one a chip."""
+
+    whole: Work
+    stages: list[list[Sweep]]
+
+    def work(self) -> NodeWork:
+        """Each stage on its chip with arrays of its own; what a later stage reads is sent when it is whole."""
+        order: list[tuple[int, Sweep] | LinkSweep] = []
+        copies: list[dict[int, Array]] = []
+        works: list[Work] = []
+        home = {id(array): chip for chip, steps in enumerate(self.stages) for step in steps for array in writes_of(step)}
+        for chip, steps in enumerate(self.stages):
+            own = touched(steps)
+            copies.append({key: _copy(array, home.get(key, chip) == chip) for key, array in own.items()})
+        for chip, steps in enumerate(self.stages):
+            sweeps = [sweep for step in steps for sweep in _moved(step, copies[chip])]
+            order += [(chip, sweep) for sweep in sweeps]
+            for key, array in copies[chip].items():
+                readers = [(other, copies[other][key]) for other in range(chip + 1, len(self.stages)) if key in copies[other]]
+                if readers and home.get(key) == chip:
+                    order += sent(chip, array, *readers)
+            works.append(Work(sweeps, list(copies[chip].values())))
+        return NodeWork(works, order)
+
+
+def _copy(array: Array, own: bool) -> Array:
+    """A chip's own array; what another chip makes arrives."""
+    if own:
+        return replace(array)
+    return replace(array, role="link", transfers=(), data=None)
+
+
+def _moved(step: Sweep, arrays: Mapping[int, Array]) -> list[Sweep]:
+    """A sweep on a chip's arrays, after the products that it drains."""
+    def walk(found: Walk) -> Walk:
+        return replace(found, array=arrays.get(id(found.array), found.array))
+
+    match step:
+        case VectorSweep():
+            drains = tuple(_product(drained, arrays) for drained in step.drains)
+            reads = [replace(read, walk=walk(read.walk)) for read in step.reads]
+            writes = [replace(write, walk=walk(write.walk)) for write in step.writes]
+            return [*drains, replace(step, reads=reads, writes=writes, drains=drains)]
+        case LaneSweep():
+            return [replace(step, read=walk(step.read), write=walk(step.write))]
+        case MatrixSweep():
+            return [_product(step, arrays)]
+
+
+def _product(sweep: MatrixSweep, arrays: Mapping[int, Array]) -> MatrixSweep:
+    return replace(sweep, products=[
+        replace(
+            product, weights=arrays[id(product.weights)],
+            activations=replace(product.activations, array=arrays[id(product.activations.array)]),
+        )
+        for product in sweep.products
+    ])
