@@ -175,7 +175,7 @@ def _sums(machine: Machine, unit: str, ordered: Ordered, bursts: Mapping[int, Bu
         burst = bursts[int(ordered.who[place])]
         does = "drains" if _name(burst) == "DRN" else "adds to"
         yield at(MATRIX, f"{burst} {does} {text(place)}, which was never set", burst, int(ordered.time[place]))
-    for place in firsts(ordered, ordered.unread()):
+    for place in firsts(ordered, np.concatenate([ordered.replaced(), ordered.last_unread()])):
         burst = bursts[int(ordered.who[place])]
         yield at(MATRIX, f"{text(place)}, last changed by {burst} in cycle {int(ordered.time[place])}, is not drained", burst)
     drains = np.array([_name(bursts[int(who)]) == "DRN" for who in ordered.who.tolist()])

@@ -136,17 +136,15 @@ def _rows(machine: Machine, program: Program, unit: str, ordered: Ordered, burst
 
 
 def _unread(machine: Machine, program: Program, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
-    """What is written and never read: a reader came too late or too early, or the write is for nothing."""
-    for place in firsts(ordered, ordered.unread()):
-        row, who = int(ordered.row[place]), int(ordered.who[place])
-        then = place + 1 if place + 1 < len(ordered.row) and ordered.row[place + 1] == row else None
+    """What is replaced before anybody reads it: its reader comes too late, or its successor too early.
+
+    What is written last and never read is waste, and no error: a link may bring more than is wanted."""
+    for place in firsts(ordered, ordered.replaced()):
+        row, who, by = int(ordered.row[place]), int(ordered.who[place]), int(ordered.who[place + 1])
+        other = str(bursts[by]) if by >= 0 else f"that of {program.tensors[-1 - by].name}"
         text = f"row {row % machine.rows} of bank {row // machine.rows} of {unit}"
         if who < 0:
-            if then is None:
-                continue  # the host may fill more than is read
-            by = int(ordered.who[then])
-            other = str(bursts[by]) if by >= 0 else f"that of {program.tensors[-1 - by].name}"
             yield Problem(ROWS, f"{text}, which holds {program.tensors[-1 - who].name}, is replaced by {other} before it is read")
         elif OPS[bursts[who].inst.op][0].name not in _ANYWHERE:
-            end = "and never read" if then is None else f"and written again in cycle {int(ordered.time[then])} before it is read"
-            yield at(ROWS, f"{bursts[who]} writes {text} in cycle {int(ordered.time[place])}, {end}", bursts[who])
+            when = f"in cycle {int(ordered.time[place])}, and {other} replaces it before it is read"
+            yield at(ROWS, f"{bursts[who]} writes {text} {when}", bursts[who])

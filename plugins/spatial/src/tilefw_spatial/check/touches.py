@@ -47,11 +47,14 @@ class Ordered:
         before = np.concatenate([[-1], last[:-1]])
         return np.where((before >= 0) & (self.row[before] == self.row), before, -1)
 
-    def unread(self) -> Numbers:
-        """Places of writes that are followed in their row by a write, or by nothing."""
+    def replaced(self) -> Numbers:
+        """Places of writes whose next touch in their row is a write."""
         same = np.concatenate([self.row[1:] == self.row[:-1], [False]])
-        replaced = np.concatenate([self.writes[1:], [True]])
-        return np.flatnonzero(self.writes & (~same | replaced))
+        return np.flatnonzero(self.writes & same & np.concatenate([self.writes[1:], [False]]))
+
+    def last_unread(self) -> Numbers:
+        """Places of writes that are the last touch of their row."""
+        return np.flatnonzero(self.writes & np.concatenate([self.row[1:] != self.row[:-1], [True]]))
 
     def sources(self) -> Numbers:
         """For each touch in an order that time does not change: who, which point, which row, who wrote before, which point."""
