@@ -18,6 +18,7 @@ from tilefw_spatial.graph import (
     Constant,
     Dot,
     Elementwise,
+    Gather,
     Graph,
     Join,
     Joint,
@@ -189,4 +190,6 @@ def _with_operands(op: Op, change: Callable[[Value], Value]) -> Op:
             return replace(op, a=change(op.a), b=change(op.b), accumulator=accumulator)
         case Rename():
             return replace(op, operand=change(op.operand))
+        case Gather():
+            return replace(op, table=change(op.table), index=change(op.index))
     return op
