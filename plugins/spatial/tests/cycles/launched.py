@@ -11,6 +11,7 @@ from launches import bound
 from numpy.typing import NDArray
 
 from tilefw.api import Buffer
+from tilefw.api.ir import refuse_unserved
 from tilefw.kernels.reference import typed
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.launch import launch_of
@@ -95,7 +96,9 @@ class Launched:
 def kernel(name: str, parameters: Mapping[str, Any], chips: int = 1, split: str = "n", seed: int = 0) -> Launched:
     """A launch of a library kernel. Raises UnsupportedError, CapacityError."""
     found = bound(name, parameters, seed)
-    made = compile_kernel(found.module(), found.launch, MACHINE, chips, split)
+    module = found.module()
+    refuse_unserved(module, SDM1.name, SDM1.capabilities, found.launch)
+    made = compile_kernel(module, found.launch, MACHINE, chips, split)
     values = {key: value for key, value in found.instance.passed.items() if value is not None}
     said = "".join(f" {key}={value}" for key, value in parameters.items()) + (f" chips={chips} split={split}" if chips > 1 else "")
     return Launched(name + said, _read(made.program), _memory(values), found.launch.buffers, max(s.cycles for s in made.schedules))
