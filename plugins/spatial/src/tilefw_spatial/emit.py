@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
 
-from tilefw.api import InternalError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Tensor
 from tilefw_spatial.schedule import Issue, Schedule
+from tilefw_spatial.trains import idle, words
 
 MAX_BURST = 4096
 MAX_REPEATS = 4096
 MAX_PERIOD = 65535
-MAX_IDLE = 65535
 BANK = 4096
 """What the fields of a word hold (`isa`): an address is bank · 4096 + row."""
 
@@ -65,7 +63,9 @@ def queues(issues: Iterable[Issue], machine: Machine, begin: int = 0) -> dict[st
     found: dict[str, tuple[Inst, ...]] = {}
     for name in machine.queues:
         if name in by_queue:
-            found[name] = (*(_prologue(name, machine) if begin else ()), *_queue(by_queue[name]))
+            own = by_queue[name]
+            made = _queue(own) if machine.queues[name].kind != "C2C" else words((part for issue in own for part in split(issue)), 0)
+            found[name] = (*(_prologue(name, machine) if begin else ()), *made)
     return found
 
 
@@ -80,35 +80,12 @@ def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
 def _queue(issues: list[Issue]) -> Iterator[Inst]:
     """One queue: an instruction issues when all before it have."""
     now = 0
-    for issue in coalesced(_apart(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle))):
-        yield from _idle(issue.cycle - now)
+    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle)):
+        yield from idle(issue.cycle - now)
         yield issue.inst
         if issue.repeats > 1:
             yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
         now = issue.last + 1
-
-
-def _apart(issues: list[Issue]) -> Iterator[Issue]:
-    """Issues in order of time, where repetitions of two run through one another (a link sends and receives) one by one."""
-    heap: list[tuple[int, int, Issue]] = [(issue.cycle, number, issue) for number, issue in enumerate(issues)]
-    while heap:
-        cycle, number, issue = heappop(heap)
-        other = heap[0][0] if heap else None
-        if other is None or other > issue.last:
-            yield issue
-            continue
-        if issue.repeats == 1:
-            raise InternalError(f"{issue.queue} has two instructions in cycle {other}")
-        before = (other - cycle - 1) // issue.period + 1  # repetitions that begin before the other
-        yield replace(issue, repeats=before) if before > 1 else _moved(issue, 0)
-        rest = replace(_moved(issue, before), repeats=issue.repeats - before, period=issue.period, jump=issue.jump)
-        heappush(heap, (rest.cycle, number, rest))
-
-
-def _idle(cycles: int) -> Iterator[Inst]:
-    while cycles > 0:
-        yield Inst("NOP", imm=min(cycles, MAX_IDLE))
-        cycles -= MAX_IDLE
 
 
 def split(issue: Issue) -> Iterator[Issue]:
