@@ -9,10 +9,10 @@ from time import perf_counter
 
 import pytest
 from cycles import launched
+from drawn_programs import drawn, host_buffers
 from hand_made import MACHINE, home, kinds, matrix, program
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from machine_programs import drawn, host_buffers
 
 from tilefw_spatial.check import check, judge, shift, shifted
 from tilefw_spatial.check.checker import cycles
@@ -123,6 +123,30 @@ def test_random_programs_are_sound_and_their_shifts_are_judged_rightly(seed: int
         done = simulate(moved, MACHINE, host_buffers([a.copy() for a in arrays]))
         assert not (verdict.harmless and (done.findings.all or done.cycles != expected)), verdict
         assert not (done.findings.all and verdict.harmless)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+@given(st.integers(0, 1 << 30))
+def test_what_a_simulator_finds_the_checker_finds_as_well(seed: int) -> None:
+    """A queue of a random program is shaken: each kind of finding is a kind of problem."""
+    rng = random.Random(seed)
+    made, arrays = drawn(rng, 2)
+    names = [(chip, name) for chip, code in enumerate(made.chips) for name, words in code.queues.items() if words[0].op == "NOP"]
+    if not names:
+        return
+    chip, name = rng.choice(names)
+    first, *rest = made.chips[chip].queues[name]
+    queues = {**made.chips[chip].queues, name: (replace(first, imm=first.imm + rng.choice([1, 2])), *rest)}
+    chips = (*made.chips[:chip], replace(made.chips[chip], queues=queues), *made.chips[chip + 1 :])
+    shaken = replace(made, chips=chips)
+    findings = {finding.code for finding in simulate(shaken, MACHINE, host_buffers(arrays)).findings.all}
+    assert {KINDS[code] for code in findings} <= {problem.code for problem in check(shaken, MACHINE)}
+
+
+KINDS = {
+    "TFW0830": "TFW0850", "TFW0831": "TFW0851", "TFW0832": "TFW0852", "TFW0833": "TFW0853", "TFW0834": "TFW0854",
+    "TFW0835": "TFW0855", "TFW0836": "TFW0856", "TFW0840": "TFW0858",
+}
 
 
 def test_another_count_of_cycles_is_a_problem() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn_programs import drawn, host_arrays, host_buffers
 from hand_made import MACHINE, home, kinds, matrix, program
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from machine_programs import drawn, host_arrays, host_buffers
 
 from tilefw_spatial.isa import PUT_FLAG
 from tilefw_spatial.program import Inst, Program, Tensor
