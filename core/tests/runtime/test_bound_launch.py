@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, CompileError, Launch, TargetInfo
+from tilefw.api import Buffer, CompileError, Launch, LaunchError, TargetInfo
 from tilefw.api.target import BOUND_FACTS
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
@@ -52,6 +54,16 @@ def test_what_is_not_stated_is_named() -> None:
         stated_launch(BOUND, SIGNATURE, None, {"n": 5}, {})
     assert caught.value.code == "TFW0642"
     assert caught.value.note == "it lacks grid, scalars['scale'], extents['x_ptr']"
+
+
+@pytest.mark.parametrize(("scalars", "extent", "code"), [
+    ({"n": 2.5, "scale": 1.0}, 8, "TFW0324"), ({"n": 2**40, "scale": 1.0}, 8, "TFW0325"), ({"n": 5, "scale": "much"}, 8, "TFW0324"),
+    ({"n": 5, "scale": 1.0}, "8 KiB", "TFW0324"), ({"n": 5, "scale": 1.0}, -8, "TFW0325"),
+])
+def test_what_is_stated_fits_its_parameter(scalars: dict[str, Any], extent: Any, code: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        stated_launch(BOUND, SIGNATURE, 5, scalars, {"x_ptr": extent})
+    assert caught.value.code == code
 
 
 def test_a_stated_launch_says_all() -> None:

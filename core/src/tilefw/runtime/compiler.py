@@ -11,11 +11,12 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.artifact_file import decode, encode
 from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
-from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
+from tilefw.api.dtypes import DTYPES, dtype
+from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError, LaunchError
 from tilefw.api.launch import Buffer, Launch
 from tilefw.api.target import BOUND_FACTS, TargetInfo
 from tilefw.runtime import config, options, reproducer
-from tilefw.runtime.binding import grid_of
+from tilefw.runtime.binding import grid_of, scalar
 from tilefw.runtime.cache import digest, disk_cache
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.fingerprint import fingerprint
@@ -71,12 +72,14 @@ def compile(
     `signature` gives each run-time parameter its type in Triton's way (`*fp32`, `i32:16`, `fp32`); pointers are taken to
     be 16-byte aligned unless they say otherwise (`*fp32:1`). `keywords` are launch keywords that shape code (`num_warps`, …)
     and the target's own options. `grid`, `scalars` by name and `extents` (bytes behind each pointer) say what will be launched,
-    to a target that compiles for one launch; others do not use them. Raises CompileError, UsageError, PluginError.
+    to a target that compiles for one launch; others do not use them. Raises CompileError, LaunchError,
+    UsageError, PluginError.
     """
     chosen = find(config.resolve(config.settings(target)).target)
-    launch = stated_launch(chosen.info, signature or {}, grid, scalars or {}, extents or {})
+    stated = ahead_of_time(signature or {})
+    launch = stated_launch(chosen.info, stated, grid, scalars or {}, extents or {})
     request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)
-    source = from_jit(kernel, ahead_of_time(signature or {}), constexprs or {})
+    source = from_jit(kernel, stated, constexprs or {})
     return compile_source(source, chosen, request, assemble=True).artifact
 
 
@@ -96,8 +99,24 @@ def stated_launch(
             note=f"it lacks {', '.join([*(['grid'] if grid is None else []), *lacking])}",
             help="compile(…, grid=(5,), scalars={'n': 5000}, extents={'x_ptr': 20000}): extents are bytes behind the pointers",
         )
-    buffers = {name: Buffer(number, 0, extents[name]) for number, name in enumerate(pointers)}
-    return Launch(grid_of(grid), {name: scalars[name] for name in numbers}, buffers)
+    buffers = {name: Buffer(number, 0, _stated_extent(name, extents[name])) for number, name in enumerate(pointers)}
+    return Launch(grid_of(grid), {name: _stated_scalar(name, signature[name], scalars[name]) for name in numbers}, buffers)
+
+
+def _stated_extent(name: str, value: Any) -> int:
+    nbytes = int(scalar(f"extents[{name!r}]", value, DTYPES["int64"]))
+    if nbytes < 0:
+        raise LaunchError(f"extents[{name!r}] is a number of bytes, not {nbytes}", code="TFW0325")
+    return nbytes
+
+
+def _stated_scalar(name: str, kind: str, value: Any) -> int | float:
+    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324 and TFW0325; the front end tells what is no type."""
+    try:
+        plain = dtype(kind.partition(":")[0])
+    except KeyError:
+        return value
+    return scalar(f"scalars[{name!r}]", value, plain)
 
 
 def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw.api import Entry, InternalError, Launch
+from tilefw.api import DTYPES, Entry, InternalError, Launch
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
 from tilefw_spatial.lower import lower
+from tilefw_spatial.lower.known import canonical
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program
@@ -54,7 +55,7 @@ def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
     found: list[Parameter] = []
     for parameter in entry.parameters:
         if parameter.kind == "scalar":
-            value = launch.scalars[parameter.name]
+            value = canonical(launch.scalars[parameter.name], DTYPES[parameter.dtype])
             found.append(Parameter(parameter.name, "scalar", parameter.dtype, parameter.size, value))
         else:
             buffer = launch.buffers.get(parameter.name)

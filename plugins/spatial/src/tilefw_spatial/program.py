@@ -126,6 +126,15 @@ class Parameter:
     nbytes: int = 0
     value: int | float | None = None
 
+    def takes(self, value: int | float) -> bool:
+        """Whether a number is what the scalar was bound to, as the parameter holds both: integers are bits, of either sign."""
+        bound = self.value
+        if bound is None or value == bound or (value != value and bound != bound):
+            return True
+        if isinstance(bound, float) or isinstance(value, float):
+            return self.dtype == "fp32" and bool(np.float64(value).astype(np.float32) == np.float64(bound).astype(np.float32))
+        return (value - bound) % (1 << 8 * self.nbytes) == 0 if self.nbytes else False
+
 
 @dataclass(frozen=True, slots=True)
 class Program:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilefw.api import DTYPES
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.arithmetic import apply
-from tilefw_spatial.lower.known import Array, Known, Term, constant, counted, of_term
+from tilefw_spatial.lower.known import Array, Known, Term, canonical, constant, counted, of_term
 
 _INT32 = DTYPES["int32"]
 _PROGRAM, _LOOP = Axis("program", 3), Axis("loop", 4)
@@ -76,3 +76,13 @@ def test_a_wrap_that_never_wraps_keeps_its_terms() -> None:
     row = apply("addi", [counted(_INT32, _SHAPE, _PROGRAM, 3, 0, 5), counted(_INT32, _SHAPE, 0, 5)], _INT32)
     assert apply("rems", [row, constant(15, _INT32, _SHAPE)], _INT32) is row
     assert len(apply("rems", [row, constant(14, _INT32, _SHAPE)], _INT32).terms) == 1
+
+
+@given(st.integers(-(2**63), 2**64 - 1), st.sampled_from(["int1", "int8", "int32", "int64"]))
+def test_a_scalar_of_any_reading_is_held_as_its_type_holds_it(value: int, name: str) -> None:
+    """Unsigned arguments and truth values are bits of the signless type."""
+    held = canonical(value, DTYPES[name])
+    if name == "int1":
+        assert held is not True and held == bool(value)
+    else:
+        assert (held - value) % 2 ** DTYPES[name].bits == 0 and np.asarray(held, np.dtype(name)) == held

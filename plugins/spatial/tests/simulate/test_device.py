@@ -92,3 +92,14 @@ def test_a_budget_ends_a_program_that_issues_too_much() -> None:
     args = [BufferView(x), BufferView(x), Scalar(1600, "int32")]
     with pytest.raises(CodeError, match="budget"):
         device.launch(loaded(device), "kernel", (1, 1, 1), args, LaunchOptions(budget=9 * 20))
+
+
+@pytest.mark.parametrize(("dtype", "nbytes", "bound", "given", "taken"), [
+    ("int64", 8, -(2**63) + 1, 2**63 + 1, True), ("int32", 4, -1, 2**32 - 1, True), ("int32", 4, -1, 2**31 - 1, False),
+    ("int1", 1, 1, True, True), ("int1", 1, 0, True, False), ("fp32", 4, 0.1, float(np.float32(0.1)), True),
+    ("fp32", 4, 0.1, 0.1001, False), ("fp32", 4, float("nan"), float("nan"), True), ("fp32", 4, 1.0, 1, True),
+])
+def test_a_scalar_is_the_one_that_was_bound_where_its_type_holds_both_alike(
+    dtype: str, nbytes: int, bound: float, given: float, taken: bool
+) -> None:
+    assert Parameter("n", "scalar", dtype, nbytes, bound).takes(given) == taken

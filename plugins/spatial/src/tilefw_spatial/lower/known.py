@@ -137,15 +137,25 @@ def constant(value: int | float, dtype: DType, shape: tuple[int, ...] = ()) -> K
     """A tile of one number."""
     if dtype.is_float:
         return Known(dtype, shape, (Term(np.asarray(float(value))),))
+    return Known(dtype, shape, (Term(np.asarray(canonical(value, dtype), np.bool_ if dtype.bits == 1 else np.int64)),))
+
+
+def canonical(value: int | float, dtype: DType) -> int | float:
+    """A number as its type holds it: integers with the sign of their highest bit, truth values as 0 and 1."""
+    if dtype.is_float:
+        return float(value)
     if dtype.bits == 1:
-        return Known(dtype, shape, (Term(np.asarray(bool(value))),))
-    return Known(dtype, shape, (Term(np.asarray(value, np.int64)),))
+        return int(bool(value))
+    half = 1 << (dtype.bits - 1)
+    return (int(value) + half) % (2 * half) - half
 
 
 def counted(dtype: DType, shape: tuple[int, ...], key: Key, count: int, first: int = 0, step: int = 1) -> Known:
     """first, first + step, … along one key."""
     if count == 1:
         return constant(first, dtype, shape)
+    if count > LARGEST:
+        raise TooLarge
     return Known(dtype, shape, (Term(first + step * np.arange(count, dtype=np.int64), (key,)),))
 
 
