@@ -57,6 +57,7 @@ def while_loop(state: State, op: WhileOp, run: Run) -> list[Entry]:
     carried = [state.values[value] for value in op.arguments]
     before, after = op.before_region.block, op.after_region.block
     while True:
+        state.spend(op)  # each trip, as its body may be empty
         state.values.update(zip(before.args, carried, strict=True))
         condition, *passed = run(state, before, _NONE)
         if not isinstance(condition, Known):
@@ -90,7 +91,7 @@ def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
         try:
             found = _along(state, op.body.block, plan, carried, axis, _counter(lower, step, axis), run)
             state.loops = loops
-            left(state, marks[1])
+            left(state, axis, marks[1], marks[2])
             return found
         except Conflict:
             pass

@@ -50,7 +50,8 @@ def finished(state: State) -> list[Store]:
     fusion = found(values, stored_axes, [*live, *writes])
     for value in values:
         _fused(state, value, fusion, reaches.get(value))
-    stores = [_store(state, store, access, fusion, axes) for store, access, axes in zip(pending, writes, stored_axes, strict=True)]
+    parts = zip(pending, writes, stored_axes, strict=True)
+    stores = [made for store, access, axes in parts for made in _stores(state, store, access, fusion, axes)]
     trim(values, stores)
     return stores
 
@@ -84,18 +85,23 @@ def _accumulated(state: State, store: PendingStore, placed: set[Axis]) -> Pendin
     """A store that accumulates with what falls on one element combined before: atomics have no order."""
     assert store.accumulate is not None
     kind, value = KINDS[store.accumulate], store.value
-    if store.mask is not None:
-        return store
-    dtype = DTYPES[value.dtype]
+    copies = store.count // extent({*_axes(state, store), *placed})
     over = tuple(axis for axis in state.axes.all(value.axes) if axis not in placed)
-    copies = store.count // extent({*state.axes.all(value.axes), *placed})
-    if over:
+    if over and store.mask is None:  # what data masks is combined by element (`arrange.stores`)
         rest = [axis for axis in state.axes.all(value.axes) if axis in placed]
-        value = state.made(_summed(kind, value, over), rest, dtype)
-    if copies > 1 and kind in _TIMES:
-        many = state.made(Constant(stored(np.asarray(float(copies) if dtype.is_float else copies), dtype)), (), dtype)
-        value = state.made(Elementwise(_TIMES[kind], (value, many)), value.axes, dtype)
-    return replace(store, value=value)
+        value = state.made(_summed(kind, value, over), rest, DTYPES[value.dtype])
+    return replace(store, value=_repeated(state, kind, value, copies))
+
+
+def _repeated(state: State, kind: Combine, value: Value, copies: int) -> Value:
+    """As many copies of a value combined."""
+    dtype = DTYPES[value.dtype]
+    if kind is Combine.XOR and copies % 2 == 0:
+        return state.made(Constant(stored(np.asarray(0), dtype)), (), dtype)
+    if copies == 1 or kind not in _TIMES:
+        return value
+    many = state.made(Constant(stored(np.asarray(float(copies) if dtype.is_float else copies), dtype)), (), dtype)
+    return state.made(Elementwise(_TIMES[kind], (value, many)), value.axes, dtype)
 
 
 def _summed(kind: Combine, value: Value, over: tuple[Axis, ...]) -> Op:
@@ -142,8 +148,17 @@ def _fused(state: State, value: Value, fusion: Fusion, access: Sums | None) -> N
             value.op = replace(op, contracted=fusion.axes(op.contracted))
 
 
-def _store(state: State, store: PendingStore, access: Sums, fusion: Fusion, axes: tuple[Axis, ...]) -> Store:
+def _stores(state: State, store: PendingStore, access: Sums, fusion: Fusion, axes: tuple[Axis, ...]) -> list[Store]:
+    """The store; where it writes elements several times, only the last time, or if data masks which, one for each time in turn."""
     place = places.where(store.reach, access, fusion, fusion.axes(axes), state.buffers[store.reach.parameter])
-    if store.accumulate is None:
-        place = places.without_repeats(place)
-    return Store(store.value, place, store.mask, store.accumulate, store.reach.place)
+    turns = [place]
+    if store.accumulate is None and not places.is_distinct(place):
+        trips = _trips(state, store, fusion, axes)
+        turns = [places.without_repeats(place, trips)] if store.mask is None else places.turns(place, trips, store.reach)
+    return [Store(store.value, turn, store.mask, store.accumulate, store.reach.place) for turn in turns]
+
+
+def _trips(state: State, store: PendingStore, fusion: Fusion, axes: tuple[Axis, ...]) -> Term:
+    """The number of the trip through all loops around a store, over the axes of its place."""
+    loops = tuple(axis for axis in state.axes.all(store.loops) if axis in axes)
+    return fusion.term(Term(np.arange(extent(loops)).reshape([axis.extent for axis in loops]), loops))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw.api import DTYPES, Buffer, Launch
+from tilefw.api import DTYPES, Buffer, Launch, UnsupportedError
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -29,12 +30,14 @@ from tilefw.api.ir import (
     WhileOp,
     YieldOp,
     argument_attributes,
+    place_of,
     types,
 )
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
 from tilefw_spatial.lower.known import Known, TooLarge, constant
+from tilefw_spatial.lower.order import check_classes
 from tilefw_spatial.lower.programs import Labels, Programs, factored, flat
 from tilefw_spatial.lower.pure import execute
 from tilefw_spatial.lower.state import State
@@ -42,6 +45,7 @@ from tilefw_spatial.lower.tiles import Entry, Pointer, refusal, unsupported
 
 MOST_STEPS = 50_000  # operations of one class of programs, loops unrolled
 MOST_CLASSES = 512
+MOST_PROGRAMS = 1 << 22  # each number that the kernel derives from a program's id is an array of them
 _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
 
@@ -50,25 +54,30 @@ def lower(module: ModuleOp, launch: Launch) -> Graph:
     """The graph of a launch of the module's only kernel, whose scalars are bound. Raises UnsupportedError (TFW0660) at the
     line that asks for what the chip or this compiler does not serve, and CompileError (TFW0661) for accesses out of bounds."""
     function = next(op for op in module.body.block.ops if isinstance(op, FuncOp))
-    graph = Graph()
-    pending: list[NDArray[np.int64]] = [np.arange(int(np.prod(launch.grid)), dtype=np.int64)]
+    count = prod(launch.grid)
+    if count > MOST_PROGRAMS:
+        raise UnsupportedError(
+            f"a grid of {count} programs is more than the {MOST_PROGRAMS} that are scheduled together", "TFW0660",
+            place_of(function), help="give each program a larger block",
+        )
+    pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
+    states: list[State] = []
     classes = 0
     while pending:
         numbers = pending.pop()
         classes += 1
         try:
-            _class(function, launch, flat(launch.grid, numbers), graph)
+            states.append(_class(function, launch, flat(launch.grid, numbers)))
         except control.Divided as divided:
             pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
             if classes + len(pending) > MOST_CLASSES:
                 raise unsupported(function, "the programs of the grid go too many different ways", "control.for") from None
-    return graph
+    check_classes(states)
+    return Graph([store for state in states for store in finished(state)])
 
 
-def _class(function: FuncOp, launch: Launch, programs: Programs, graph: Graph) -> None:
-    """Lower the programs of one class and add their stores to the graph."""
-    if not programs.count:
-        return
+def _class(function: FuncOp, launch: Launch, programs: Programs) -> State:
+    """What the programs of one class do."""
     scouting = _state(function, launch, programs)
     programs = factored(programs, _quantities(scouting, function.body.block))
     state = _state(function, launch, programs)
@@ -76,7 +85,7 @@ def _class(function: FuncOp, launch: Launch, programs: Programs, graph: Graph) -
         _run(state, function.body.block, _NONE)
     except TooLarge:
         raise refusal(state.place, "a tile of known numbers depends on too much at once", "memory.gather") from None
-    graph.stores += finished(state)
+    return state
 
 
 def _state(function: FuncOp, launch: Launch, programs: Programs) -> State:

@@ -23,7 +23,7 @@ from tilefw_spatial.graph import Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
-from tilefw_spatial.lower.order import check_order, forwarded, is_alone, is_repeated
+from tilefw_spatial.lower.order import check_order, forwarded, is_alone, is_repeated, order_of_programs
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.shapes import spread_data
@@ -76,10 +76,8 @@ def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> Entry | None:
     if op.result_is_used or swaps:
         touch = Touch(pointer.parameter, pointer.offset, mask, element.storage_bits // 8, state.loops)
         if not is_alone(state, touch):
-            raise unsupported(
-                op, "what an atomic finds in memory depends on the order of programs",
-                f"atomic.cas.{element.name}" if swaps else f"memory.reload.{element.name}",
-            )
+            raise order_of_programs(op)
+        state.alone.append((op, touch))
         old = _loaded(state, op, pointer, mask, doubt, None)
     value = state.values[op.value]
     if isinstance(op, AtomicCasOp):
@@ -246,4 +244,4 @@ def _stored(
     state.axes.met((*reach.axes, *value.axes, *(axis for axis in axes if axis is not None)))
     condition: Value | None = None if doubt is None else state.value(doubt, target)
     count = extent((*state.programs.axes, *state.loops)) * prod(pointer.shape)
-    state.stores.append(PendingStore(value, reach, condition, row, count))
+    state.stores.append(PendingStore(value, reach, condition, row, count, state.loops))

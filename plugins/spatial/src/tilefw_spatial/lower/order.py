@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
-from tilefw.api import DType
-from tilefw.api.ir import Operation
+from tilefw.api import DType, UnsupportedError
+from tilefw.api.ir import AtomicCasOp, AtomicRmwOp, Operation, types
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.known import Array, Key, Known
 from tilefw_spatial.lower.state import State, Touch
@@ -25,7 +27,9 @@ def forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry 
             continue
         around = earlier.loops == touch.loops[: len(earlier.loops)]
         entry = earlier.entry if earlier.certain and around else None
-        if isinstance(entry, Data | Known) and entry.dtype is dtype and _covers(state, earlier, touch):
+        served = isinstance(entry, Data | Known) and entry.dtype is dtype and _covers(state, earlier, touch)
+        if served and _is_last(state, earlier):
+            state.loads.append(replace(touch, entry=None))  # later stores of its loop must not come before it
             return entry
         if touch.loops:
             raise Conflict
@@ -49,14 +53,38 @@ def check_order(state: State, store: Touch) -> None:
             raise Conflict
 
 
-def left(state: State, mark: int) -> None:
-    """A loop's axis has ended: the loads of its body, number `mark` and on, now belong to the loops around."""
-    for index in range(mark, len(state.loads)):
-        state.loads[index] = _around(state.loads[index], state.loops)
+def left(state: State, axis: Axis, loads: int, stores: int) -> None:
+    """A loop's axis has ended: the loads of its body, number `loads` and on, now belong to the loops around. Its stores, number
+    `stores` and on, keep the axis, under which a later loop of as many trips finds what each trip left."""
+    for index in range(loads, len(state.loads)):
+        state.loads[index] = replace(state.loads[index], loops=state.loops)
+    for index in range(stores, len(state.stored)):
+        touch = state.stored[index]
+        state.stored[index] = replace(touch, ended=(*touch.ended, axis))
 
 
-def _around(touch: Touch, loops: tuple[Axis, ...]) -> Touch:
-    return Touch(touch.parameter, touch.offset, touch.mask, touch.size, loops, touch.entry, touch.certain, touch.row)
+def _is_last(state: State, store: Touch) -> bool:
+    """Whether what each trip of a store's loops that have ended wrote is still there, as no other trip wrote it too."""
+    if not store.ended:
+        return True
+    _, first, last = _turns(state, store, store.ended, store.size)
+    return bool((first == last).all())
+
+
+def check_classes(states: Sequence[State]) -> None:
+    """Refuses an atomic whose result is used, where programs of a class before its own write what it reads: they run before it."""
+    for number, state in enumerate(states):
+        for op, touch in state.alone:
+            earlier = (store for other in states[:number] for store in other.stored)
+            if any(_shares(state, store, touch) and _overlap(state, store, touch) for store in earlier):
+                raise order_of_programs(op)
+
+
+def order_of_programs(op: AtomicRmwOp | AtomicCasOp) -> UnsupportedError:
+    """The error of an atomic whose result other programs decide."""
+    name = types.dtype_of(types.element_of(op.value.type)).name
+    capability = f"atomic.cas.{name}" if isinstance(op, AtomicCasOp) else f"memory.reload.{name}"
+    return unsupported(op, "what an atomic finds in memory depends on the order of programs", capability)
 
 
 def is_repeated(earlier: Touch, touch: Touch) -> bool:
@@ -113,7 +141,8 @@ def _bytes(state: State, touch: Touch) -> Array:
 
 def _later(state: State, first: Touch, second: Touch, loops: Sequence[Axis]) -> bool:
     """Whether the first access, in some iteration, follows the second one of an earlier iteration at one place."""
-    size = min(first.size, second.size)
+    begins = (0 if buffer is None else buffer.offset for buffer in (state.buffers[t.parameter] for t in (first, second)))
+    size = gcd(first.size, second.size, *begins)  # so that no element stands across two places
     one, two = (_turns(state, touch, loops, size) for touch in (first, second))
     _, mine, other = np.intersect1d(one[0], two[0], return_indices=True)
     return bool((one[2][mine] > two[1][other]).any())

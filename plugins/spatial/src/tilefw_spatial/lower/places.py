@@ -16,6 +16,7 @@ from tilefw_spatial.lower.state import Reach, State
 from tilefw_spatial.lower.tiles import refusal
 
 NOWHERE = Where(0, 0, ())
+MOST_TURNS = 64  # each is a store of its own
 
 
 def sums(state: State, reach: Reach) -> Sums:
@@ -134,16 +135,37 @@ def _masked(place: Where, valid: Array) -> Where:
     return replace(place, joint=(*place.joint, joint))
 
 
-def without_repeats(place: Where) -> Where:
+def without_repeats(place: Where, trips: Term) -> Where:
     """An access whose last index stands where several touch one element."""
-    if _is_distinct(place):
-        return place
-    offsets, valid = elements(place)
-    order = np.flatnonzero(valid)[::-1]
+    offsets, indices = _in_turn(place, trips)
+    order = indices[::-1]
     _, last = np.unique(offsets.ravel()[order], return_index=True)
     kept = np.zeros(offsets.size, np.bool_)
     kept[order[last]] = True
     return _masked(place, kept.reshape(offsets.shape))
+
+
+def turns(place: Where, trips: Term, reach: Reach) -> list[Where]:
+    """An access as several that touch no element twice: the first has each element's first index, the second its second, …"""
+    offsets, indices = _in_turn(place, trips)
+    touched = offsets.ravel()[indices]
+    order = np.argsort(touched, kind="stable")
+    _, first, counts = np.unique(touched[order], return_index=True, return_counts=True)
+    number = np.full(offsets.size, -1, np.int64)
+    number[indices[order]] = np.arange(order.size) - np.repeat(first, counts)
+    most = int(counts.max())
+    if most > MOST_TURNS:
+        what = f"data masks a store that writes one element up to {most} times, and {MOST_TURNS} is the most"
+        raise refusal(reach.place, what, f"memory.scatter.{reach.dtype.name}")
+    return [_masked(place, (number == turn).reshape(offsets.shape)) for turn in range(most)]
+
+
+def _in_turn(place: Where, trips: Term) -> tuple[Array, Array]:
+    """The elements of an access, and the flat indices that are accessed in the order of the trips through the loops around."""
+    offsets, valid = elements(place)
+    indices = np.flatnonzero(valid)
+    numbers = np.broadcast_to(trips.over(tuple(part.axis for part in place.along)), offsets.shape)
+    return offsets, indices[np.argsort(numbers.ravel()[indices], kind="stable")]
 
 
 def elements(place: Where) -> tuple[Array, Array]:
@@ -159,7 +181,7 @@ def elements(place: Where) -> tuple[Array, Array]:
     return offsets, valid
 
 
-def _is_distinct(place: Where) -> bool:
+def is_distinct(place: Where) -> bool:
     """Whether no two indices touch one element: each part steps over all that the finer ones reach, or it is found one by one."""
     spans = []
     for part in _independent(place):

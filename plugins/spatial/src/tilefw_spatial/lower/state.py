@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api import Buffer, DType, Place
-from tilefw.api.ir import Operation, SSAValue, place_of
+from tilefw.api.ir import AtomicCasOp, AtomicRmwOp, Operation, SSAValue, place_of
 from tilefw_spatial.graph import Axis, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
@@ -35,13 +35,15 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class PendingStore:
-    """A store whose axes are still open; `mask` depends on loaded data. `count` are its writes: programs, iterations, elements."""
+    """A store whose axes are still open; `mask` depends on loaded data. `count` are its writes: programs, iterations, elements;
+    `loops` the axes of the loops around it, the outermost first."""
 
     value: Value
     reach: Reach
     mask: Value | None
     accumulate: str | None
     count: int
+    loops: tuple[Axis, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Touch:
     entry: Entry | None = None
     certain: bool = True
     row: str | None = None  # how it accumulates
+    ended: tuple[Axis, ...] = ()  # those of `loops` that have ended
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class State:
     stores: list[PendingStore] = field(default_factory=list)
     loads: list[Touch] = field(default_factory=list)
     stored: list[Touch] = field(default_factory=list)
+    alone: list[tuple[AtomicRmwOp | AtomicCasOp, Touch]] = field(default_factory=list)  # atomics whose results are used
     loops: tuple[Axis, ...] = ()
     ended: list[Axis] = field(default_factory=list)
     place: Place | None = None

@@ -80,6 +80,7 @@ def _iterated(
     found: dict[int, list[Entry]] = {index: [] for index in indices}
     before: dict[SSAValue, Entry] = {arg: state.values[arg] for arg in block.args if arg in state.values}
     for iteration in range(axis.extent):
+        state.spend(last)
         state.values.update({arg: _at(entry, axis, iteration) for arg, entry in before.items()})
         state.values[block.args[0]] = _at(counter, axis, iteration)
         for index, entry in current.items():
