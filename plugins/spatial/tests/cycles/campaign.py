@@ -2,7 +2,7 @@
 
     python -m cycles.campaign --programs 200 --shifts 1000 --seed 1 --report bench/spatial-cycles.md
 
-with plugins/spatial/tests on PYTHONPATH; half an hour, most of it the slow simulator's.
+with plugins/spatial/tests on PYTHONPATH; some ten minutes, most of them the slow simulator's.
 """
 
 from __future__ import annotations
@@ -132,6 +132,9 @@ _SHIFTED = """
 
 {total:,} instructions of {launches} launches, each shifted alone by a cycle, all others as they were.
 
+An error is a constraint that is broken, or an operand, row or weight that comes from elsewhere than before, even where the
+values happen to be the same.
+
 | the checker says | the simulator shows | |
 |---|---|---|"""
 
@@ -146,7 +149,7 @@ def report(rows: Sequence[Row], drawn: Sequence[Row], moved: Shifts, seed: int, 
         f"Contradictions (said to be harmless, and something is to be seen): {len(moved.contradictions)}.",
         f"Harmless by instruction: {harmless}.", "", "## The random programs", "", "| program | predicted | fast | slow |",
         "|---|---|---|---|",
-        *(f"| {row.name} | {row.predicted:,} | {row.fast:,} | {row.slow if row.slow >= 0 else '–'} |" for row in drawn), "",
+        *(f"| {row.name} | {row.predicted:,} | {row.fast:,} | {f'{row.slow:,}' if row.slow >= 0 else '–'} |" for row in drawn), "",
     ])
 
 
