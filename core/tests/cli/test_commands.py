@@ -64,7 +64,12 @@ def test_every_verb_has_help(tilefw, verb):
     [
         (["tragets"], 2, "did you mean 'targets'"),
         (["bench"], 2, "not there yet"),
-        (["trace", "x"], 2, "not there yet"),
+        (["report"], 2, "not there yet"),
+        (["trace", "vector_ad", "--target", "reference"], 2, "did you mean 'vector_add'"),
+        (["trace", "vector_add"], 1, "reference makes no timeline"),
+        (["trace", "vector_add", "-o", "x.png"], 2, "ends neither in .json nor in .svg"),
+        (["trace", "nowhere.bin"], 2, "--launch"),
+        (["trace", "nowhere.bin", "--launch", "nowhere.yaml", "--param", "n=3"], 2, "does not go with a file"),
         (["--frob"], 2, "does not take '--frob'"),
         (["targets", "--jsn"], 2, "did you mean '--json'"),
         (["targets", "extra"], 2, "does not take 'extra'"),

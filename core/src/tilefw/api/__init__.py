@@ -37,6 +37,7 @@ from tilefw.api.errors import (
 )
 from tilefw.api.launch import Buffer, Launch
 from tilefw.api.target import TargetInfo
+from tilefw.api.timeline import Row, Span, Timeline, Utilisation
 from tilefw.api.version import TILEFW_API
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
     "Buffer", "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device",
     "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions", "LaunchReport",
-    "Parameter", "Place", "PluginError", "Resources", "Scalar", "TargetInfo", "UnsupportedError", "UsageError", "dtype",
-    "hookimpl",
+    "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "TargetInfo", "Timeline", "UnsupportedError",
+    "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

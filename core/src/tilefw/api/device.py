@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.errors import Place
+from tilefw.api.timeline import Timeline, Utilisation
 
 # The checks of a simulator. DEFAULT_CHECKS are on unless the user says otherwise; `bank_conflicts` only counts.
 # `hazards` is for chips that do not interlock what their manual tells the code to keep apart; others have none to report.
@@ -70,7 +71,7 @@ class LaunchOptions:
     """How to execute: which checks, how many instructions at most, whose matrix numerics, and which adversarial order.
 
     `seed` 0 is the plain order; any other permutes the order of workgroups and waves and the completion of
-    asynchronous work, reproducibly.
+    asynchronous work, reproducibly. `timeline` asks for `LaunchReport.timeline`, of a target that provides it.
     """
 
     block: tuple[int, int, int] | None = None
@@ -79,15 +80,19 @@ class LaunchOptions:
     budget: int = DEFAULT_BUDGET
     numerics: Literal["ieee", "hw"] = "ieee"
     seed: int = 0
+    timeline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
-    """What one launch did: findings of checks, counters by name, and seconds spent in the executor."""
+    """What one launch did: findings of checks, counters by name, and seconds spent in the executor; for an executor that knows
+    cycles, how far each resource of the chip was used and, where it was asked for, what happened when."""
 
     findings: tuple[Finding, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    utilisation: tuple[Utilisation, ...] = ()
+    timeline: Timeline | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:

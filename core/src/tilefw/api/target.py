@@ -33,7 +33,8 @@ class TargetInfo:
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
-PROVIDES = ("lower", "emit", "assemble", "simulate", "device")
+# `timeline`: its simulator tells what happened in which cycle (`LaunchOptions.timeline`).
+PROVIDES = ("lower", "emit", "assemble", "simulate", "timeline", "device")
 
 # The most bytes of a buffer that is `under_2_gib`: distances of both signs fit 32 bits, with room for what is none.
 UNDER_2_GIB = (2 << 30) - (64 << 10)

@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("tilefw.cli.compile", "compile a kernel and stop at a level"),
     "opt": ("tilefw.cli.opt", "run passes over IR text"),
     "simulate": ("tilefw.cli.simulate", "execute machine code from anywhere on a target's simulator"),
+    "trace": ("tilefw.cli.trace", "a launch as a timeline: for Perfetto, or as a picture"),
     "asm": ("tilefw.cli.asm", "assembly text to binary, for targets whose encoding a plugin knows"),
     "disasm": ("tilefw.cli.disasm", "binary to assembly text, for targets whose encoding a plugin knows"),
     "conformance": ("tilefw.cli.conformance", "run the conformance suite on a target"),
@@ -21,6 +22,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Verbs of the design that are still to be written, each with what it will do.
 ABSENT: dict[str, str] = {
     "bench": "measure against peers",
-    "trace": "a timeline in Perfetto's format",
     "report": "pictures and pages",
 }

@@ -73,7 +73,7 @@ def _library(args: argparse.Namespace) -> int:
 
     keep_levels = args.save_temps is not None
     verdict = verify(
-        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=_keywords(args), **execution(args)
+        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
     )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)
@@ -89,23 +89,23 @@ def _library(args: argparse.Namespace) -> int:
     return 0 if verdict.ok else 1
 
 
-def _keywords(args: argparse.Namespace) -> dict[str, Any]:
+def keywords(args: argparse.Namespace) -> dict[str, Any]:
     """The launch keywords of `--option`; one that the target does not know is a mistake of the command line."""
     from tilefw.runtime import config, options
     from tilefw.runtime.loader import find
 
-    keywords = {name: literal(value) for name, value in args.option}
-    if keywords:
+    given = {name: literal(value) for name, value in args.option}
+    if given:
         try:
-            options.resolve(keywords, find(config.resolve(config.settings(args.target)).target).info)
+            options.resolve(given, find(config.resolve(config.settings(args.target)).target).info)
         except LaunchError as error:
             raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
-    return keywords
+    return given
 
 
 def render(verdict: Verdict) -> str:
     """The verdict for people: what was run, each stage's outcome and time, results, resources, findings."""
-    from tilefw.runtime.diagnostics import render_counters
+    from tilefw.runtime.diagnostics import render_counters, render_utilisation
 
     given = ", ".join(f"{name}={value}" for name, value in verdict.parameters.items())
     headline = "pass" if verdict.ok else "FAIL"
@@ -120,6 +120,8 @@ def render(verdict: Verdict) -> str:
         lines += ["  " + line for line in _resources(verdict.artifact)]
     if verdict.counters:
         lines.append("  " + render_counters(verdict.counters))
+    if verdict.utilisation:
+        lines.append("  " + render_utilisation(verdict.utilisation))
     return "\n".join(lines + _troubles(verdict))
 
 
@@ -156,7 +158,7 @@ def _counts(named: Mapping[str, int]) -> str:
 def to_json(verdict: Verdict) -> dict[str, Any]:
     """The verdict as plain JSON values; a figure that is not known is null, with the reason in `resources.unknown`."""
     from tilefw.api.artifact import Resources
-    from tilefw.runtime.diagnostics import finding_to_json
+    from tilefw.runtime.diagnostics import finding_to_json, utilisation_to_json
 
     resources = None
     if verdict.artifact is not None:
@@ -172,7 +174,8 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         ],
         "error_over_bound": verdict.error_over_bound,
         "worst": None if verdict.worst is None else {"output": verdict.worst[0], "index": list(verdict.worst[1])},
-        "resources": resources, "counters": dict(verdict.counters), "seconds": dict(verdict.times),
+        "resources": resources, "counters": dict(verdict.counters),
+        "utilisation": utilisation_to_json(verdict.utilisation), "seconds": dict(verdict.times),
         "findings": [finding_to_json(f) for f in verdict.findings],
         "notes": [] if verdict.artifact is None else [dict(note) for note in verdict.artifact.notes],
     }

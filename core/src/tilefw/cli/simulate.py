@@ -42,7 +42,7 @@ def main(summary: str, argv: list[str]) -> int:
 
     from tilefw.runtime import launchfile
 
-    module = _load(args.file, args.target)
+    module = load(args.file, args.target)
     launch = launchfile.read(args.launch)
     kernel = module.only(launch.kernel)
     try:
@@ -58,12 +58,12 @@ def main(summary: str, argv: list[str]) -> int:
     return 1 if result.diagnostics else 0  # a warning leaves the outputs, but it is a finding
 
 
-def _load(path: str, target: str | None) -> Module:
-    from tilefw.runtime import config
-    from tilefw.runtime.module import load
+def load(path: str, target: str | None) -> Module:
+    """The machine code of a file; raises KernelError, which tells of a target that nobody named."""
+    from tilefw.runtime import config, module
 
     try:
-        return load(path, target)
+        return module.load(path, target)
     except KernelError as error:
         if target is None and error.help is None and error.place is not None:
             assumed = config.resolve(config.settings()).target
@@ -90,7 +90,7 @@ def _print_findings(error: CheckError, as_json: bool, target: str, kernel: str) 
 
 
 def _print_result(result: LaunchResult, launch: LaunchFile, as_json: bool) -> None:
-    from tilefw.runtime.diagnostics import finding_to_json
+    from tilefw.runtime.diagnostics import finding_to_json, utilisation_to_json
 
     if not as_json:
         print(result)
@@ -101,6 +101,6 @@ def _print_result(result: LaunchResult, launch: LaunchFile, as_json: bool) -> No
         "verdict": "fail" if result.diagnostics else "pass", "target": result.target,
         "kernel": result.kernel, "executor": result.executor, "grid": result.grid,
         "findings": [finding_to_json(f) for f in result.diagnostics],
-        "counters": dict(result.counters), "seconds": dict(result.times),
+        "counters": dict(result.counters), "utilisation": utilisation_to_json(result.utilisation), "seconds": dict(result.times),
         "outputs": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in launch.outputs.items()},
     })

@@ -13,6 +13,7 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.collector import paused
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CapacityError, CheckError, InternalError, KernelError, UnsupportedError
+from tilefw.api.timeline import Utilisation
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
@@ -55,6 +56,7 @@ class Verdict:
     counters: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     times: Mapping[str, float] = field(default_factory=dict)
+    utilisation: tuple[Utilisation, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -239,7 +241,7 @@ class _Run:
         args = bind(entry, list(passed.values()))
         result = execute(self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name)
         self.times.update(result.times)
-        self.fields.update(counters=result.counters, findings=result.diagnostics)
+        self.fields.update(counters=result.counters, findings=result.diagnostics, utilisation=result.utilisation)
 
     def _compare(self) -> str:
         compared: dict[str, Comparison] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilefw.api.device import Finding
 from tilefw.api.errors import CheckError, Place, render_place
+from tilefw.api.timeline import Utilisation
 
 SHOWN = 8  # findings printed in full; the rest are counted
 
@@ -65,6 +66,22 @@ def render_counters(counters: Mapping[str, int]) -> str:
     """The counters that sum up a launch: totals, and bytes moved; the finer ones are in the data."""
     shown = {name: value for name, value in counters.items() if "." not in name or name.startswith("bytes.")}
     return ", ".join(f"{name} {value:,}" for name, value in shown.items())
+
+
+def render_utilisation(figures: Sequence[Utilisation]) -> str:
+    """How far each resource was used, those that were at all: shares of cycles, and amounts of all else."""
+    shown = [
+        f"{u.resource} {u.share:.1%}" + (f" ({u.used:,} of {u.available:,} {u.unit})" if u.unit != "cycles" else "")
+        for u in figures if u.used
+    ]
+    return "utilisation: " + (", ".join(shown) or "none")
+
+
+def utilisation_to_json(figures: Sequence[Utilisation]) -> list[dict[str, Any]]:
+    """Plain JSON values of the figures, with their shares."""
+    return [
+        {"resource": u.resource, "used": u.used, "available": u.available, "unit": u.unit, "share": u.share} for u in figures
+    ]
 
 
 def with_text(place: Place | None) -> Place | None:

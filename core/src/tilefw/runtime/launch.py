@@ -8,12 +8,14 @@ from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Finding, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.launch import Buffer, Launch
 from tilefw.api.target import BOUND_FACTS, UNDER_2_GIB, TargetInfo
+from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
-from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes
+from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
 
@@ -37,6 +39,8 @@ class LaunchResult:
     counters: Mapping[str, int] = field(default_factory=dict)
     times: Mapping[str, float] = field(default_factory=dict)
     found: str = ""
+    utilisation: tuple[Utilisation, ...] = ()
+    timeline: Timeline | None = None
 
     @property
     def notes(self) -> tuple[Mapping[str, str], ...]:
@@ -50,6 +54,7 @@ class LaunchResult:
             f"{self.kernel} on {self.target} ({self.executor}), grid {'x'.join(map(str, self.grid))}, {source}",
             f"  milliseconds: {seconds}" if seconds else "",
             "  " + render_counters(self.counters) if self.counters else "",
+            "  " + render_utilisation(self.utilisation) if self.utilisation else "",
             render_findings(self.diagnostics),
             render_notes(self.notes),
         ]
@@ -87,20 +92,39 @@ def launch(
 def execute(
     target: Target, resolved: config.Resolved, compiled: compiler.Compiled, entry: Entry, grid: tuple[int, int, int],
     args: list[Bound], kernel: str, block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None,
+    timeline: bool = False,
 ) -> LaunchResult:
-    """Run bound arguments on the executor that the settings name; a grid with an extent of 0 runs nothing, as in Triton."""
+    """Run bound arguments on the executor that the settings name; a grid with an extent of 0 runs nothing, as in Triton.
+
+    With `timeline` the result has one: raises UnsupportedError TFW0645 for a target that makes none, LaunchError TFW0646 where this
+    launch has none."""
+    if timeline:
+        require_timeline(target.info)
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=resolved.checks, budget=resolved.budget,
-        numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed,
+        numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
     )
     times = dict(compiled.times)
     report = LaunchReport()
     executor = executor_for(target, resolved.executor).device.executor
     if all(grid):
         report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, times)
+    if timeline and report.timeline is None:
+        reason = f"its {executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
+        raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
     return LaunchResult(
-        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found
+        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found,
+        report.utilisation, report.timeline,
     )
+
+
+def require_timeline(info: TargetInfo) -> None:
+    """Raise UnsupportedError TFW0645 for a target whose simulator does not say what happens when."""
+    if "timeline" not in info.provides:
+        raise UnsupportedError(
+            f"{info.name} makes no timeline", code="TFW0645", note=f"it provides {', '.join(sorted(info.provides))}",
+            help="`tilefw targets` shows what each target provides",
+        )
 
 
 def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> list[Any]:

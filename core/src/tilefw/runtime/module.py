@@ -31,11 +31,13 @@ class LoadedKernel:
     def launch(
         self, grid: Any, args: Sequence[Any], *, block: Any = None, dynamic_shared: int | None = None, executor: str | None = None,
         checks: config.Checks = None, budget: int | None = None, numerics: str | None = None, seed: int | None = None,
+        timeline: bool = False,
     ) -> LaunchResult:
         """Execute over `grid` workgroups; arrays are written in place, None is a null pointer.
 
         `args` names every parameter in order; hidden ones that are null pointers may be left out. `block` is needed when
-        the machine code does not say it. Raises LaunchError, and CheckError when a check found a fault.
+        the machine code does not say it; `timeline` asks for `LaunchResult.timeline`. Raises LaunchError, and
+        CheckError when a check found a fault.
         """
         resolved = config.resolve(config.settings(self.module.target.name, executor, checks, budget, numerics, seed))
         if dynamic_shared is not None and (not isinstance(dynamic_shared, int) or dynamic_shared < 0):
@@ -43,7 +45,8 @@ class LoadedKernel:
         compiled = Compiled(self.module.artifact, {}, "file")
         bound = bind(self.entry, args)
         target, name = self.module.target, self.entry.name
-        return execute(target, resolved, compiled, self.entry, grid_of(grid), bound, name, block_of(block), dynamic_shared)
+        block, shape = block_of(block), grid_of(grid)
+        return execute(target, resolved, compiled, self.entry, shape, bound, name, block, dynamic_shared, timeline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ SDM1 = TargetInfo(
     chip="sdm-1",
     summary="SDM-1: a statically scheduled machine of slices and streams, whose cycle count is known before it runs; simulated",
     backend="tilefw_spatial.backend:SpatialBackend",
-    provides=frozenset({"lower", "emit", "assemble", "simulate"}),
+    provides=frozenset({"lower", "emit", "assemble", "simulate", "timeline"}),
     capabilities=CAPABILITIES,
     # A schedule is made for one launch: sizes, strides and the grid are constants of it, and so is which arguments share memory.
     wants=frozenset({"scalars", "grid", "extents"}),

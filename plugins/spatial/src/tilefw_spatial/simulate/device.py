@@ -13,7 +13,9 @@ from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.findings import Findings
+from tilefw_spatial.simulate.trace import timeline
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
+from tilefw_spatial.simulate.utilisation import utilisation
 from tilefw_spatial.valid import program_faults
 
 
@@ -73,7 +75,10 @@ class SpatialDevice:
         simulation = _executed(module, self.machine, self._buffers(module, args), options)
         simulation.chips.clear()  # as much memory as the chips have
         self.last = simulation
-        return LaunchReport(simulation.findings.all, counted(simulation), time.perf_counter() - begin)
+        shown = timeline(simulation) if options.timeline else None
+        return LaunchReport(
+            simulation.findings.all, counted(simulation), time.perf_counter() - begin, utilisation(simulation), shown
+        )
 
     def _buffers(self, program: Program, args: Sequence[Argument]) -> list[HostBuffer | None]:
         if len(args) != len(program.parameters):
@@ -129,8 +134,7 @@ def _check_scalar(parameter: Parameter, argument: Scalar) -> None:
     """A scalar was bound when the program was made."""
     if parameter.kind != "scalar":
         raise LaunchError(f"{parameter.name} is a pointer and takes no scalar", code="TFW0347")
-    same = argument.value == parameter.value or (argument.value != argument.value and parameter.value != parameter.value)
-    if parameter.value is not None and not same:
+    if not parameter.takes(argument.value):
         raise LaunchError(
             f"the program was made for {parameter.name} = {parameter.value}, not {argument.value}", code="TFW0838",
             help="compile it with this value: scalars are part of a spatial program",

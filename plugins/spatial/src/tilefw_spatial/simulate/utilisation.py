@@ -1,0 +1,76 @@
+"""How far a program used each kind of functional unit, and the rows of the slices that it filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import Utilisation
+from tilefw_spatial.isa import OPS
+from tilefw_spatial.machine import SIDES, Machine
+from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.simulate.burst import Burst
+from tilefw_spatial.simulate.engine import Simulation
+
+UNITS: Mapping[str, str] = {
+    "MEM": "memory slices", "LW": "weights loading", "MAC": "matrix planes", "DRN": "accumulators draining", "ALU": "vector ALUs",
+    "SXM": "lane switches", "C2C": "links",
+}
+"""Kind of queue -> the resource that it stands for."""
+
+Occupied = dict[tuple[int, str], NDArray[np.bool_]]
+"""(Chip, slice) -> which of its rows, of both banks, hold something at some time."""
+
+
+def utilisation(simulation: Simulation) -> tuple[Utilisation, ...]:
+    """Cycles in which queues of each kind had a vector, of all cycles of all such queues of the program's chips; and bytes of rows.
+
+    A product of 16-bit and 8-bit floats occupies two matrix planes, one of int8 a single one. Planes that work as a pair are
+    loaded and drained by the queues of the first."""
+    machine, chips = simulation.machine, len(simulation.program.chips)
+    used = dict.fromkeys(UNITS, 0)
+    for burst in simulation.bursts:
+        used[burst.queue.kind] += burst.count * _planes(burst)
+    queues = [queue.kind for queue in machine.queues.values()]
+    busy = [
+        Utilisation(name, used[kind], queues.count(kind) * chips * simulation.cycles) for kind, name in UNITS.items()
+    ]
+    rows = sum(int(held.sum()) for held in occupied(simulation).values())
+    return (*busy, Utilisation("memory", rows * machine.lanes, machine.capacity * chips, "bytes"))
+
+
+def _planes(burst: Burst) -> int:
+    return 2 if burst.queue.kind == "MAC" and burst.inst.dtype != "int8" else 1
+
+
+def occupied(simulation: Simulation) -> Occupied:
+    """The rows that the host fills or reads, and those that instructions write. Rows that data chooses (SCT) are not among them."""
+    machine = simulation.machine
+    rows: Occupied = {
+        (chip, f"MEM.{side}{i}"): np.zeros(machine.banks * machine.rows, np.bool_)
+        for chip in range(len(simulation.program.chips)) for side in SIDES for i in range(machine.slices)
+    }
+    for tensor in simulation.program.tensors:
+        for place, count in _places(tensor.home):
+            begin = place.bank * machine.rows + place.row
+            rows[place.chip, place.slice][begin : begin + count] = True
+    for burst in simulation.bursts:
+        if OPS[burst.inst.op][0].name == "WR":
+            rows[burst.chip, burst.queue.unit][_addresses(machine, burst)] = True
+    return rows
+
+
+def _places(home: Home) -> Iterator[tuple[Rows, int]]:
+    """Where vectors of a home lie, and in how many rows there."""
+    for plane in home.planes:
+        for number, place in enumerate(plane):
+            segment, group = divmod(number, home.groups)
+            vectors = min(home.segment, home.vectors - segment * home.segment)
+            yield place, max(0, -(-(vectors - group) // home.groups))
+
+
+def _addresses(machine: Machine, burst: Burst) -> NDArray[np.int64]:
+    found = burst.address + burst.step * np.arange(burst.count)
+    return found[(found >= 0) & (found < machine.banks * machine.rows)]
