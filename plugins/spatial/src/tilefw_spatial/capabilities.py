@@ -23,13 +23,24 @@ ELEMENTWISE: frozenset[str] = frozenset(
 """Rows of the elementwise table by group and element type: each is a test (`tests/chain`, `tests/test_elements.py`)."""
 
 _DOTS = ("fp16.fp16.fp32", "bf16.bf16.fp32", "fp16.fp16.fp16", "int8.int8.int32")
-_SMALL_DOTS = (f"{a}.{b}.fp32" for a in SMALL_FLOATS for b in SMALL_FLOATS)
+# Floats of a byte that the matrix unit has no elements of, or two unlike types of them, are multiplied as the numbers of fp16 that
+# they are.
+_FP8 = (*SMALL_FLOATS, "fp8e5b16", "fp8e4b8", "fp8e4b15")
+_SMALL_DOTS = (f"{a}.{b}.{sums}" for a in _FP8 for b in _FP8 for sums in ("fp32", "fp16"))
+# The ALUs multiply and add these: floats to fp32's own precision whatever is asked for.
+_SLOW_DOTS = ("uint8.uint8.int32", *(f"fp32.fp32.fp32.{precision}" for precision in ("tf32", "tf32x3", "bf16x3", "bf16x6", "ieee")))
+
+# Atomics whose old value nobody uses are sums that are ordered when the program is made. A compare-and-swap, and an old value,
+# depend on the order of programs: neither is claimed.
+_ATOMICS = {"int32": ("add", "max", "min", "and", "or", "xor", "xchg"), "fp32": ("add", "max", "min", "xchg")}
 
 CAPABILITIES: frozenset[str] = ELEMENTWISE | frozenset(
-    {"control.for", "control.if", "shape.dims"}
-    | {f"memory.{kind}.{name}" for kind in ("load", "store") for name in ELEMENTS}
+    {"control.for", "control.if", "control.while", "shape.dims"}
+    | {f"memory.{kind}.{name}" for kind in ("load", "store", "gather") for name in ELEMENTS}
     | {f"shape.*.{name}" for name in ELEMENTS}
     | {f"reduce.{name}" for name in (*INTEGERS, *FLOATS)}
-    | {f"dot.{types}" for types in (*_DOTS, *_SMALL_DOTS)}
+    | {f"scan.{name}" for name in ELEMENTS}
+    | {f"dot.{types}" for types in (*_DOTS, *_SMALL_DOTS, *_SLOW_DOTS)}
+    | {f"atomic.{kind}.{name}" for name, kinds in _ATOMICS.items() for kind in kinds}
 )
 """All of it. A kernel that needs more is refused by name before anything runs."""

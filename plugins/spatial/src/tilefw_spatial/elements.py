@@ -90,22 +90,22 @@ def _converted(value: Value, operands: list[Parts]) -> Parts:
             ops = [replace(op, table=part, index=operands[1].values[0]) for part in operands[0].values]
         case Join() as op:
             ops = [replace(op, operands=parts) for parts in zip(*(found.values for found in operands), strict=True)]
-        case Gather() as op:
-            index = operands[1]
-            if index.one.dtype != "int32":
-                index = Legal(_Builder(value, False), RULES)("exts", index, to="i32")
-            # An index lies within its axis, so that its low word is all of it.
-            ops = [replace(op, table=part, index=index.one) for part in operands[0].values]
         case Reduce() as op if len(types) == 1 == len(operands[0].values) or op.kind in _BITWISE:
             initial = operands[1].values if len(operands) > 1 else (None,) * len(types)
             ops = [replace(op, operand=part, initial=start) for part, start in zip(operands[0].values, initial, strict=True)]
-        case Dot() as op if value.dtype in isa.TYPES and all(found.one.dtype in isa.TYPES for found in operands):
-            sums = operands[2].one if len(operands) > 2 else None
-            ops = [replace(op, a=operands[0].one, b=operands[1].one, accumulator=sums)]
+        case Dot() as op if value.dtype in isa.TYPES and all(len(found.values) == 1 for found in operands):
+            a, b, *sums = (found if _plain(found) else _as_numbers(found, value) for found in operands)
+            ops = [replace(op, a=a.one, b=b.one, accumulator=sums[0].one if sums else None)]
         case op:
             what = f"{type(op).__name__.lower()} of {value.dtype}"
             raise UnsupportedError(f"the chip has no way to a {what}", code="TFW0680", place=value.place)
     return Parts(type_, tuple(Value(op, value.axes, t, value.place) for op, t in zip(ops, types, strict=True)))
+
+
+def _as_numbers(codes: Parts, like: Value) -> Parts:
+    """Codes of a float of a byte as the numbers of fp16 that they are: it has all of them."""
+    made = Value(like.op, codes.one.axes, "fp16", like.place)
+    return Legal(_Builder(made, False), RULES)("castf", codes, to="f16")
 
 
 def _scaled(where: Where, word: int, words: int) -> Where:

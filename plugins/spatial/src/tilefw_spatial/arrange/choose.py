@@ -11,6 +11,7 @@ from itertools import combinations
 
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
 from tilefw_spatial.arrange.lanes import Everywhere, Product
+from tilefw_spatial.arrange.lengthy import cut, is_lengthy
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
 from tilefw_spatial.arrange.split import split
@@ -40,14 +41,17 @@ def chosen(targets: list[Target]) -> tuple[list[Target], list[Item]]:
     for numbers in _sharing(targets):
         some = [targets[number] for number in numbers]
         best = _best(some, Items())
-        some, best = _across(some, best)
+        some, best, folds = _across(some, best)
+        if is_lengthy(reachable(best)):
+            some = cut(some)
+            best = _best(some, Items(folds))
         found.update(zip(numbers, zip(some, best, strict=True), strict=True))
     pairs = [found[number] for number in range(len(targets))]
     return [target for target, _ in pairs], [item for _, item in pairs]
 
 
-def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list[Item]]:
-    """A way that reduces long axes across lanes, where time is much longer than that takes."""
+def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list[Item], frozenset[Axis]]:
+    """A way that reduces long axes across lanes, where time is much longer than that takes; with the axes that lie along lanes."""
     folds: frozenset[Axis] = frozenset()
     for axis in _reduced(targets)[:_TRIED]:
         least = cost(best)
@@ -57,7 +61,7 @@ def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list
         trial = _best(parts.targets, Items(folds | {parts.lane}))
         if cost(trial) < least:
             targets, best, folds = parts.targets, trial, folds | {parts.lane}
-    return targets, best
+    return targets, best, folds
 
 
 def _reduced(targets: list[Target]) -> list[Axis]:

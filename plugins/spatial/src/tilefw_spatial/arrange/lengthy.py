@@ -1,0 +1,108 @@
+"""Reductions in time of more vectors than one instruction combines: as several, each beginning with what the one before found.
+
+What is reduced across lanes is short; which axes are is known when lanes are chosen, so that a choice is cut and chosen again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilefw_spatial.arrange.item import Item
+from tilefw_spatial.arrange.lanes import Picked
+from tilefw_spatial.arrange.normal import Pick, Target, operands, picked
+from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
+
+LONGEST = 4095
+"""Vectors that one TRED combines: what its field `every` holds (`isa.table`)."""
+
+
+def is_lengthy(items: Iterable[Item]) -> bool:
+    """Whether some item reduces more in time than one instruction can."""
+    return any(isinstance(item.value.op, Reduce) and not item.folded and _length(item.value.op) > LONGEST for item in items)
+
+
+def cut(targets: Sequence[Target]) -> list[Target]:
+    """The targets without lengthy reductions."""
+    cutter = _Cutter()
+    return [replace(target, value=cutter.value(target.value)) for target in targets]
+
+
+def _length(op: Reduce) -> int:
+    return prod(axis.extent for axis in op.axes)
+
+
+class _Cutter:
+    """Rewrites values once each, operands first."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, Value] = {}
+
+    def value(self, value: Value) -> Value:
+        stack = [value]
+        while stack:
+            current = stack[-1]
+            missing = [part for part in operands(current.op) if id(part) not in self._done]
+            if not missing:
+                self._done.setdefault(id(current), self._made(stack.pop()))
+            stack += missing
+        return self._done[id(value)]
+
+    def _made(self, value: Value) -> Value:
+        parts = [self._done[id(part)] for part in operands(value.op)]
+        match value.op:
+            case Reduce() as op:
+                op = replace(op, operand=parts[0], initial=parts[1] if len(parts) > 1 else None)
+                return _shortened(op, value) if _length(op) > LONGEST else Value(op, value.axes, value.dtype, value.place)
+            case Elementwise() as op:
+                op = replace(op, operands=tuple(parts))
+            case Dot() as op:
+                op = replace(op, a=parts[0], b=parts[1])
+            case Pick(picks=picks):
+                op = Pick(parts[0], picks)
+            case _:
+                return value
+        return Value(op, value.axes, value.dtype, value.place)
+
+
+def _shortened(op: Reduce, like: Value) -> Value:
+    """One axis after the other, the one that has an order last."""
+    *first, last = sorted(op.axes, key=lambda axis: (axis is op.ordered, axis.extent))
+    operand = op.operand
+    for axis in first:
+        operand = _along(Reduce(op.kind, operand, (axis,)), like)
+    return _along(Reduce(op.kind, operand, (last,), op.ordered, op.initial), like)
+
+
+def _along(op: Reduce, like: Value) -> Value:
+    """A reduction over one axis in stretches of about equal length."""
+    [axis] = op.axes
+    found = op.initial
+    for indices in np.array_split(np.arange(axis.extent), -(-axis.extent // LONGEST)):
+        part = Axis(axis.name, len(indices))
+        operand = _stretch(op.operand, axis, Picked((part,), indices), {})
+        step = Reduce(op.kind, operand, (part,), part if op.ordered is axis else None, found)
+        axes = dict.fromkeys(a for value in operands(step) for a in value.axes if a is not part)
+        found = Value(step, tuple(axes), like.dtype, like.place)
+    assert found is not None, "an axis that is too long has indices"
+    return found
+
+
+def _stretch(value: Value, axis: Axis, indices: Picked, done: dict[int, Value]) -> Value:
+    """A value at some indices of an axis: elementwise work is done at these alone."""
+    if axis not in value.axes:
+        return value
+    if id(value) not in done:
+        done[id(value)] = _stretched(value, axis, indices, done)
+    return done[id(value)]
+
+
+def _stretched(value: Value, axis: Axis, indices: Picked, done: dict[int, Value]) -> Value:
+    if not isinstance(value.op, Elementwise):
+        return picked(value, {axis: indices}, value)
+    parts = tuple(_stretch(part, axis, indices, done) for part in value.op.operands)
+    axes = tuple(dict.fromkeys(a for part in parts for a in part.axes))
+    return Value(replace(value.op, operands=parts), axes, value.dtype, value.place)
