@@ -1,9 +1,9 @@
 """Kernels of a quantised convolutional network, in the tile language: convolution, largest of a window, mean of an image.
 
-Images are int8 [rows, columns, channels] of square size. A convolution is a product of matrices whose left one is never made: row `pixel`,
-column `k` of it is the input at the pixel's window position and channel k, an address like any other (im2col by addressing), or
-zero beyond the border. Sums are int32; a scale and a bias per output channel, the residual and ReLU follow in float32, and the cast to
-int8 saturates.
+Images are int8 [rows, columns, channels], as high as wide. A convolution is a product of matrices whose left one is never made:
+row `pixel`, column `k` of it is the input at position and channel k of the pixel's window, an address like any other (im2col by
+addressing), or zero beyond the border. Sums are int32; a scale and a bias for each output channel, the residual and ReLU follow in
+float32, and the cast to int8 saturates.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def window_max(
         r = row + position // WINDOW
         c = column + position % WINDOW
         inside = (r >= 0) & (r < SIZE) & (c >= 0) & (c < SIZE) & (pixel < width * width)
-        x = tl.load(x_ptr + ((r * SIZE + c) * CHANNELS)[:, None] + n[None, :], mask=inside[:, None] & (n < CHANNELS)[None, :], other=-128)
+        mask = inside[:, None] & (n < CHANNELS)[None, :]
+        x = tl.load(x_ptr + ((r * SIZE + c) * CHANNELS)[:, None] + n[None, :], mask=mask, other=-128)
         result = tl.maximum(result, x)
     live = (pixel < width * width)[:, None] & (n < CHANNELS)[None, :]
     tl.store(out_ptr + pixel[:, None] * CHANNELS + n[None, :], result, mask=live)

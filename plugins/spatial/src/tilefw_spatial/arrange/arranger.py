@@ -8,14 +8,15 @@ from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.fold import folded
 from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
-from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
+from tilefw_spatial.arrange.matrix import SIDES, Products, activations_order, parts_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Target, normal
 from tilefw_spatial.arrange.region import Region, Regions
 from tilefw_spatial.arrange.transfers import transfer
+from tilefw_spatial.arrange.twins import Twins
 from tilefw_spatial.arrange.vector import Chain, Emitter, pieces_of
 from tilefw_spatial.graph import Axis, Dot, Graph
-from tilefw_spatial.sweep import Sweep, Work
+from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
 
 
 def arrange(graph: Graph, chain: Chain | None = None) -> Work:
@@ -38,13 +39,16 @@ class Arranger:
         self._memory = Memory()
         self._weights = _weights(self._items)
         self._sweeps: list[Sweep] = []
+        self._second: list[VectorSweep | MatrixSweep] = []  # of sweeps that may run at one time
 
     def work(self) -> Work:
         """All sweeps in an order that is right."""
         for region in self._regions.ordered():
             self._region(region)
         self._stores()
-        return Work(self._sweeps, self._memory.arrays, [self._memory.held[item].array for item in self._roots])
+        twins = Twins()
+        twins.give(self._second)
+        return Work(self._sweeps, [*self._memory.arrays, *twins.arrays], [self._memory.held[item].array for item in self._roots])
 
     def _region(self, region: Region) -> None:
         axes = (*region.outer, *region.inner)
@@ -72,12 +76,13 @@ class Arranger:
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
         pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}
         emitters = {count: Emitter(region, self._memory, chunk) for count in pieces}
-        for number, sides in turns:
+        for turn, (number, sides) in enumerate(turns):
             tile = found[number]
             sums = products.sweeps(tile, sides)
-            self._sweeps += sums
-            for piece in pieces[len(sides)]:
-                self._sweeps.append(emitters[len(sides)].sweep(piece, (tile.rows,), (), tile.fixed, sums))
+            made = [emitters[len(sides)].sweep(piece, (tile.rows,), (), tile.fixed, sums) for piece in pieces[len(sides)]]
+            self._sweeps += [*sums, *made]
+            self._second += made if sides == ("E",) else []
+            self._second += sums if turn // len(SIDES) % 2 else []  # the second of a side's planes
 
     def _apart(self, region: Region, vectors: int) -> None:
         """What the two sides make at the same time lies in slices of its own: the first `vectors` are one side's."""

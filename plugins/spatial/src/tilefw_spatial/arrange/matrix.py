@@ -24,6 +24,9 @@ ROWS = 4096  # of one of the two sets of accumulators of a side (machine page)
 DEPTHS = {"fp16": 160, "bf16": 160, "fp8e4nv": 160, "fp8e5": 160, "int8": 320}
 STREAMS = 16
 _LEAST_ROWS = 20  # with fewer, loading the weights takes longer than multiplying by them
+_PITCH = 40  # cycles from the weights of one product to those of the next, at least: 20 to load them, 20 to install them
+_SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again, and it is drained by itself
+PLANES = {"fp16": 1, "bf16": 1, "fp8e4nv": 1, "fp8e5": 1, "int8": 2}  # of one side, each at a tile of its own; else a pair
 BYTES = {"fp16": 2, "bf16": 2, "fp8e4nv": 1, "fp8e5": 1, "int8": 1}
 
 
@@ -107,12 +110,27 @@ def tiles(dot: Item, chunk: Axis) -> list[Tile]:
     shape = shape_of(dot)
     outer = (chunk, *shape.batch, *shape.bands)
     rows = whole(*shape.rows)
-    blocks = [Loop(rows.axes, begin, min(begin + ROWS, rows.end)) for begin in range(0, rows.end, ROWS)]
+    size = min(ROWS, -(-rows.end // _blocks(dot, prod(axis.extent for axis in outer), rows.end)))
+    blocks = [Loop(rows.axes, begin, min(begin + size, rows.end)) for begin in range(0, rows.end, size)]
     found = [
         Tile(dict(zip(outer, index, strict=True)), block)
         for index in product(*(range(axis.extent) for axis in outer)) for block in blocks
     ]
     return found if len(found) % 2 == 0 or parts_of(dot) > 1 else _evened(found)
+
+
+def _blocks(dot: Item, count: int, rows: int) -> int:
+    """In how many blocks of rows `count` tiles are done soonest, where each plane takes a tile of its own: few tiles keep few
+    planes busy, and blocks of few rows wait for their weights."""
+    planes = PLANES[dot.operands[0].value.dtype]
+    if planes == 1:
+        return 1
+
+    def cycles(blocks: int) -> float:
+        turns = -(-count * blocks // (planes * len(SIDES)))
+        return turns * max(-(-rows // blocks), _PITCH) * (1 + _SPLIT * blocks)
+
+    return min((1, 2, 4), key=cycles)
 
 
 def parts_of(dot: Item) -> int:

@@ -1,0 +1,50 @@
+"""Second copies of what the host fills, for sweeps that would run at the same time but for reading one array.
+
+A slice reads one row a cycle, so that two sweeps that walk one array take turns. Products of two planes and drains of two sides
+need not: each second of them reads a twin, an array of its own with the same contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tilefw_spatial.arrange.lanes import LANES
+from tilefw_spatial.sweep import Array, MatrixSweep, VectorSweep, Walk
+
+_BYTES = {"int1": 1, "int8": 1, "uint8": 1, "fp8e4nv": 1, "fp8e5": 1, "int16": 2, "uint16": 2, "fp16": 2, "bf16": 2}
+MOST = 16 << 20
+"""Bytes of twins in all, of the chip's 220 MiB: copies are for what sweeps walk again and again, not for large arrays."""
+
+
+@dataclass(slots=True)
+class Twins:
+    """The twins of one launch's arrays."""
+
+    arrays: list[Array] = field(default_factory=list)
+    _of: dict[int, Array] = field(default_factory=dict)
+    _used: int = 0
+
+    def give(self, sweeps: Iterable[VectorSweep | MatrixSweep]) -> None:
+        """Let these sweeps read twins."""
+        for sweep in sweeps:
+            if isinstance(sweep, VectorSweep):
+                for number in range(len(sweep.drains), len(sweep.reads)):
+                    read = sweep.reads[number]
+                    sweep.reads[number] = replace(read, walk=self._walk(read.walk))
+            else:
+                sweep.products = [replace(one, activations=self._walk(one.activations)) for one in sweep.products]
+
+    def _walk(self, walk: Walk) -> Walk:
+        array = walk.array
+        if array.role not in ("in", "const"):
+            return walk
+        twin = self._of.get(id(array))
+        if twin is None:
+            size = array.vectors * LANES * _BYTES.get(array.dtype, 4)
+            if self._used + size > MOST:
+                return walk
+            self._used += size
+            twin = self._of[id(array)] = replace(array, name=f"{array.name}'")
+            self.arrays.append(twin)
+        return replace(walk, array=twin)
