@@ -22,9 +22,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, code="TFW0911", help=f"see `{self.prog} --help`")
 
     def parse_all(self, argv: list[str]) -> argparse.Namespace:
-        """Every argument, or UsageError TFW0911 that names the nearest option."""
+        """Every argument, or UsageError TFW0911 that names the nearest option. Where there is `--option`, launch keywords that
+        targets declare are options too."""
         flags = {flag for action in self._actions if action.type is assignment for flag in action.option_strings}
         args, rest = self.parse_known_args(_repeated(argv, flags))
+        if "--option" in flags and any(word.startswith("--") for word in rest):
+            from tilefw.cli.target_options import spelled_out
+
+            known = {option for action in self._actions for option in action.option_strings}
+            args, rest = self.parse_known_args(_repeated(spelled_out(argv, known), flags))
         if rest:
             options = [o for action in self._actions for o in action.option_strings]
             near = suggest(rest[0].partition("=")[0], options, what="options") if rest[0].startswith("-") else None

@@ -1,0 +1,150 @@
+"""Four chips against one on a matrix product: cycles predicted and simulated, what the links bound, and how far results are apart.
+
+    python bench/spatial_chips.py [--size 4096] [--chips 4] [--way n ...] [--report bench/spatial-chips.md]
+
+The bound of the links counts bytes alone: what one link must carry, by the bytes of a vector and the cycles that it takes. For
+`gather` that is a chip's part of A; for `k` a chip's sums of the block that another owns (fp32), and its finished block (fp16).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilefw.api import Buffer, Launch
+from tilefw.api.ir import context
+from tilefw.kernels.instance import instance
+from tilefw.kernels.spec import load as kernel_named
+from tilefw.passes.pipeline import default_passes
+from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.pipeline import compile_kernel
+from tilefw_spatial.simulate.device import simulate
+from tilefw_spatial.simulate.transfers import HostBuffer
+
+WAYS = ("one chip", "n", "gather", "k")
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """C = A · B of one size in fp16, bound to its arrays."""
+
+    size: int
+    module: Any
+    launch: Launch
+    names: Sequence[str]
+    arrays: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One way: cycles of the scheduler and of the simulator, seconds of each, and the result."""
+
+    way: str
+    predicted: int
+    cycles: int
+    scheduling: float
+    simulating: float
+    memory: int
+    result: np.ndarray
+
+
+def product(size: int) -> Product:
+    """A launch of the library's matmul; A and B are uniform in [-1, 1]."""
+    spec = kernel_named("matmul")
+    prepared = spec.prepare(spec.resolve({"m": size, "n": size, "k": size}), np.random.default_rng(0))
+    made = instance(spec, prepared)
+    values = {name: value for name, value in made.passed.items() if value is not None}
+    rng = np.random.default_rng(1)
+    arrays = {name: rng.uniform(-1, 1, (size, size)).astype(np.float16) for name in ("a_ptr", "b_ptr")}
+    arrays["out_ptr"] = np.zeros((size, size), np.float16)
+    buffers = {name: Buffer(number, 0, array.nbytes) for number, (name, array) in enumerate(arrays.items())}
+    scalars = {n: v.item() if hasattr(v, "item") else v for n, v in values.items() if n not in buffers}
+    launch = Launch((*prepared.grid, 1, 1)[:3], scalars, buffers)
+    module = made.source.build()
+    for step in default_passes(launch):
+        step.apply(context(), module)
+    return Product(size, module, launch, list(values), arrays)
+
+
+def ran(found: Product, way: str, chips: int, machine: Machine) -> Ran:
+    """Compile and simulate one way."""
+    begin = time.perf_counter()
+    split = (1, "n") if way == "one chip" else (chips, way)
+    made = compile_kernel(found.module, found.launch, machine, *split)
+    scheduled = time.perf_counter()
+    out = np.zeros_like(found.arrays["out_ptr"])
+    arrays = {name: array.reshape(-1).view(np.uint8) for name, array in {**found.arrays, "out_ptr": out}.items()}
+    names = [parameter.name for parameter in made.program.parameters]
+    done = simulate(made.program, machine, [HostBuffer(name, arrays[name], 0) if name in arrays else None for name in names])
+    if done.findings.all:
+        raise SystemExit(f"{way}: {done.findings.all[0].message}")
+    memory = max(schedule.used for schedule in made.schedules)
+    return Ran(way, made.program.cycles, done.cycles, scheduled - begin, time.perf_counter() - scheduled, memory, out)
+
+
+def link_bound(way: str, size: int, chips: int, machine: Machine) -> int | None:
+    """Cycles that a link needs for the bytes it must carry, whatever else happens."""
+    part = size * size // chips
+    if way not in ("gather", "k"):
+        return None
+    carried = part * 2 if way == "gather" else part * (4 + 2)
+    return -(-carried // machine.lanes) * machine.link_interval
+
+
+def apart(one: Ran, other: Ran, found: Product, chips: int) -> float:
+    """The largest difference of two results over what rounding allows: of sums of K / 160 terms in fp32, added over the chips, and
+    of the result in fp16."""
+    a, b = (np.abs(found.arrays[name]).astype(np.float32) for name in ("a_ptr", "b_ptr"))
+    sums = a @ b
+    terms = -(-found.size // 160) + chips
+    allowed = 2 * (terms * 2.0**-24 * 1.01 * sums + 2.0**-11 * np.abs(one.result.astype(np.float32)) + 2.0**-24)
+    return float((np.abs(one.result.astype(np.float32) - other.result.astype(np.float32)) / allowed).max())
+
+
+def rows(results: Sequence[Ran], found: Product, chips: int, machine: Machine) -> list[str]:
+    """The table, a way a row."""
+    one = results[0]
+    lines = [
+        "| way | predicted cycles | simulated | times one chip | link bound | over it | memory of a chip | difference / allowed "
+        "| schedule s | simulate s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        bound = link_bound(result.way, found.size, chips, machine)
+        over = "" if bound is None else f"{100 * (result.cycles / bound - 1):.2f} %"
+        lines.append(
+            f"| {result.way} | {result.predicted:,} | {result.cycles:,} | {one.cycles / result.cycles:.3f} "
+            f"| {'' if bound is None else f'{bound:,}'} | {over} | {result.memory / machine.capacity:.1%} "
+            f"| {apart(one, result, found, chips):.3g} | {result.scheduling:.1f} | {result.simulating:.1f} |"
+        )
+    return lines
+
+
+def main() -> None:
+    parse = argparse.ArgumentParser(description="one chip and several on a matrix product of fp16")
+    parse.add_argument("--size", type=int, default=4096)
+    parse.add_argument("--chips", type=int, default=4)
+    parse.add_argument("--way", nargs="*", default=list(WAYS[1:]), choices=WAYS[1:])
+    parse.add_argument("--report", type=Path)
+    args = parse.parse_args()
+    machine, found = load(), product(args.size)
+    results: list[Ran] = []
+    for way in ("one chip", *args.way):
+        results.append(ran(found, way, args.chips, machine))
+        print(way, results[-1].predicted, results[-1].cycles, flush=True)
+    title = f"# {args.chips} chips and one: [{args.size} × {args.size}] · [{args.size} × {args.size}], fp16"
+    text = "\n".join([title, "", "Made by `python bench/spatial_chips.py`; how to read it stands there.", "",
+                      *rows(results, found, args.chips, machine)])
+    print(text)
+    if args.report:
+        args.report.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
