@@ -99,7 +99,7 @@ def cases(level: str, slow: int = SLOW) -> Iterator[Row]:
 def nodes(slow: int = SLOW) -> Iterator[Row]:
     """Products on several chips."""
     for chips, split in _CHIPS:
-        sizes = {"m": 64, "n": 80 * chips, "k": 160 * chips, "dtype": "fp16"}
+        sizes = {"m": 16, "n": 24 * chips, "k": 40 * chips, "dtype": "fp16", "block_m": 16, "block_n": 16, "block_k": 16}
         name = f"{chips} chips, split={split}"
         row = _row(name, lambda sizes=sizes, chips=chips, split=split: launched.kernel("matmul", sizes, chips, split), slow)
         if row is not None:

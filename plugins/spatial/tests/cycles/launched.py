@@ -10,13 +10,15 @@ import numpy as np
 from launches import bound
 from numpy.typing import NDArray
 
-from tilefw.api import Buffer
-from tilefw.api.ir import refuse_unserved
+from tilefw.api import Buffer, Launch
+from tilefw.api.ir import ModuleOp, context, refuse_unserved
 from tilefw.kernels.reference import typed
+from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.launch import launch_of
-from tilefw.testing.programs import compiled, numbered
+from tilefw.testing.programs import numbered
 from tilefw.testing.random_program import fresh
+from tilefw.tile.text import parse
 from tilefw_spatial import container
 from tilefw_spatial.check import Judged, judge
 from tilefw_spatial.isa import OPS
@@ -96,12 +98,9 @@ class Launched:
 def kernel(name: str, parameters: Mapping[str, Any], chips: int = 1, split: str = "n", seed: int = 0) -> Launched:
     """A launch of a library kernel. Raises UnsupportedError, CapacityError."""
     found = bound(name, parameters, seed)
-    module = found.module()
-    refuse_unserved(module, SDM1.name, SDM1.capabilities, found.launch)
-    made = compile_kernel(module, found.launch, MACHINE, chips, split)
     values = {key: value for key, value in found.instance.passed.items() if value is not None}
     said = "".join(f" {key}={value}" for key, value in parameters.items()) + (f" chips={chips} split={split}" if chips > 1 else "")
-    return Launched(name + said, _read(made.program), _memory(values), found.launch.buffers, max(s.cycles for s in made.schedules))
+    return _launched(name + said, found.instance.source.build(), found.launch, values, chips, split)
 
 
 def random(seed: int, index: int, tiles: bool) -> Launched:
@@ -110,16 +109,19 @@ def random(seed: int, index: int, tiles: bool) -> Launched:
     values = {name: typed(value) for name, value in fresh(program).items()}
     launch = launch_of(SDM1, values, program.grid)
     assert launch is not None
-    artifact = compiled(program, SDM1.name)
-    assert artifact.binary is not None
-    made = container.read(artifact.binary, "random")
-    name = f"random {seed}:{index}{'' if tiles else ' elementwise'}"
-    return Launched(name, made, _memory(values), launch.buffers, made.cycles)
+    return _launched(f"random {seed}:{index}{'' if tiles else ' elementwise'}", parse(program.text), launch, values)
 
 
-def _read(program: Program) -> Program:
-    """As it comes back from its file: what is judged are words."""
-    return container.read(container.write(program), program.entry)
+def _launched(
+    name: str, module: ModuleOp, launch: Launch, values: Mapping[str, Any], chips: int = 1, split: str = "n"
+) -> Launched:
+    """Compiled as the backend does it, and read back from its file: what is judged are words."""
+    for step in default_passes(launch):
+        step.apply(context(), module)
+    refuse_unserved(module, SDM1.name, SDM1.capabilities, launch)
+    made = compile_kernel(module, launch, MACHINE, chips, split)
+    program = container.read(container.write(made.program), name)
+    return Launched(name, program, _memory(values), launch.buffers, max(s.cycles for s in made.schedules))
 
 
 def _memory(values: Mapping[str, Any]) -> Memory:

@@ -25,10 +25,22 @@ def test_the_count_is_that_of_both_simulators(name: str) -> None:
     assert one.predicted == one.program.cycles == fast.cycles
 
 
-def test_random_programs_take_the_cycles_that_are_predicted() -> None:
-    """A fixed sample of core's random programs."""
-    found = campaign.programs(count=3, seed=11, slow=1_500)
-    assert [row.wrong for row in found] == [""] * 3
+@pytest.mark.parametrize("split", ["n", "k"])
+def test_chips_that_send_to_one_another_take_the_cycles_that_are_predicted(split: str) -> None:
+    sizes = {"m": 4, "n": 24, "k": 40, "dtype": "fp16", "block_m": 16, "block_n": 16, "block_k": 16}
+    one = launched.kernel("matmul", sizes, 2, split)
+    fast = one.fast()
+    assert one.judged().problems == ()
+    assert one.slow().same(fast)
+    assert (one.predicted, fast.findings) == (fast.cycles, ())
+
+
+@pytest.mark.parametrize(("index", "tiles"), [(9, True), (22, True), (26, False)])
+def test_random_programs_take_the_cycles_that_are_predicted(index: int, tiles: bool) -> None:
+    """Of core's random programs some that the target serves."""
+    row = campaign.measured(launched.random(1, index, tiles), slow=5_000)
+    assert row.wrong == ""
+    assert row.predicted == row.fast == row.slow > 50
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax"])
