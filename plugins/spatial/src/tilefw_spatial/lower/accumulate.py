@@ -120,6 +120,8 @@ def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Ax
         if kind not in _IDEMPOTENT:
             raise Serial(axis)
         return state.elementwise(kind.value, [carried, entry], entry.dtype)
+    if kind in _ROUNDED and entry.dtype.bits < 32:
+        raise Serial(axis)  # a reduction rounds to its type once, the loop each time
     plain = isinstance(carried, Known) and _is_identity(carried, kind)
     target = state.aligned([entry] if plain else [entry, carried])
     operand = state.value(entry, target)

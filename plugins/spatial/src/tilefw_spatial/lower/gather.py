@@ -44,7 +44,7 @@ def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None) 
     axis = state.fresh(max(1, last - first + 1), "row")
     rows = counted(INT64, pointer.shape, axis, axis.extent, first * pointer.scale, pointer.scale)
     table = replace(pointer, offset=total(pointer.offset, rows), chosen=None)
-    touch = Touch(pointer.parameter, table.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
+    touch = Touch(pointer.parameter, table.offset, mask, pointer.dtype, state.loops)
     if forwarded(state, op, touch, pointer.dtype) is not None:
         raise unsupported(op, "data chooses among what the kernel itself has stored", f"memory.reload.{pointer.dtype.name}")
     state.loads.append(touch)

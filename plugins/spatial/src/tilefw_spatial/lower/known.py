@@ -22,7 +22,7 @@ from tilefw_spatial.graph import Axis
 Array = NDArray[Any]
 Key = Axis | int  # an axis of the launch, or a dim of the tile by its position
 
-LARGEST = 1 << 27  # elements of one term: 1 GiB of offsets
+LARGEST = 1 << 26  # elements of one term: 512 MiB of offsets
 _MOST_TERMS = 6  # of a product that is multiplied out
 
 

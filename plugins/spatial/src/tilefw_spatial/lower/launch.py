@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw.api import DTYPES, Buffer, Launch, UnsupportedError
+from tilefw.api import DTYPES, Buffer, DType, Launch, UnsupportedError
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -36,12 +36,11 @@ from tilefw.api.ir import (
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
-from tilefw_spatial.lower.known import Known, TooLarge, constant
-from tilefw_spatial.lower.order import check_classes
+from tilefw_spatial.lower.known import LARGEST, Known, TooLarge, constant
 from tilefw_spatial.lower.programs import Labels, Programs, factored, flat
 from tilefw_spatial.lower.pure import execute
-from tilefw_spatial.lower.state import State
-from tilefw_spatial.lower.tiles import Entry, Pointer, refusal, unsupported
+from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 
 MOST_STEPS = 50_000  # operations of one class of programs, loops unrolled
 MOST_CLASSES = 512
@@ -61,47 +60,63 @@ def lower(module: ModuleOp, launch: Launch) -> Graph:
             place_of(function), help="give each program a larger block",
         )
     pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
-    states: list[State] = []
+    graph = Graph()
+    earlier: list[Touch] = []
     classes = 0
     while pending:
         numbers = pending.pop()
         classes += 1
         try:
-            states.append(_class(function, launch, flat(launch.grid, numbers)))
+            state = _class(function, launch, flat(launch.grid, numbers), earlier)
+            earlier += state.stored
+            graph.stores += finished(state)
         except control.Divided as divided:
             pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
             if classes + len(pending) > MOST_CLASSES:
                 raise unsupported(function, "the programs of the grid go too many different ways", "control.for") from None
-    check_classes(states)
-    return Graph([store for state in states for store in finished(state)])
+    return graph
 
 
-def _class(function: FuncOp, launch: Launch, programs: Programs) -> State:
-    """What the programs of one class do."""
-    scouting = _state(function, launch, programs)
+def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch]) -> State:
+    """What the programs of one class do, after those of others."""
+    scouting = _state(function, launch, programs, ())
     programs = factored(programs, _quantities(scouting, function.body.block))
-    state = _state(function, launch, programs)
+    state = _state(function, launch, programs, earlier)
     try:
         _run(state, function.body.block, _NONE)
     except TooLarge:
-        raise refusal(state.place, "a tile of known numbers depends on too much at once", "memory.gather") from None
+        raise UnsupportedError(
+            f"all programs together have more than {LARGEST} different numbers here", "TFW0660", state.place,
+            help="launch on smaller arrays, or on parts of them",
+        ) from None
     return state
 
 
-def _state(function: FuncOp, launch: Launch, programs: Programs) -> State:
+def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch]) -> State:
     arguments = function.body.block.args
     buffers: list[Buffer | None] = []
-    state = State(programs, buffers, MOST_STEPS)
+    state = State(programs, buffers, MOST_STEPS, earlier)
     for index, argument in enumerate(arguments):
         named = argument_attributes(function, index).get("tile.name")
         name = named.data if isinstance(named, StringAttr) else ""
         buffers.append(launch.buffers.get(name))
         if types.is_pointer(argument.type):
             pointee = types.dtype_of(types.pointee_of(argument.type))
-            state.values[argument] = Pointer(index, pointee, constant(0, _INT64))
+            state.values[argument] = _pointer(buffers, index, pointee)
         elif name in launch.scalars:
             state.values[argument] = constant(launch.scalars[name], types.dtype_of(argument.type))
     return state
+
+
+def _pointer(buffers: Sequence[Buffer | None], index: int, dtype: DType) -> Pointer:
+    """The pointer that a parameter is. One that points among the elements of an earlier parameter's memory is told by that one:
+    later stages take different parameters for different memory."""
+    own, size = buffers[index], dtype.storage_bits // 8
+    for number, other in enumerate(buffers[:index]):
+        if own is None or other is None or own.storage != other.storage or (own.offset - other.offset) % size:
+            continue
+        return Pointer(number, dtype, constant((own.offset - other.offset) // size, _INT64))
+    return Pointer(index, dtype, constant(0, _INT64))
 
 
 def _quantities(state: State, block: Block) -> list[Labels]:

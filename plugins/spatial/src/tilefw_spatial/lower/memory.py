@@ -23,7 +23,7 @@ from tilefw_spatial.graph import Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
-from tilefw_spatial.lower.order import check_order, forwarded, is_alone, is_repeated, order_of_programs
+from tilefw_spatial.lower.order import check_alone, check_kept, check_order, forwarded, is_repeated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.shapes import spread_data
@@ -74,10 +74,8 @@ def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> Entry | None:
     swaps = isinstance(op, AtomicCasOp)
     old: Entry | None = None
     if op.result_is_used or swaps:
-        touch = Touch(pointer.parameter, pointer.offset, mask, element.storage_bits // 8, state.loops)
-        if not is_alone(state, touch):
-            raise order_of_programs(op)
-        state.alone.append((op, touch))
+        touch = Touch(pointer.parameter, pointer.offset, mask, element, state.loops)
+        check_alone(state, op, touch)
         old = _loaded(state, op, pointer, mask, doubt, None)
     value = state.values[op.value]
     if isinstance(op, AtomicCasOp):
@@ -192,7 +190,7 @@ def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, d
             if condition is not None and other is not None:
                 found = state.elementwise("select", [condition, found, other], pointer.dtype)
         return found
-    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype.storage_bits // 8, state.loops)
+    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
     found = forwarded(state, op, touch, pointer.dtype)
     number = other.number if isinstance(other, Known) else None
     if found is None:
@@ -233,9 +231,11 @@ def _stored(
 ) -> None:
     if mask is not None and mask.number is False:
         return
-    size, kept = pointer.dtype.storage_bits // 8, entry if row is None else None
-    touch = Touch(pointer.parameter, pointer.offset, mask, size, state.loops, kept, doubt is None, row)
+    kept = entry if row is None else None
+    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
     check_order(state, touch)
+    if doubt is not None or row is not None:
+        check_kept(state, op, touch)
     state.stored.append(touch)
     parts = [entry] if doubt is None else [entry, doubt]
     target = state.aligned(parts)

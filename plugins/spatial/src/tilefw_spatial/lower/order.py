@@ -8,7 +8,7 @@ from math import gcd
 
 import numpy as np
 
-from tilefw.api import DType, UnsupportedError
+from tilefw.api import DType
 from tilefw.api.ir import AtomicCasOp, AtomicRmwOp, Operation, types
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.known import Array, Key, Known
@@ -71,20 +71,25 @@ def _is_last(state: State, store: Touch) -> bool:
     return bool((first == last).all())
 
 
-def check_classes(states: Sequence[State]) -> None:
-    """Refuses an atomic whose result is used, where programs of a class before its own write what it reads: they run before it."""
-    for number, state in enumerate(states):
-        for op, touch in state.alone:
-            earlier = (store for other in states[:number] for store in other.stored)
-            if any(_shares(state, store, touch) and _overlap(state, store, touch) for store in earlier):
-                raise order_of_programs(op)
+def check_alone(state: State, op: AtomicRmwOp | AtomicCasOp, touch: Touch) -> None:
+    """Refuses an atomic whose result is used, where other programs decide it: of its own class, or of one that runs before."""
+    met = any(_shares(state, store, touch) and _overlap(state, store, touch) for store in state.earlier)
+    if met or not is_alone(state, touch):
+        name = types.dtype_of(types.element_of(op.value.type)).name
+        capability = f"atomic.cas.{name}" if isinstance(op, AtomicCasOp) else f"memory.reload.{name}"
+        raise unsupported(op, "what an atomic finds in memory depends on the order of programs", capability)
 
 
-def order_of_programs(op: AtomicRmwOp | AtomicCasOp) -> UnsupportedError:
-    """The error of an atomic whose result other programs decide."""
-    name = types.dtype_of(types.element_of(op.value.type)).name
-    capability = f"atomic.cas.{name}" if isinstance(op, AtomicCasOp) else f"memory.reload.{name}"
-    return unsupported(op, "what an atomic finds in memory depends on the order of programs", capability)
+def check_kept(state: State, op: Operation, touch: Touch) -> None:
+    """Refuses a store that keeps some of what stands there (masked by data, or accumulating), where elements of another kind were
+    stored before: what is kept is found element by element."""
+    for store in (*state.earlier, *state.stored):
+        alike = (store.parameter, store.dtype) == (touch.parameter, touch.dtype)
+        if not alike and _shares(state, store, touch) and _overlap(state, store, touch):
+            raise unsupported(
+                op, "a store that keeps part of what is there follows one of other elements in the same bytes",
+                f"memory.reload.{touch.dtype.name}", "store whole elements of one type, or pass arrays that share no memory",
+            )
 
 
 def is_repeated(earlier: Touch, touch: Touch) -> bool:

@@ -64,14 +64,15 @@ def _joint(keys: Sequence[Key], offsets: Array, valid: Array | None) -> Joint:
 
 
 def _along(axis: Axis, terms: Sequence[Term], masks: Sequence[Term]) -> Along:
-    offsets, valid = np.zeros(axis.extent, np.int64), None
-    for term in terms:
-        if axis in term.keys:
-            offsets = offsets + term.data
+    of_axis = [term.data for term in terms if axis in term.keys]
+    offsets, valid = sum(of_axis[1:], of_axis[0]) if of_axis else np.zeros(axis.extent, np.int64), None
     for mask in masks:
         if axis in mask.keys:
             valid = mask.data if valid is None else valid & mask.data
     return Along(axis, offsets, None if valid is None or valid.all() else valid)
+
+
+_FARTHEST = np.iinfo(np.int64).max
 
 
 def _range(place: Where) -> tuple[int, int]:
@@ -79,10 +80,10 @@ def _range(place: Where) -> tuple[int, int]:
     low = high = place.base
     for part in _independent(place):
         offsets, valid = elements(part)
-        found = offsets[valid]
-        if not found.size:
+        if not valid.any():
             return 0, -1
-        low, high = low + int(found.min()), high + int(found.max())
+        low += int(offsets.min(where=valid, initial=_FARTHEST))
+        high += int(offsets.max(where=valid, initial=-_FARTHEST))
     return low, high
 
 

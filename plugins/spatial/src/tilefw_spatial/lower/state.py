@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api import Buffer, DType, Place
-from tilefw.api.ir import AtomicCasOp, AtomicRmwOp, Operation, SSAValue, place_of
+from tilefw.api.ir import Operation, SSAValue, place_of
 from tilefw_spatial.graph import Axis, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
@@ -53,28 +53,34 @@ class Touch:
     parameter: int
     offset: Known
     mask: Known | None
-    size: int
+    dtype: DType
     loops: tuple[Axis, ...]
     entry: Entry | None = None
     certain: bool = True
     row: str | None = None  # how it accumulates
     ended: tuple[Axis, ...] = ()  # those of `loops` that have ended
 
+    @property
+    def size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.storage_bits // 8
+
 
 @dataclass(slots=True)
 class State:
-    """One class of programs being lowered. `loops` are the axes of the loops around, `steps` what is left of the budget."""
+    """One class of programs being lowered. `loops` are the axes of the loops around, `steps` what is left of the budget, `earlier`
+    what classes before have stored."""
 
     programs: Programs
     buffers: Sequence[Buffer | None]
     steps: int
+    earlier: Sequence[Touch] = ()
     axes: Axes = field(default_factory=Axes)
     values: dict[SSAValue, Entry] = field(default_factory=dict)
     reaches: dict[Value, Reach] = field(default_factory=dict)
     stores: list[PendingStore] = field(default_factory=list)
     loads: list[Touch] = field(default_factory=list)
     stored: list[Touch] = field(default_factory=list)
-    alone: list[tuple[AtomicRmwOp | AtomicCasOp, Touch]] = field(default_factory=list)  # atomics whose results are used
     loops: tuple[Axis, ...] = ()
     ended: list[Axis] = field(default_factory=list)
     place: Place | None = None

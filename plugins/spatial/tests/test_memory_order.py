@@ -15,23 +15,38 @@ from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compiler import from_jit
 from tilefw_spatial.lower import lower
+from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.pipeline import compile_kernel
+from tilefw_spatial.simulate.device import simulate
+from tilefw_spatial.simulate.transfers import HostBuffer
 
+MACHINE: Machine = load("sdm-1")
 Array = np.ndarray[Any, Any]
 _KINDS = {"float32": "*fp32", "int32": "*i32"}
 
 
-def launched(kernel: Any, programs: int, *arrays: Array, **constexprs: Any) -> None:
-    """Runs the graph of a launch on arrays that share no memory."""
-    names = [parameter.name for parameter in kernel.params][: len(arrays)]
-    signature = {name: _KINDS[array.dtype.name] for name, array in zip(names, arrays, strict=True)}
-    signature |= {name: "constexpr" for name in constexprs}
-    buffers = {name: Buffer(number, 0, array.nbytes) for number, (name, array) in enumerate(zip(names, arrays, strict=True))}
+def run(kernel: Any, programs: int, memory: list[Array], buffers: dict[str, Buffer], **constexprs: Any) -> None:
+    """Runs a launch on storages, as a graph and on the machine, which agree."""
+    signature = {name: _KINDS[memory[buffer.storage].dtype.name] for name, buffer in buffers.items()}
     launch = Launch((programs, 1, 1), {}, buffers)
-    module = from_jit(kernel, signature, constexprs).build()
+    module = from_jit(kernel, signature | dict.fromkeys(constexprs, "constexpr"), constexprs).build()
     for step in default_passes(launch):
         step.apply(context(), module)
-    memory = [array.reshape(-1).view(np.uint8) for array in arrays]
-    Evaluator(memory, dict(enumerate(buffers.values()))).run(lower(module, launch))
+    storages = [array.reshape(-1).view(np.uint8) for array in memory]
+    evaluated = [storage.copy() for storage in storages]
+    Evaluator(evaluated, dict(enumerate(buffers.values()))).run(lower(module, launch))
+    program = compile_kernel(module, launch, MACHINE).program
+    places = [buffers[parameter.name] for parameter in program.parameters]
+    done = simulate(program, MACHINE, [HostBuffer("", storages[place.storage], place.offset) for place in places])
+    assert not done.findings.all
+    assert all(np.array_equal(one, other) for one, other in zip(evaluated, storages, strict=True))
+
+
+def launched(kernel: Any, programs: int, *arrays: Array, **constexprs: Any) -> None:
+    """Runs a launch on arrays that share no memory."""
+    names = [parameter.name for parameter in kernel.params]
+    buffers = {name: Buffer(number, 0, array.nbytes) for number, (name, array) in enumerate(zip(names, arrays, strict=False))}
+    run(kernel, programs, list(arrays), buffers, **constexprs)
 
 
 @tilefw.jit
@@ -141,3 +156,66 @@ def test_of_stores_of_nested_loops_the_last_of_the_outermost_stands(inner_first:
             expected[k + m] = x[m * n + k if inner_first else k * n + m]
     launched(diagonals, 1, x, out, N=n, B=1, INNER_FIRST=inner_first)
     assert out.tolist() == expected.tolist()
+
+
+@tilefw.jit
+def store_and_replace(x, a, b, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(a + i, 1.0)
+    tl.store(b + i, 2.0, mask=tl.load(x + i) > 0)
+
+
+@tilefw.jit
+def add_to_both(x, a, b, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.atomic_add(a + i, tl.load(x + i))
+    tl.atomic_add(b + i, 10.0)
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+@pytest.mark.parametrize("kernel", [store_and_replace, add_to_both])
+def test_what_is_kept_of_a_store_through_another_argument_is_what_stands_there(kernel: Any, shift: int) -> None:
+    """A masked store leaves, and an atomic adds to, what an earlier one wrote, whichever argument that went through."""
+    x, whole = np.asarray([1, -1] * 8, np.float32), np.zeros(20, np.float32)
+    buffers = {"x": Buffer(0, 0, x.nbytes), "a": Buffer(1, 0, whole.nbytes), "b": Buffer(1, 4 * shift, whole.nbytes)}
+    run(kernel, 1, [x, whole], buffers, B=16)
+    expected = np.zeros(20, np.float32)
+    if kernel is store_and_replace:
+        expected[:16] = 1
+        expected[shift : shift + 16][x > 0] = 2
+    else:
+        expected[:16] = x
+        expected[shift : shift + 16] += 10
+    assert whole.tolist() == expected.tolist()
+
+
+@tilefw.jit
+def count_in_half(x, out, B: tl.constexpr):
+    acc = tl.zeros((B,), tl.float16)
+    i = tl.arange(0, B)
+    for k in range(B):
+        acc += tl.load(x + k * B + i).to(tl.float16)
+    tl.store(out + i, acc.to(tl.float32))
+
+
+def test_sums_of_a_loop_are_rounded_to_their_type_each_time() -> None:
+    x, out = np.full((16, 16), 1, np.float32), np.zeros(16, np.float32)
+    x[0] = 2048  # the next number of fp16 is 2050: ones are lost
+    launched(count_in_half, 1, x, out, B=16)
+    assert out.tolist() == [2048] * 16
+
+
+@tilefw.jit
+def views_of_two_types(x, a, b, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(a + i, i)
+    tl.store(b + i, 2.0, mask=tl.load(x + i) > 0)
+
+
+def test_what_is_kept_of_elements_of_another_type_is_refused() -> None:
+    x, a, b = np.zeros(16, np.float32), np.zeros(16, np.int32), np.zeros(16, np.float32)
+    signature = {"x": "*fp32", "a": "*i32", "b": "*fp32", "B": "constexpr"}
+    buffers = {"x": Buffer(0, 0, x.nbytes), "a": Buffer(1, 0, a.nbytes), "b": Buffer(1, 0, b.nbytes)}
+    with pytest.raises(UnsupportedError, match="other elements in the same bytes") as caught:
+        lower(from_jit(views_of_two_types, signature, {"B": 16}).build(), Launch((1, 1, 1), {}, buffers))
+    assert caught.value.code == "TFW0660" and caught.value.place is not None
