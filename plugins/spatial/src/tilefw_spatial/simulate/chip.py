@@ -35,11 +35,12 @@ class Request:
 
 
 class Chip:
-    """One chip's state. `now` is the cycle up to which everything has happened."""
+    """One chip's state. `now` is the cycle up to which everything has happened; `patience` how long the first vector of a reduction
+    may wait for the last."""
 
     def __init__(self, number: int, machine: Machine, code: ChipCode, findings: Findings) -> None:
         self.number, self.machine, self.findings = number, machine, findings
-        self.now = 0
+        self.now = self.patience = 0
         self.maps = [np.array(m, np.int64) for m in code.maps]
         self.slices = Slices(machine, findings)
         self.results = [Line() for _ in range(machine.alus)]
@@ -52,7 +53,7 @@ class Chip:
         machine, line = self.machine, self._streams[stream]
         position = burst.queue.position
         key = machine.diagonal(stream, position, time)
-        line.forget(self.now - _BEHIND - (0 if machine.is_west(stream) else machine.last_position))
+        line.forget(self.now - _BEHIND - self.patience - (0 if machine.is_west(stream) else machine.last_position))
         rival = line.add(Segment(key, period, len(values), values, tainted, burst, position))
         if rival is not None:
             cycle = _first_common(key, period, len(values), rival) - key + time

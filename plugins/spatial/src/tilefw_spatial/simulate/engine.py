@@ -86,6 +86,10 @@ class _Execution:
         self._serial = len(bursts)
         self._installs: dict[tuple[int, str, int], list[int]] = {}
         self._pending: dict[tuple[int, str, int], list[tuple[int, int, int, Burst]]] = {}
+        for burst in bursts:
+            if _name(burst) == "TRED":
+                chip = chips[burst.chip]
+                chip.patience = max(chip.patience, self._ahead("TRED", burst))
         for due, rank, serial, burst in sorted(self._heap, key=lambda entry: entry[:3]):
             self._register(due, rank, serial, burst)
 

@@ -130,7 +130,7 @@ def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, eve
     delay = machine.delays[isa.latency_key(inst.op, inst.dtype)]
     first, period = burst.time + (every - 1) * burst.period + delay, burst.period * every
     line = chip.results[burst.queue.number]
-    line.forget(chip.now - machine.delay_step * machine.delay_steps)
+    line.forget(chip.now - machine.delay_step * machine.delay_steps - chip.patience)
     rival = line.add(Segment(first, period, len(result), result, tainted, burst))
     if rival is not None:
         chip.findings.add(Faults.PRODUCERS, f"two results of {burst.queue.name} in one cycle", burst, first, other=rival.source)
