@@ -25,16 +25,23 @@ class Maker:
         self.buffers: dict[int, np.ndarray] = {}
         self.readable: list[Array] = []
 
-    def make(self, sweeps: int) -> Work:
+    def make(self, sweeps: int, recent: int | None = None) -> Work:
         for dtype in ("int32", "int8", "int16", "int32"):
             self.readable.append(self._input(dtype, self.rng.randint(1, 14)))
         for _ in range(sweeps):
             made = self.rng.choices((self._stream, self._product, self._lanes), (6, 2, 1))[0]
             made()
+            if recent is not None:
+                self._forget(recent)
         for array in self.work.arrays:
-            if array.role == "temp" and self.rng.random() < 0.7:
+            if array.role == "temp" and (self.rng.random() < 0.7 if recent is None else array in self.readable):
                 array.role, array.transfers = "out", (self._transfer(array),)
         return self.work
+
+    def _forget(self, recent: int) -> None:
+        """Only inputs and some arrays of late are read from now on."""
+        made = [array for array in self.readable if array.role == "temp"]
+        self.readable = [array for array in self.readable if array.role == "in"] + made[-recent:]
 
     # --- arrays --------------------------------------------------------------------------------------------------------
 
@@ -163,10 +170,10 @@ class Maker:
         self.readable.append(target)
 
 
-def random_work(machine: Machine, seed: int, sweeps: int) -> tuple[Work, dict[int, np.ndarray]]:
-    """Some work and the buffers of its parameters."""
+def random_work(machine: Machine, seed: int, sweeps: int, recent: int | None = None) -> tuple[Work, dict[int, np.ndarray]]:
+    """Some work and the buffers of its parameters. If `recent` is given, only so many arrays of late are read again or stored."""
     maker = Maker(machine, seed)
-    return maker.make(sweeps), maker.buffers
+    return maker.make(sweeps, recent), maker.buffers
 
 
 __all__ = ["Sweep", "random_work"]

@@ -10,7 +10,7 @@ from tilefw_spatial.isa import TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.demand import Issue, Plan
-from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach
+from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
 from tilefw_spatial.sweep import LaneSweep
 
@@ -53,9 +53,10 @@ def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> 
 def touches(sweep: LaneSweep, machine: Machine, homes: Homes) -> list[Touch]:
     """What the sweep reads and writes of arrays."""
     way = _way(sweep, machine, homes)
-    issue = -reach(machine, homes(sweep.read.array)[0], way.at) - machine.delays["read"]
-    stored = way.delay + max(reach(machine, home, way.at) for home in homes(sweep.write.array))
+    source, targets = homes(sweep.read.array)[:1], homes(sweep.write.array)
+    issue = -reach(machine, source[0], way.at) - machine.delays["read"]
+    stored = way.delay + max(reach(machine, home, way.at) for home in targets)
     return [
-        Touch(sweep.read.array, runs(sweep.domain, sweep.read), issue, False),
-        Touch(sweep.write.array, runs(sweep.domain, sweep.write), stored, True),
+        Touch(sweep.read.array, runs(sweep.domain, sweep.read), issue, False, spread(machine, source, way.at)),
+        Touch(sweep.write.array, runs(sweep.domain, sweep.write), stored, True, spread(machine, targets, way.at)),
     ]

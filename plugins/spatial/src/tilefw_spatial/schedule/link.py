@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
-from tilefw_spatial.schedule.memory import Touch, reach
+from tilefw_spatial.schedule.memory import Touch, reach, spread
 from tilefw_spatial.schedule.runs import Run, accesses
 from tilefw_spatial.sweep import Array, LinkSweep
 
@@ -55,7 +55,7 @@ def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
     for queue in queues:
         plan.use(f"{queue}/send", 0, span(sweep, machine))
         _train(plan, sweep, queue, 0, lambda stream: Inst("SND", a=stream), group)
-    touch = Touch(sweep.array, found, -reach(machine, home, at) - machine.delays["read"], False)
+    touch = Touch(sweep.array, found, -reach(machine, home, at) - machine.delays["read"], False, spread(machine, [home], at))
     return End(sweep.source, plan, touch)
 
 
@@ -69,7 +69,8 @@ def _receiver(sweep: LinkSweep, machine: Machine, chip: int, array: Array, homes
             plan.write_rows(home.planes[sweep.byte][access.place], access, at, arrival, group, 0)
     plan.use(f"{queue}/receive", arrival, arrival + span(sweep, machine))
     _train(plan, sweep, queue, arrival, lambda stream: Inst("RCV", dst=stream), group)
-    return End(chip, plan, Touch(array, found, arrival + max(reach(machine, home, at) for home in homes), True))
+    stored = arrival + max(reach(machine, home, at) for home in homes)
+    return End(chip, plan, Touch(array, found, stored, True, spread(machine, homes, at)))
 
 
 def _train(plan: Plan, sweep: LinkSweep, queue: str, cycle: int, inst: Callable[[int], Inst], group: Group) -> None:

@@ -6,7 +6,7 @@ fixed distances before the MAC that needs them, so that buffers alternate and on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import InternalError
@@ -14,7 +14,7 @@ from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
-from tilefw_spatial.schedule.memory import Homes, Touch, reach
+from tilefw_spatial.schedule.memory import Homes, Touch, reach, spread
 from tilefw_spatial.schedule.runs import Access, Run, runs
 from tilefw_spatial.sweep import MatrixSweep, Product
 
@@ -158,9 +158,7 @@ def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, gr
     machine, home, mac = plan.machine, copy_for(homes(product.weights), plane.side), number * planned.pitch
     cycles, issue = weight_cycles(machine, product, home), mac + load_time(machine)
     width = TYPES[sweep.dtype].nbytes
-    segment, within = divmod(product.first, home.segment)
-    for neighbour in range(home.groups):
-        access = Access(segment * home.groups + neighbour, 0, within // home.groups, cycles, 1)
+    for neighbour, access in weight_rows(product.first, cycles, home):
         for byte, places in enumerate(home.planes):
             plane_number = neighbour * width + byte
             plan.read_rows(places[access.place], access, machine.position(plane.unit), issue, group, plane_number)
@@ -177,6 +175,18 @@ def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, gr
         return Issue(queue, install, Inst("IW", sweep.dtype, imm=buffer))
 
     plan.makes += [load, put_in]
+
+
+def weight_rows(first: int, cycles: int, home: Home) -> Iterator[tuple[int, Access]]:
+    """What is read for one LW, by which of the neighbours that come at one time; a set of weights may go on in another segment."""
+    at = 0
+    while at < cycles:
+        segment, within = divmod(first + at * home.groups, home.segment)
+        row = within // home.groups
+        count = min(cycles - at, home.segment // home.groups - row)
+        for neighbour in range(home.groups):
+            yield neighbour, Access(segment * home.groups + neighbour, at, row, count, 1)
+        at += count
 
 
 def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: Group) -> None:
@@ -239,6 +249,6 @@ def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixP
                 walked = [Run(0, product.first, home.groups, 1, 0, cycles, 1, home.groups)]
             else:
                 walked = runs((sweep.rows,), product.activations)
-            found.append(Touch(array, walked, issue, False))
+            found.append(Touch(array, walked, issue, False, spread(machine, [home], at)))
     return found
 

@@ -16,7 +16,7 @@ from tilefw_spatial.schedule.memory import Stores
 from tilefw_spatial.schedule.placement import place
 from tilefw_spatial.schedule.reservations import Demand, Placed, Reservations
 from tilefw_spatial.schedule.scheduler import ChipScheduler, Schedule
-from tilefw_spatial.sweep import Array, LinkSweep, NodeWork
+from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep
 
 
 def common_begin(machine: Machine) -> int:
@@ -27,7 +27,11 @@ def common_begin(machine: Machine) -> int:
 def schedule_node(work: NodeWork, machine: Machine) -> list[Schedule]:
     """A schedule for each chip; all take the same cycles. Raises CapacityError where arrays do not fit a chip."""
     stores = Stores()
-    chips = [ChipScheduler(machine, place(part, machine), part.arrays, stores=stores) for part in work.chips]
+    linked = {id(array) for item in work.order if isinstance(item, LinkSweep) for array in _touched(item)}
+    chips = [
+        ChipScheduler(machine, place(part, machine, order=_own(work, chip), kept=linked), part.arrays, stores=stores)
+        for chip, part in enumerate(work.chips)
+    ]
     node = _Node(machine, chips, stores)
     for item in work.order:
         if isinstance(item, LinkSweep):
@@ -35,10 +39,18 @@ def schedule_node(work: NodeWork, machine: Machine) -> list[Schedule]:
         else:
             chip, sweep = item
             chips[chip].add(sweep)
-    linked = any(isinstance(item, LinkSweep) for item in work.order)
     begin = common_begin(machine) if linked else 0
     cycles = begin + max(chip.last for chip in chips) + 1 + machine.skew
     return [chip.result(cycles, begin) for chip in chips]
+
+
+def _own(work: NodeWork, chip: int) -> list[Sweep]:
+    """The sweeps of one chip in the order in which they are timed."""
+    return [item[1] for item in work.order if not isinstance(item, LinkSweep) and item[0] == chip]
+
+
+def _touched(sweep: LinkSweep) -> list[Array]:
+    return [sweep.array, *(array for _, array in sweep.targets)]
 
 
 @dataclass(slots=True)

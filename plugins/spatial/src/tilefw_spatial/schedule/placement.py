@@ -1,28 +1,29 @@
 """Where arrays lie: hemispheres, slices and rows, before anything has a time.
 
 Arrays that one sweep touches stand in different slices, as a slice does one thing a cycle. Among the slices that are left an array
-takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere.
+takes those that are least busy and nearest to the unit that uses it. All places of an array are in one hemisphere. Only where not
+all arrays of a launch fit do some have rows of others that are no longer needed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import SIDES, Machine
-from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.program import Home
 from tilefw_spatial.schedule.copies import copy_numbers
+from tilefw_spatial.schedule.floor import Floor, Settled, rows_of
+from tilefw_spatial.schedule.lifetimes import Life, arrays_of, lifetimes, most_alive
 from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work
 
 NEAR = 2
 """What a position farther away costs, a cycle on the way in and one on the way out, where a busy slice costs a cycle a row."""
-
-_LEAST_SEGMENT = 64
-"""Rows of the shortest segment that an array is cut into when banks are nearly full."""
-
 
 Copy = tuple[int, int]
 """An array's identity and the number of one of its copies."""
@@ -38,11 +39,13 @@ class _Needs:
     sides: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """Homes of arrays, by identity: one for each copy."""
+    """Homes of arrays, by identity: one for each copy. `before` has, for an array, those that had some of its rows before it: what
+    is stored there must wait until they have been read. `used` counts bytes that some array has at some time."""
 
     homes: dict[int, tuple[Home, ...]] = field(default_factory=dict)
+    before: dict[int, frozenset[int]] = field(default_factory=dict)
     used: int = 0
 
     def of(self, array: Array) -> tuple[Home, ...]:
@@ -50,69 +53,102 @@ class Placement:
         return self.homes[id(array)]
 
 
-def place(work: Work, machine: Machine, near: int = NEAR) -> Placement:
-    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. Raises CapacityError."""
+def place(
+    work: Work, machine: Machine, near: int = NEAR, order: Sequence[Sweep] | None = None, kept: Collection[int] = ()
+) -> Placement:
+    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. `order` is that in which
+    sweeps will be timed, if it is not the work's own; arrays of `kept` are touched by others than sweeps. Raises CapacityError."""
     needs = _needs(work)
-    rows = sum(_rows(need.array) * need.copies for need in needs.values())
-    _check_capacity(rows, machine)
-    together = _together(work, needs)
-    sides = _sides(work, needs)
-    used = rows * machine.lanes
-    try:
-        return Placement(_homes(list(needs), needs, together, sides, _Floor(machine, near)), used)
-    except CapacityError:  # those that meet the most others first: they have the fewest slices to choose from
-        hardest = sorted(needs, key=lambda key: -len(together[key, 0]))
-        return Placement(_homes(hardest, needs, together, sides, _Floor(machine, near)), used)
+    lives = lifetimes((need.array for need in needs.values()), work.sweeps if order is None else order, kept)
+    sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
+    _check_capacity(most_alive(lives, sizes), machine)
+    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work))
+    if sum(sizes.values()) * machine.lanes <= machine.capacity:
+        # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
+        for ordered in (list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
+            with suppress(CapacityError):
+                return this.placed(ordered, {})
+    return this.placed(sorted(needs, key=lambda key: lives[key].birth), lives)
 
 
-def _homes(
-    order: Sequence[int], needs: dict[int, _Needs], together: dict[Copy, set[Copy]], sides: dict[int, str], floor: _Floor
-) -> dict[int, tuple[Home, ...]]:
-    """A home for each copy, in slices that no copy has that is used with it. Raises CapacityError."""
-    homes: dict[int, tuple[Home, ...]] = {}
-    taken: dict[Copy, set[str]] = {}
-    for key in order:
-        need = needs[key]
+@dataclass(frozen=True, slots=True)
+class _Placer:
+    """What must be known of all arrays before one of them gets its place."""
+
+    machine: Machine
+    near: int
+    needs: dict[int, _Needs]
+    together: dict[Copy, set[Copy]]
+    sides: dict[int, str]
+    mates: dict[int, set[int]]
+
+    def placed(self, order: Sequence[int], lives: Mapping[int, Life]) -> Placement:
+        """A home for each copy, in slices that no copy has that is used with it. Where lives are given, arrays come in the order of
+        their births, and take rows of those that are dead by then. Raises CapacityError."""
+        floor = Floor(self.machine, self.near)
+        found: dict[int, tuple[Settled, ...]] = {}
+        taken: dict[Copy, set[str]] = {}
+        where: dict[int, str] = {}
+        dying: list[tuple[int, int]] = []
+        for key in order:
+            life = lives.get(key, Life())
+            while dying and dying[0][0] < life.birth:
+                for settled in found[heappop(dying)[1]]:
+                    floor.bury(settled)
+            found[key] = self._copies(key, floor, taken, where)
+            if life.death is not None:
+                heappush(dying, (life.death, key))
+        homes = {key: tuple(settled.home for settled in copies) for key, copies in found.items()}
+        before = {key: frozenset().union(*(settled.before for settled in copies)) for key, copies in found.items()}
+        return Placement(homes, before, floor.used * self.machine.lanes)
+
+    def _copies(self, key: int, floor: Floor, taken: dict[Copy, set[str]], where: dict[int, str]) -> tuple[Settled, ...]:
+        """Each copy of one array in slices of its own. What steps make goes where the first array or copy of it is: `where`."""
+        need = self.needs[key]
         own: set[str] = set()
-        copies: list[Home] = []
-        for number, side in enumerate(_copy_sides(need, sides[key])):
-            others = (taken[copy] for copy in together[key, number] if copy in taken)
-            copies.append(floor.settle(need.array, side, need.unit, own.union(*others)))
-            taken[key, number] = _slices(copies[-1])
+        copies: list[Settled] = []
+        for number, side in enumerate(_copy_sides(need, self.sides[key])):
+            others = (taken[copy] for copy in self.together[key, number] if copy in taken)
+            sides = [side, *(other for other in SIDES if other != side)]
+            if key in self.mates:
+                sides = [where[mate] for mate in self.mates[key] if mate in where][:1] or sides
+            copies.append(floor.settle(need.array, sides, need.unit, own.union(*others)))
+            where[key] = side_of(copies[-1].home)
+            taken[key, number] = _slices(copies[-1].home)
             own |= taken[key, number]
-        homes[key] = tuple(copies)
-    return homes
+        return tuple(copies)
+
+
+def _mates(work: Work) -> dict[int, set[int]]:
+    """For each array that a step writes, all that this step writes: results of one step go one way."""
+    found: dict[int, set[int]] = {}
+    for sweep in work.sweeps:
+        if isinstance(sweep, VectorSweep):
+            for group, leaves in _groups(sweep):
+                if leaves:
+                    together = {id(array) for array in group}.union(*(found.get(id(array), ()) for array in group))
+                    found.update(dict.fromkeys(together, together))
+    return found
 
 
 def _check_capacity(rows: int, machine: Machine) -> None:
     needed = rows * machine.lanes
     if needed > machine.capacity:
         raise CapacityError(
-            f"the arrays of this launch take {needed} bytes of memory, of which {machine.name} has {machine.capacity}",
-            code="TFW0690", note="every array of a launch, inputs and results too, is on the chip from the first cycle to the last",
-            help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed,
+            f"the arrays of this launch take {needed} bytes of memory at one time, of which {machine.name} has {machine.capacity}",
+            code="TFW0690", help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed,
+            note="inputs and results are on the chip from the first cycle to the last, what lies between as long as it is needed",
             available=machine.capacity, unit="bytes",
         )
 
 
-def _rows(array: Array) -> int:
-    return -(-array.vectors // array.groups) * array.groups * TYPES[array.dtype].nbytes
+def side_of(home: Home) -> str:
+    """The hemisphere in which a home lies."""
+    return home.planes[0][0].slice.removeprefix("MEM.")[0]
 
 
 def _slices(home: Home) -> set[str]:
     return {rows.slice for places in home.planes for rows in places}
-
-
-def arrays_of(sweep: Sweep) -> list[Array]:
-    """The arrays that a sweep touches, one entry a read or write."""
-    match sweep:
-        case VectorSweep():
-            reads = [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
-            return reads + [write.walk.array for write in sweep.writes]
-        case MatrixSweep():
-            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
-        case LaneSweep():
-            return [sweep.read.array, sweep.write.array]
 
 
 def _needs(work: Work) -> dict[int, _Needs]:
@@ -203,88 +239,3 @@ def _groups(sweep: VectorSweep) -> Iterator[tuple[Sequence[Array], bool]]:
 def _asked(need: _Needs) -> str:
     """The side that the array itself or its only matrix unit asks for, or nothing."""
     return need.array.side or (next(iter(need.sides)) if len(need.sides) == 1 else "")
-
-
-class _Floor:
-    """Rows that are free, bank by bank, and how busy slices are."""
-
-    def __init__(self, machine: Machine, near: int) -> None:
-        self.machine, self.near = machine, near
-        names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
-        self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
-        self.free = {name: [0] * machine.banks for found in names.values() for name in found}
-        self.busy: dict[str, int] = defaultdict(int)
-
-    def settle(self, array: Array, side: str, unit: str, avoid: set[str]) -> Home:
-        """A home for one copy of an array, in that hemisphere where there is room, else in the other one."""
-        for apart in dict.fromkeys((array.segment, 0)):
-            rows = self._longest(-(-(apart or array.vectors) // array.groups))
-            while rows:
-                for where in (side, *(other for other in SIDES if other != side)):
-                    home = self._try(array, rows, apart, where, unit, avoid)
-                    if home is not None:
-                        return home
-                rows = rows // 2 if rows > _LEAST_SEGMENT else 0
-        raise CapacityError(
-            f"no slices of {self.machine.name} are left for '{array.name}', which needs {_rows(array)} rows apart from those of "
-            "the arrays that it is used with", code="TFW0690", resource="memory", needed=_rows(array) * self.machine.lanes,
-            available=self.left(), unit="bytes",
-        )
-
-    def left(self) -> int:
-        """Bytes that no array has."""
-        banks = (bank for slice_banks in self.free.values() for bank in slice_banks)
-        return sum(self.machine.rows - bank for bank in banks) * self.machine.lanes
-
-    def _longest(self, deep: int) -> int:
-        """Rows of a segment, so that as few as can be, all of one length, make `deep` rows."""
-        return -(-deep // max(1, -(-deep // self.machine.rows)))
-
-    def _try(self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]) -> Home | None:
-        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
-        where they do not all fit."""
-        width, groups = TYPES[array.dtype].nbytes, array.groups
-        segments = -(-array.vectors // (rows * groups))
-        before = {name: list(banks) for name, banks in self.free.items()}
-        planes: list[list[Rows]] = [[] for _ in range(width)]
-        own: dict[str, tuple[int, ...]] = {}
-        for segment in range(segments):
-            deep = min(rows, -(-(array.vectors - segment * rows * groups) // groups))
-            part = segment * rows * groups // apart if apart else 0
-            for group in range(groups):
-                for byte in range(width):
-                    taken = self._take(deep, side, unit, avoid, own, (part, group, byte))
-                    if taken is None:
-                        self.free = before
-                        return None
-                    planes[byte].append(taken)
-        for places in planes:
-            for place in places:
-                self.busy[place.slice] += rows
-        return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups)
-
-    def _take(
-        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
-    ) -> Rows | None:
-        """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
-        best: tuple[int, str, int] | None = None
-        at = self.machine.position(unit)
-        for name, position in self.slices[side]:
-            cost = self.busy[name] + self.near * abs(position - at)
-            if (best is not None and cost >= best[0]) or name in avoid or own.get(name, part) != part:
-                continue
-            bank = self._room(name, rows)
-            if bank is not None:
-                best = (cost, name, bank)
-        if best is None:
-            return None
-        _, name, bank = best
-        own[name] = part
-        row = self.free[name][bank]
-        self.free[name][bank] += rows
-        return Rows(name, bank, row)
-
-    def _room(self, name: str, rows: int) -> int | None:
-        """The fullest bank of a slice that has room."""
-        fits = [(used, bank) for bank, used in enumerate(self.free[name]) if used + rows <= self.machine.rows]
-        return max(fits)[1] if fits else None

@@ -50,6 +50,11 @@ class Run:
         """The vector at each point, [repeats, count]."""
         return _grid(self.vector, self.repeats, self.jump, self.count, self.step)
 
+    @property
+    def last_point(self) -> int:
+        """The last point."""
+        return self.point + (self.repeats - 1) * self.period + (self.count - 1) * self.spacing
+
     def bounds(self) -> tuple[int, int]:
         """The least and the greatest vector."""
         corners = [

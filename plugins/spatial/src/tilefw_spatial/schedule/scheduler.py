@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilefw.api import InternalError
+from tilefw.api import CapacityError, InternalError
 from tilefw_spatial.isa import latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
@@ -51,13 +51,20 @@ GOOD_ENOUGH = 0.95
 def schedule(work: Work, machine: Machine) -> Schedule:
     """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
     best: Schedule | None = None
+    refused: CapacityError | None = None
     for near in TRIES:
-        found = _scheduled(work, machine, near)
+        try:
+            found = _scheduled(work, machine, near)
+        except CapacityError as error:
+            refused = error
+            continue
         if best is None or found.cycles < best.cycles:
             best = found
         if _busiest(best.issues) >= GOOD_ENOUGH * best.cycles:
             break
-    assert best is not None
+    if best is None:
+        assert refused is not None, "some placement is tried"
+        raise refused
     return best
 
 
@@ -108,6 +115,7 @@ class ChipScheduler:
 
     def __post_init__(self) -> None:
         self.accumulators = Accumulators(self.machine)
+        self.stores.before |= self.placement.before
 
     @property
     def last(self) -> int:

@@ -13,7 +13,7 @@ from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
 from tilefw_spatial.schedule.matrix import Sums, drain
-from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach
+from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
 from tilefw_spatial.sweep import Read, Source, Step, VectorSweep
 
@@ -161,10 +161,11 @@ def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[Touch]:
     for number, read in enumerate(sweep.reads[len(sweep.drains) :], len(sweep.drains)):
         home = homes(read.walk.array)[copies[number]]
         issue = read.time - reach(machine, home, at) - delay
-        found.append(Touch(read.walk.array, runs(sweep.domain, read.walk), issue, False))
+        found.append(Touch(read.walk.array, runs(sweep.domain, read.walk), issue, False, spread(machine, [home], at)))
     for write in sweep.writes:
         step = sweep.steps[write.step]
         walked = runs(write_domain(sweep.domain, step.every), write.walk, step.every)
-        way = max(reach(machine, home, at) for home in homes(write.walk.array))
-        found.append(Touch(write.walk.array, walked, result_time(machine, step) + way, True))
+        places = homes(write.walk.array)
+        way = max(reach(machine, home, at) for home in places)
+        found.append(Touch(write.walk.array, walked, result_time(machine, step) + way, True, spread(machine, places, at)))
     return found

@@ -1,0 +1,199 @@
+"""Rows of slices, bank by bank: which are free, whose they were before, and how busy slices are.
+
+Rows that nobody has had yet are taken as long as there are any that fit. Only then are the rows of all arrays that are no longer
+needed free again; who gets them must wait until they have been read for the last time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilefw.api import CapacityError
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import SIDES, Machine
+from tilefw_spatial.program import Home, Rows
+from tilefw_spatial.schedule.intervals import Span, merged
+from tilefw_spatial.sweep import Array
+
+_LEAST_SEGMENT = 64
+"""Rows of the shortest segment that an array is cut into when banks are nearly full."""
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`count` rows from those on."""
+
+    rows: Rows
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A copy's home, the rows that it takes, and the arrays that had some of these before."""
+
+    home: Home
+    blocks: tuple[Block, ...]
+    before: frozenset[int]
+
+
+def rows_of(array: Array) -> int:
+    """Rows that one copy of an array takes."""
+    return -(-array.vectors // array.groups) * array.groups * TYPES[array.dtype].nbytes
+
+
+class Floor:
+    """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices."""
+
+    def __init__(self, machine: Machine, near: int) -> None:
+        self.machine, self.near = machine, near
+        names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
+        self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
+        every = [name for found in names.values() for name in found]
+        self._free: dict[str, tuple[tuple[Span, ...], ...]] = {name: (((0, machine.rows),),) * machine.banks for name in every}
+        self._owners = {name: np.full((machine.banks, machine.rows), _NOBODY, np.int64) for name in every}
+        self._numbers: list[int] = []  # array of an owner's number
+        self._dead: list[Block] = []
+        self.busy: dict[str, int] = defaultdict(int)
+
+    @property
+    def used(self) -> int:
+        """Rows that some array has or had."""
+        return sum(int(np.count_nonzero(owners != _NOBODY)) for owners in self._owners.values())
+
+    def settle(self, array: Array, sides: Sequence[str], unit: str, avoid: set[str]) -> Settled:
+        """A home for one copy of an array, in the first of those hemispheres where there is room. Raises CapacityError."""
+        for apart in dict.fromkeys((array.segment, 0)):
+            rows = self._longest(-(-(apart or array.vectors) // array.groups))
+            while rows:
+                found = self._first(array, rows, apart, sides, unit, avoid)
+                if found is None and self._reclaim():
+                    found = self._first(array, rows, apart, sides, unit, avoid)
+                if found is not None:
+                    return self._taken(array, *found)
+                rows = rows // 2 if rows > _LEAST_SEGMENT else 0
+        raise CapacityError(
+            f"no slices of {self.machine.name} are left for '{array.name}', which needs {rows_of(array)} rows apart from those of "
+            "the arrays that it is used with", code="TFW0690", resource="memory", needed=rows_of(array) * self.machine.lanes,
+            available=self.left(), unit="bytes",
+        )
+
+    def bury(self, settled: Settled) -> None:
+        """What a copy has is not needed by what is placed from now on."""
+        self._dead += settled.blocks
+
+    def left(self) -> int:
+        """Bytes that no array has."""
+        rows = sum(end - begin for banks in self._free.values() for bank in banks for begin, end in bank)
+        return rows * self.machine.lanes
+
+    def _reclaim(self) -> bool:
+        """Rows of arrays that are no longer needed are free; False if there are none."""
+        freed: dict[tuple[str, int], list[Span]] = defaultdict(list)
+        for block in self._dead:
+            freed[block.rows.slice, block.rows.bank].append((block.rows.row, block.rows.row + block.count))
+        for (name, bank), spans in freed.items():
+            self._set_free(name, bank, tuple(merged([*self._free[name][bank], *spans])))
+        self._dead = []
+        return bool(freed)
+
+    def _set_free(self, name: str, bank: int, spans: tuple[Span, ...]) -> None:
+        banks = self._free[name]
+        self._free[name] = (*banks[:bank], spans, *banks[bank + 1 :])
+
+    def _taken(self, array: Array, home: Home, blocks: tuple[Block, ...]) -> Settled:
+        """Note whose the rows are now, and whose they were."""
+        before: set[int] = set()
+        number = len(self._numbers)
+        self._numbers.append(id(array))
+        for block in blocks:
+            owners = self._owned(block)
+            if owners.max() != _NOBODY:
+                before.update(self._numbers[owner] for owner in np.unique(owners).tolist() if owner != _NOBODY)
+            owners[:] = number
+        return Settled(home, blocks, frozenset(before))
+
+    def _owned(self, block: Block) -> NDArray[np.int64]:
+        return self._owners[block.rows.slice][block.rows.bank, block.rows.row : block.rows.row + block.count]
+
+    def _longest(self, deep: int) -> int:
+        """Rows of a segment, so that as few as can be, all of one length, make `deep` rows."""
+        return -(-deep // max(1, -(-deep // self.machine.rows)))
+
+    def _first(
+        self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
+    ) -> tuple[Home, tuple[Block, ...]] | None:
+        """Places on the first side that has room."""
+        for side in sides:
+            found = self._try(array, rows, apart, side, unit, avoid)
+            if found is not None:
+                return found
+        return None
+
+    def _try(
+        self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]
+    ) -> tuple[Home, tuple[Block, ...]] | None:
+        """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
+        where they do not all fit."""
+        width, groups = TYPES[array.dtype].nbytes, array.groups
+        before = dict(self._free)
+        planes: list[list[Rows]] = [[] for _ in range(width)]
+        blocks: list[Block] = []
+        own: dict[str, tuple[int, ...]] = {}
+        for segment in range(-(-array.vectors // (rows * groups))):
+            deep = min(rows, -(-(array.vectors - segment * rows * groups) // groups))
+            part = segment * rows * groups // apart if apart else 0
+            for group in range(groups):
+                for byte in range(width):
+                    taken = self._take(deep, side, unit, avoid, own, (part, group, byte))
+                    if taken is None:
+                        self._free = before
+                        return None
+                    planes[byte].append(taken)
+                    blocks.append(Block(taken, deep))
+        for block in blocks:
+            self.busy[block.rows.slice] += rows
+        return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
+
+    def _take(
+        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
+    ) -> Rows | None:
+        """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
+        best: tuple[int, str, int] | None = None
+        at = self.machine.position(unit)
+        for name, position in self.slices[side]:
+            cost = self.busy[name] + self.near * abs(position - at)
+            if (best is not None and cost >= best[0]) or name in avoid or own.get(name, part) != part:
+                continue
+            bank = self._room(name, rows)
+            if bank is not None:
+                best = (cost, name, bank)
+        if best is None:
+            return None
+        _, name, bank = best
+        own[name] = part
+        return Rows(name, bank, self._cut(name, bank, rows))
+
+    def _room(self, name: str, rows: int) -> int | None:
+        """The fullest bank of a slice that has so many rows in a row."""
+        best: tuple[int, int] | None = None
+        for bank, spans in enumerate(self._free[name]):
+            if any(end - begin >= rows for begin, end in spans):
+                room = sum(end - begin for begin, end in spans)
+                best = min(best or (room, -bank), (room, -bank))
+        return None if best is None else -best[1]
+
+    def _cut(self, name: str, bank: int, rows: int) -> int:
+        """Take so many rows of a bank; the first of them."""
+        spans = self._free[name][bank]
+        number = next(n for n, (begin, end) in enumerate(spans) if end - begin >= rows)
+        begin, end = spans[number]
+        rest = ((begin + rows, end),) if begin + rows < end else ()
+        self._set_free(name, bank, (*spans[:number], *rest, *spans[number + 1 :]))
+        return begin
