@@ -45,7 +45,7 @@ class SpatialBackend(Backend):
                 help="say the grid, the scalars and the extents of the buffers",
             )
         refuse_unserved(module, self.target.name, self.capabilities, options.launch)
-        compiled = compile_kernel(module, options.launch, self.machine, chips, split)
+        compiled = compile_kernel(module, options.launch, self.machine, chips, split, options.enable_fp_fusion)
         return replace(self._artifact(compiled.program), entries=(compiled.entry,))
 
     def _artifact(self, program: Program) -> Artifact:

@@ -90,7 +90,8 @@ class Constant(Op):
 class Elementwise(Op):
     """A row of tile IR's elementwise table; each operand is over a subset of the value's axes and has its own element type.
 
-    `rounding` is `rtz` for a cast to a narrower float that cuts off."""
+    `fusion` lets a sum take a product unrounded, if both allow it; `rounding` is `rtz` for a cast to a narrower float that cuts
+    off."""
 
     row: str
     operands: tuple[Value, ...]

@@ -31,10 +31,13 @@ class Compiled:
     program: Program
 
 
-def compile_kernel(module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n") -> Compiled:
-    """The program of the module's kernel for one launch, on as many chips. Raises UnsupportedError and CapacityError."""
+def compile_kernel(
+    module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
+) -> Compiled:
+    """The program of the module's kernel for one launch, on as many chips; `fusion` lets sums take products unrounded. Raises
+    UnsupportedError and CapacityError."""
     entry = entry_of(_kernel(module))
-    graph = on_machine_types(lower(module, launch))
+    graph = on_machine_types(lower(module, launch, fusion))
     if chips == 1:
         timed = [schedule(arrange(graph), machine)]
     else:

@@ -46,7 +46,7 @@ def _selected(store: Store, mask: Value, x: Value, y: Value) -> Value:
 
 def _elementwise(store: Store, row: str, *operands: Value) -> Value:
     axes = dict.fromkeys(axis for operand in operands for axis in operand.axes)
-    return Value(Elementwise(row, operands), tuple(axes), operands[-1].dtype, store.place)
+    return Value(Elementwise(row, operands, fusion=False), tuple(axes), operands[-1].dtype, store.place)
 
 
 def _before(store: Store, done: list[Store]) -> Value:

@@ -101,7 +101,7 @@ class Recorder:
         if all(isinstance(o.source, Literal) for o in sources) and not every:
             return folded(native, sources)
         reduced = all(is_reduced(o.source) for o in sources) and not every
-        name = (native, tuple(_named(o) for o in sources), every)
+        name = (native, tuple(_named(o) for o in sources), every, self.contractible)
         if name not in self._made:
             self._made[name] = Micro(native.op, native.dtype, sources, reduced, every, self.contractible)
         return self._made[name]

@@ -49,9 +49,11 @@ _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
 
 
-def lower(module: ModuleOp, launch: Launch) -> Graph:
-    """The graph of a launch of the module's only kernel, whose scalars are bound. Raises UnsupportedError (TFW0660) at the
-    line that asks for what the chip or this compiler does not serve, and CompileError (TFW0661) for accesses out of bounds."""
+def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
+    """The graph of a launch of the module's only kernel, whose scalars are bound; `fusion` lets sums take products unrounded.
+
+    Raises UnsupportedError (TFW0660) at the line that asks for what the chip or this compiler does not serve, and CompileError
+    (TFW0661) for accesses out of bounds."""
     function = next(op for op in module.body.block.ops if isinstance(op, FuncOp))
     count = prod(launch.grid)
     if count > MOST_PROGRAMS:
@@ -67,7 +69,7 @@ def lower(module: ModuleOp, launch: Launch) -> Graph:
         numbers = pending.pop()
         classes += 1
         try:
-            state = _class(function, launch, flat(launch.grid, numbers), earlier)
+            state = _class(function, launch, flat(launch.grid, numbers), earlier, fusion)
             earlier += state.stored
             graph.stores += finished(state)
         except control.Divided as divided:
@@ -77,11 +79,11 @@ def lower(module: ModuleOp, launch: Launch) -> Graph:
     return graph
 
 
-def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch]) -> State:
+def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
     """What the programs of one class do, after those of others."""
-    scouting = _state(function, launch, programs, ())
+    scouting = _state(function, launch, programs, (), fusion)
     programs = factored(programs, _quantities(scouting, function.body.block))
-    state = _state(function, launch, programs, earlier)
+    state = _state(function, launch, programs, earlier, fusion)
     try:
         _run(state, function.body.block, _NONE)
     except TooLarge:
@@ -92,10 +94,10 @@ def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequen
     return state
 
 
-def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch]) -> State:
+def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
     arguments = function.body.block.args
     buffers: list[Buffer | None] = []
-    state = State(programs, buffers, MOST_STEPS, earlier)
+    state = State(programs, buffers, MOST_STEPS, earlier, fusion)
     for index, argument in enumerate(arguments):
         named = argument_attributes(function, index).get("tile.name")
         name = named.data if isinstance(named, StringAttr) else ""

@@ -69,12 +69,13 @@ class Touch:
 @dataclass(slots=True)
 class State:
     """One class of programs being lowered. `loops` are the axes of the loops around, `steps` what is left of the budget, `earlier`
-    what classes before have stored."""
+    what classes before have stored; `fusion` allows sums to take products unrounded."""
 
     programs: Programs
     buffers: Sequence[Buffer | None]
     steps: int
     earlier: Sequence[Touch] = ()
+    fusion: bool = True
     axes: Axes = field(default_factory=Axes)
     values: dict[SSAValue, Entry] = field(default_factory=dict)
     reaches: dict[Value, Reach] = field(default_factory=dict)
@@ -192,7 +193,7 @@ class State:
         target = self.aligned(entries)
         operands = tuple(self.value(entry, target) for entry in entries)
         axes = [axis for operand in operands for axis in operand.axes]
-        value = self.made(Elementwise(row, operands, rounding=rounding), axes, dtype)
+        value = self.made(Elementwise(row, operands, self.fusion, rounding), axes, dtype)
         return self.data(value, target, entries[0].shape, followed(row, entries))
 
     def data(self, value: Value, target: Sequence[Axis | None], shape: tuple[int, ...], linear: Linear | None = None) -> Data:
