@@ -10,8 +10,8 @@ from tilefw.api.errors import UsageError
 def spelled_out(argv: Sequence[str], known: Collection[str]) -> list[str]:
     """The words with options that targets declare, and the parser (`known`) lacks, as `--option name=value`.
 
-    Whether the chosen target is one of those is seen later, as for every `--option`. Raises UsageError TFW0911 for an option without
-    a value."""
+    Whether the chosen target is one of those is seen later, as for every `--option`. Raises UsageError TFW0911 for an option
+    without a value."""
     from tilefw.runtime.loader import registry
 
     declared = {f"--{name.replace('_', '-')}": name for info in registry().infos() for name in info.options}

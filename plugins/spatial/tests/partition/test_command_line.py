@@ -16,7 +16,9 @@ def run(words: Sequence[str]) -> int:
     return main(["run", "matmul", *SMALL, *words])
 
 
-@pytest.mark.parametrize("words", [["--chips", "2", "--split", "k"], ["--chips=2", "--split=k"], ["--option", "chips=2", "split=k"]])
+@pytest.mark.parametrize("words", [
+    ["--chips", "2", "--split", "k"], ["--chips=2", "--split=k"], ["--option", "chips=2", "split=k"],
+])
 def test_chips_and_split_reach_the_target(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--target", "spatial-sdm1", "--json", *words]) == 0
     assert json.loads(capsys.readouterr().out)["resources"]["instructions"]["DSK"] == 2
