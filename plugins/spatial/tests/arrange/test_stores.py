@@ -8,7 +8,7 @@ from graphs import apply, load, where
 from work_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.graph import Axis, Constant, Graph, Store, Value
+from tilefw_spatial.graph import Along, Axis, Constant, Graph, Store, Value, Where
 
 RNG = np.random.default_rng(3)
 
@@ -36,6 +36,24 @@ def test_a_later_store_finds_what_an_earlier_one_left() -> None:
     expected = a.copy()
     expected[:40:2] = np.where(b > 0, b, expected[:40:2])
     assert (out == expected).all()
+
+
+@pytest.mark.parametrize("third", [1, 3])
+def test_what_is_stored_twice_does_not_come_over_what_is_stored_between(third: int) -> None:
+    i, j = Axis("i", 40), Axis("j", 30)
+    x, y = load("int32", where(0, (i, 1))), load("int32", where(2, (j, 1)))
+    x = apply("addi", "int32", x, x)
+    again = where(third, (i, 1)) if third != 1 else Where(1, 50, (Along(i, np.arange(40)),))
+    graph = Graph([Store(x, where(1, (i, 1))), Store(y, where(1, (j, 2))), Store(x, again)])
+    a, out, b, other = (RNG.integers(-50, 50, n).astype(np.int32) for n in (40, 90, 30, 40))
+    expected, elsewhere = out.copy(), 2 * a if third == 3 else other.copy()
+    expected[:40] = 2 * a
+    expected[:60:2] = b
+    if third == 1:
+        expected[50:] = 2 * a
+    Evaluator(arrange(graph), {0: a, 1: out, 2: b, 3: other})
+    assert (out == expected).all()
+    assert (other == elsewhere).all()
 
 
 @pytest.mark.parametrize("with_mask", [False, True])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import DTYPES, Place
-from tilefw_spatial.arrange.access import Access, access_of, flat_index, over
+from tilefw_spatial.arrange.access import NOWHERE, Access, access_of, elements, flat_index, over
 from tilefw_spatial.arrange.lanes import Picked
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
@@ -81,8 +81,51 @@ def reached(value: Value) -> list[Value]:
 
 def normal(graph: Graph) -> list[Target]:
     """The graph's stores in normal form, in their order."""
-    normaliser = Normaliser()
-    return [normaliser.target(store) for store in unconditional(graph.stores)]
+    normaliser, order = Normaliser(), _Order()
+    for store in unconditional(graph.stores):
+        order.add(normaliser.target(store))
+    return order.targets
+
+
+class _Order:
+    """Targets in the order of their stores. What is stored twice is one array, which goes to the host at the later store's turn: if
+    another store has replaced some of the earlier one's elements by then, the later one gets a copy."""
+
+    def __init__(self) -> None:
+        self.targets: list[Target] = []
+        self._copies: dict[int, Value] = {}  # of a value the last
+        self._turns: dict[int, list[int]] = {}
+        self._elements: dict[int, NDArray[np.int64]] = {}
+
+    def add(self, target: Target) -> None:
+        """The next store's."""
+        value = self._copies.get(id(target.value), target.value)
+        if any(self._replaced(turn) for turn in self._turns.get(id(value), ())):
+            original, value = value, _copy(value)
+            self._copies[id(target.value)] = self._copies[id(original)] = value
+        self._turns.setdefault(id(value), []).append(len(self.targets))
+        self.targets.append(replace(target, value=value))
+
+    def _replaced(self, turn: int) -> bool:
+        """Whether a store after that has some element of it."""
+        first = self.targets[turn]
+        return any(
+            other.value is not first.value and other.store.where.parameter == first.store.where.parameter
+            and np.intersect1d(self._stored(turn), self._stored(number)).size > 0
+            for number, other in enumerate(self.targets[turn + 1 :], turn + 1)
+        )
+
+    def _stored(self, turn: int) -> NDArray[np.int64]:
+        if turn not in self._elements:
+            found = elements(self.targets[turn].store.where)
+            self._elements[turn] = np.unique(found[found != NOWHERE])
+        return self._elements[turn]
+
+
+def _copy(value: Value) -> Value:
+    """The same once more, in memory of its own."""
+    op = value.op if isinstance(value.op, Fetch | Constant) else Pick(value, {})
+    return Value(op, value.axes, value.dtype, value.place)
 
 
 class Normaliser:
