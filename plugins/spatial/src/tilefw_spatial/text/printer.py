@@ -64,11 +64,11 @@ def _transfer(transfer: Transfer) -> Iterator[str]:
     yield (f".transfer parameter={transfer.parameter} base={transfer.base} lanes={transfer.lanes} chunk={transfer.chunk} "
            f"fill={transfer.fill:#x}")
     for axis in transfer.axes:
-        valid = "" if axis.valid is None else f" valid={numbers_text(axis.valid.astype(int).tolist())}"
-        offsets = numbers_text(axis.offsets.tolist())
+        valid = "" if axis.valid is None else f" valid={numbers_text(axis.valid)}"
+        offsets = numbers_text(axis.offsets)
         yield f".axis extent={axis.extent} vector={axis.vector} lane={axis.lane} offsets={offsets}{valid}"
     if transfer.explicit is not None:
-        columns = " ".join(f"{name}={numbers_text(column.tolist())}" for name, column in
+        columns = " ".join(f"{name}={numbers_text(column)}" for name, column in
                            zip(("elements", "vectors", "lanes"), transfer.explicit.T, strict=True))
         yield f".explicit count={len(transfer.explicit)} {columns}"
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tilefw_spatial.text.source import DIRECTIVE, Piece
 
@@ -13,24 +17,26 @@ _HEX = re.compile(r"((?:[0-9a-f]{2})+)(?:\*(\d{1,9}))?")
 _SHORTEST = 3
 
 
-def numbers_text(values: Sequence[int]) -> str:
-    """The numbers with commas between."""
-    return ",".join(_runs(values))
+def numbers_text(values: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+    """The numbers, each of 64 bits, with commas between."""
+    numbers = np.asarray(values, np.int64)
+    if numbers.size and (int(numbers.max()) - int(numbers.min())) >> 63:
+        numbers = numbers.astype(object)  # steps would wrap
+    return ",".join(_runs(numbers))
 
 
-def _runs(values: Sequence[int]) -> Iterator[str]:
+def _runs(numbers: NDArray[Any]) -> Iterator[str]:
+    """A Python step a run, however long it is: offsets are millions of numbers in few runs."""
+    steps = np.diff(numbers)
+    lasts = [*np.flatnonzero(steps[1:] != steps[:-1]) + 1, len(numbers) - 1]  # the last number of each stretch of one step
     at = 0
-    while at < len(values):
-        step = values[at + 1] - values[at] if at + 1 < len(values) else 0
-        end = at + 1
-        while end < len(values) and values[end] - values[end - 1] == step:
-            end += 1
-        if end - at < _SHORTEST:
-            yield str(values[at])
+    for last in lasts:
+        if last - at + 1 >= _SHORTEST:
+            yield f"{numbers[at]}{steps[at]:+d}*{last - at + 1}"
+            at = last + 1
+        while at < last or (at == last and last == len(numbers) - 1):
+            yield str(numbers[at])
             at += 1
-        else:
-            yield f"{values[at]}{step:+d}*{end - at}"
-            at = end
 
 
 def read_numbers(piece: Piece, count: int) -> list[int]:
