@@ -8,15 +8,16 @@ from dataclasses import replace
 import pytest
 from launches import bound
 
-from tilefw.api import CapacityError, CompileOptions
+from tilefw.api import CapacityError, CompileOptions, InternalError
 from tilefw.kernels.spec import load as kernel_named
 from tilefw.kernels.verify import verify
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.backend import SpatialBackend
 from tilefw_spatial.container import read
-from tilefw_spatial.emit import queues
+from tilefw_spatial.emit import emit, queues
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
+from tilefw_spatial.program import Inst, Program
 from tilefw_spatial.schedule import Issue, last_event, schedule
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.text import parse
@@ -47,6 +48,22 @@ def test_the_text_is_the_program() -> None:
     again = parse(artifact.text, "artifact")
     assert again.chips == read(artifact.binary, "artifact").chips
     assert again.cycles == artifact.metadata["cycles"]
+
+
+def test_the_checker_s_word_is_asked_for_by_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = bound("vector_add", {"n": 700})
+    options = CompileOptions(launch=launch.launch, verify=True)
+    assert SpatialBackend(SDM1).emit(launch.module(), options).binary
+    monkeypatch.setattr("tilefw_spatial.pipeline.emit", lambda *given: _late(emit(*given)))
+    with pytest.raises(InternalError, match="constraints of the machine"):
+        SpatialBackend(SDM1).emit(launch.module(), options)
+
+
+def _late(program: Program) -> Program:
+    """The program with its additions one cycle late."""
+    (chip,) = program.chips
+    queues = {name: [Inst("NOP", imm=1), *queue] if name.startswith("VXM") else queue for name, queue in chip.queues.items()}
+    return replace(program, chips=[replace(chip, queues=queues)])
 
 
 def test_arrays_that_do_not_fit_are_told_in_bytes() -> None:

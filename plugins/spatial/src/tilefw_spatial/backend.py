@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tilefw.api import Artifact, Backend, CompileError, CompileOptions, Device, Resources
+from tilefw.api import Artifact, Backend, CompileError, CompileOptions, Device, InternalError, Resources
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
@@ -46,7 +46,17 @@ class SpatialBackend(Backend):
             )
         refuse_unserved(module, self.target.name, self.capabilities, options.launch)
         compiled = compile_kernel(module, options.launch, self.machine, chips, split, options.enable_fp_fusion)
+        if options.verify:
+            self._verify(compiled.program)
         return replace(self._artifact(compiled.program), entries=(compiled.entry,))
+
+    def _verify(self, program: Program) -> None:
+        """The checker's word on a program. Raises InternalError with the first constraint that is broken."""
+        from tilefw_spatial.check import check
+
+        problems = check(program, self.machine)
+        if problems:
+            raise InternalError(f"a schedule breaks {len(problems)} constraints of the machine; the first: {problems[0]}")
 
     def _artifact(self, program: Program) -> Artifact:
         """A program with its file and its text."""

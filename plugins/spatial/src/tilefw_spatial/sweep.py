@@ -122,20 +122,20 @@ class Product:
 class MatrixSweep:
     """Sums of products into accumulators: one tile of results, `rows` by 320 lanes, on one side's planes.
 
-    Products follow one another; the first sets the accumulators, or adds to what they hold where `accumulate` is set. A VectorSweep
-    that `drains` it takes the results; one that drains two of them (a K split) has a step that adds the two reads."""
+    Products follow one another; the first sets the accumulators, the others add to them. A VectorSweep that `drains` it takes the
+    results; one that drains two of them (a K split) has a step that adds the two reads."""
 
     dtype: str
     rows: int
     products: list[Product]
     side: str = ""
-    accumulate: bool = False
     place: Place | None = None
 
 
 @dataclass(slots=True, eq=False)
 class LaneSweep:
-    """Vectors through the switch: `op` is `PRM` with `map` (source lane of each lane, -1 for zero), or `TRN`."""
+    """Vectors through the switch: `op` is `PRM`, or `DST` where no lane leaves its superlane; `map` has the source lane of each
+    lane, -1 for zero."""
 
     domain: tuple[int, ...]
     op: str

@@ -14,7 +14,6 @@ from tilefw_spatial.isa.types import INTEGERS, TYPES
 
 _ALL = frozenset(TYPES)
 _INTS = frozenset(INTEGERS)
-_WORDS = frozenset({"int32", "uint32"})
 _FP32 = frozenset({"fp32"})
 _ARITHMETIC = _INTS | _FP32
 _BITS = _INTS | {"int1"}

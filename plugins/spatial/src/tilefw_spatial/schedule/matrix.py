@@ -95,9 +95,7 @@ def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane
 
 
 def _check(sweep: MatrixSweep, machine: Machine) -> None:
-    """What work must not ask: sums of another sweep, more rows than a bank has, weights that begin within a cycle's rows."""
-    if sweep.accumulate:
-        raise InternalError("a matrix sweep that adds to the sums of another one")
+    """What work must not ask: more rows than a bank has, weights that begin within a cycle's rows."""
     if sweep.rows > machine.accumulator_rows:
         raise InternalError(f"a matrix sweep of {sweep.rows} rows, more than the {machine.accumulator_rows} of a bank")
     for product in sweep.products:
