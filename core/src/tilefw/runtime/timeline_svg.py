@@ -13,7 +13,7 @@ from html import escape
 from tilefw.api.timeline import Row, Span, Timeline, Utilisation
 from tilefw.runtime.diagnostics import render_utilisation
 
-LEFT, PLOT, RIGHT = 150, 1200, 30  # widths in pixels: names, the plot, air
+LEFT, PLOT, RIGHT = 180, 1200, 30  # widths in pixels: names, the plot, air
 ROW, GAP, LINE = 9, 10, 16  # heights: a row, between groups, a line of text
 NEAR = 0.6  # pixels between spans that are drawn as one
 FAINTEST = 0.25  # opacity of a block that is hardly ever at work
