@@ -22,7 +22,7 @@ from measure import seconds
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Artifact
+from tilefw.api import Artifact, CheckError
 from tilefw.kernels.matmul import matmul
 
 TARGET = "spatial-sdm1"
@@ -83,7 +83,10 @@ def measured(n: int) -> Point:
     a, b = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((M, K), (K, n)))
     out = np.zeros((M, n), np.float16)
     start = seconds()
-    report = matmul[grid(n)](a, b, None, out, M, n, K, K, 1, n, 1, n, 1, **constexprs(K), target=TARGET)
+    try:
+        report = matmul[grid(n)](a, b, None, out, M, n, K, K, 1, n, 1, n, 1, **constexprs(K), target=TARGET)
+    except CheckError as error:
+        return Point(n, cycles, bursts, taken, wrong=str(error).splitlines()[0])
     launching = seconds() - start
     return Point(n, cycles, bursts, taken, report.counters["cycles"], launching, _difference(a, b, out))
 
