@@ -111,7 +111,7 @@ def _stated_extent(name: str, value: Any) -> int:
 
 
 def _stated_scalar(name: str, kind: str, value: Any) -> int | float:
-    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324 and TFW0325; the front end tells what is no type."""
+    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324, TFW0325; the front end tells what is no type."""
     try:
         plain = dtype(kind.partition(":")[0])
     except KeyError:
