@@ -54,21 +54,24 @@ class Placement:
 
 
 def place(
-    work: Work, machine: Machine, near: int = NEAR, order: Sequence[Sweep] | None = None, kept: Collection[int] = ()
+    work: Work, machine: Machine, near: int = NEAR, by_use: bool = False, order: Sequence[Sweep] | None = None,
+    kept: Collection[int] = (),
 ) -> Placement:
-    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. `order` is that in which
-    sweeps will be timed, if it is not the work's own; arrays of `kept` are touched by others than sweeps. Raises CapacityError."""
+    """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. With `by_use` arrays
+    choose in the order in which they are first used. `order` is that in which sweeps will be timed, if it is not the work's own;
+    arrays of `kept` are touched by others than sweeps. Raises CapacityError."""
     needs = _needs(work)
     lives = lifetimes((need.array for need in needs.values()), work.sweeps if order is None else order, kept)
     sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
     _check_capacity(most_alive(lives, sizes), machine)
     this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work))
+    born = sorted(needs, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
-        for ordered in (list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
+        for ordered in (born if by_use else list(needs), sorted(needs, key=lambda key: -len(this.together[key, 0]))):
             with suppress(CapacityError):
                 return this.placed(ordered, {})
-    return this.placed(sorted(needs, key=lambda key: lives[key].birth), lives)
+    return this.placed(born, lives)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,20 +41,26 @@ class Schedule:
     begin: int = 0
 
 
-TRIES = (NEAR, 0, 64)
-"""How much distance counts against busy slices (`placement`): what is best depends on which sweeps meet, and is tried."""
+TRIES = ((NEAR, False), (0, False), (64, False), (0, True))
+"""How much distance counts against busy slices, and whether arrays choose slices in the order in which they are first used
+(`placement`): what is best depends on which sweeps meet, and is tried."""
 
 GOOD_ENOUGH = 0.95
 """Of the cycles, those in which the busiest queue is at work: no placement changes much then."""
+
+WAITING = 0.75
+"""Where no queue is at work for more of the cycles, sweeps wait for one another: only then is the order of arrays tried."""
 
 
 def schedule(work: Work, machine: Machine) -> Schedule:
     """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
     best: Schedule | None = None
     refused: CapacityError | None = None
-    for near in TRIES:
+    for near, by_use in TRIES:
+        if by_use and best is not None and _busiest(best.issues) > WAITING * best.cycles:
+            continue
         try:
-            found = _scheduled(work, machine, near)
+            found = _scheduled(work, machine, near, by_use)
         except CapacityError as error:
             refused = error
             continue
@@ -68,8 +74,8 @@ def schedule(work: Work, machine: Machine) -> Schedule:
     return best
 
 
-def _scheduled(work: Work, machine: Machine, near: int) -> Schedule:
-    this = ChipScheduler(machine, place(work, machine, near), work.arrays)
+def _scheduled(work: Work, machine: Machine, near: int, by_use: bool) -> Schedule:
+    this = ChipScheduler(machine, place(work, machine, near, by_use), work.arrays)
     for sweep in work.sweeps:
         this.add(sweep)
     return this.result(this.last + 1 + machine.skew)
