@@ -23,11 +23,14 @@ from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
 from tilefw_spatial.node_options import node_options
+from tilefw_spatial.partition.alike import same_data
 from tilefw_spatial.partition.columns import shares
+from tilefw_spatial.partition.gather import gathered_split
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import ChipCode, Inst, Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
+from tilefw_spatial.sweep import LinkSweep
 from tilefw_spatial.tick import HostArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
@@ -94,6 +97,15 @@ def test_both_simulators_agree(split: str) -> None:
     assert (first.findings.all, second.findings) == ((), ())
     assert first.cycles == second.cycles == made.cycles
     assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
+
+
+def test_what_is_gathered_is_sent_once() -> None:
+    """Second copies of what the host fills cost nothing; of what comes by links they cost the links' time again."""
+    launch = bound("matmul", {"m": 400, "n": 3000, "k": 700})
+    work = gathered_split(lower(launch.module(), launch.launch), 4)
+    sent = list({id(step.array): step.array for step in work.order if isinstance(step, LinkSweep)}.values())
+    assert sent
+    assert not any(same_data(one, other) for number, one in enumerate(sent) for other in sent[:number])
 
 
 def begun_late(made: Program, late: tuple[int, ...]) -> Program:

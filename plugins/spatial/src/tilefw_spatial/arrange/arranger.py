@@ -19,14 +19,15 @@ from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
 
 
-def arrange(graph: Graph, chain: Chain | None = None) -> Work:
-    """The sweeps and arrays of a launch. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`)."""
+def arrange(graph: Graph, chain: Chain | None = None, *, twins: bool = True) -> Work:
+    """The sweeps and arrays of a launch. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`). `twins`: what
+    the host fills may be there twice, for sweeps that run at one time."""
     if chain is None:
         from tilefw_spatial.chain import chain as standard
 
         chain = standard
     targets, roots = chosen(normal(graph))
-    return Arranger(chain, targets, roots).work()
+    return Arranger(chain, targets, roots).work(twins)
 
 
 class Arranger:
@@ -41,14 +42,15 @@ class Arranger:
         self._sweeps: list[Sweep] = []
         self._second: list[VectorSweep | MatrixSweep] = []  # of sweeps that may run at one time
 
-    def work(self) -> Work:
+    def work(self, twins: bool) -> Work:
         """All sweeps in an order that is right."""
         for region in self._regions.ordered():
             self._region(region)
         self._stores()
-        twins = Twins()
-        twins.give(self._second)
-        return Work(self._sweeps, [*self._memory.arrays, *twins.arrays], [self._memory.held[item].array for item in self._roots])
+        second = Twins()
+        if twins:
+            second.give(self._second)
+        return Work(self._sweeps, [*self._memory.arrays, *second.arrays], [self._memory.held[item].array for item in self._roots])
 
     def _region(self, region: Region) -> None:
         axes = (*region.outer, *region.inner)

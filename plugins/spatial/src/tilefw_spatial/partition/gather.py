@@ -26,7 +26,7 @@ def gathered_split(graph: Graph, chips: int) -> NodeWork:
             made, _ = in_blocks(Graph([store]), chips, divided_axis(store, chips))
             blocks.stores += made.stores
             numbers += [number] * len(made.stores)
-        work = arrange(blocks)
+        work = arrange(blocks, twins=False)  # what comes by links would come twice
         for number, array in zip(numbers, work.results, strict=True):
             array.rank = number
         works.append(work)
