@@ -89,8 +89,8 @@ class Transfer:
 
     Element (i…) of the product of `axes` stands at `base + Σ offsets_k[i_k]` of parameter `parameter` (elements of `dtype`), and in
     lane `position % lanes` of vector `Σ i_k · vector_k + (position // lanes) · chunk`, where position = Σ i_k · lane_k. `explicit`,
-    where it is given, stands for all axes: rows of (host element, vector, lane). Lanes that no element comes to hold `fill`
-    (bits of one element).
+    where it is given, stands for `base` and all axes: rows of (host element, vector, lane), elements counted from the pointer.
+    Lanes that no element comes to hold `fill` (bits of one element).
     """
 
     parameter: int

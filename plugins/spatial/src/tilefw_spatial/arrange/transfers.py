@@ -29,7 +29,7 @@ def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: i
             ways[homes.pop()].append(term)
     split = _separated(access, lanes) if rest else None
     if rest and split is None:
-        return Transfer(access.parameter, access.base, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill)
+        return Transfer(access.parameter, 0, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill)
     if split is not None:
         return transfer(split, lanes, strides, chunk, fill, once)
     maps = [_lane_map(ways[None], lanes, firsts)]

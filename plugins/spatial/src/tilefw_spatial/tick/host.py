@@ -86,7 +86,7 @@ def _elements(
 def _indices(transfer: Transfer) -> Iterator[tuple[int, int, int]]:
     if transfer.explicit is not None:
         for element, vector, lane in transfer.explicit.tolist():
-            yield transfer.base + element, vector, lane
+            yield element, vector, lane
         return
     for index in product(*(range(axis.extent) for axis in transfer.axes)):
         pairs = list(zip(transfer.axes, index, strict=True))
