@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Term, over
-from tilefw_spatial.arrange.lanes import Picked
+from tilefw_spatial.arrange.access import Term
+from tilefw_spatial.arrange.picks import Picked, over
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.sweep import Array, Walk
 
@@ -25,23 +26,12 @@ class Held:
 
     def renamed(self, picks: Mapping[Axis, Picked]) -> Held:
         """The same vectors by other axes."""
-        return Held(self.array, self.chunk, tuple(_renamed(term, picks) for term in self.terms), self.start)
+        return Held(self.array, self.chunk, tuple(term.renamed(picks) for term in self.terms), self.start)
 
 
 def stepped(axis: Axis, stride: int) -> Term:
     """A term of one axis in even steps."""
     return Term((axis,), np.arange(axis.extent, dtype=np.int64) * stride)
-
-
-def _renamed(term: Term, picks: Mapping[Axis, Picked]) -> Term:
-    if not any(axis in picks for axis in term.axes):
-        return term
-    new = tuple(dict.fromkeys(n for axis in term.axes for n in (picks[axis].axes if axis in picks else (axis,))))
-    index = tuple(
-        over(picks[axis].axes, picks[axis].table, new) if axis in picks else over((axis,), np.arange(axis.extent), new)
-        for axis in term.axes
-    )
-    return Term(new, np.broadcast_to(term.offsets[index], [axis.extent for axis in new]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +50,7 @@ class Loop:
 
 def whole(*axes: Axis) -> Loop:
     """A loop over all of its axes."""
-    return Loop(axes, 0, int(np.prod([axis.extent for axis in axes], dtype=np.int64)))
+    return Loop(axes, 0, prod(axis.extent for axis in axes))
 
 
 def vectors(

@@ -13,8 +13,9 @@ from math import prod
 
 import numpy as np
 
-from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Picked, Product, Renamed
+from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Product, Renamed
 from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
+from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
 
 # Items for each value that one target may need: a scan along lanes asks for its operands along ever new ones.

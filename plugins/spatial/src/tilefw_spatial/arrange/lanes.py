@@ -7,12 +7,13 @@ are usually a product of axes in mixed radix; after a rename they are any table.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis
 
 LANES = 320
@@ -66,7 +67,7 @@ class Product(Lanes):
         self.product = axes
         self.key = ("product", axes)
         self.axes = frozenset(axes)
-        self.positions = int(np.prod([axis.extent for axis in axes], dtype=np.int64))
+        self.positions = prod(axis.extent for axis in axes)
 
     @cached_property
     def index(self) -> dict[Axis, NDArray[np.int64]]:
@@ -112,14 +113,6 @@ class Part(Lanes):
         fits = whole.product is not None and whole.product[-1] is axis and LANES % axis.extent == 0
         found = whole if fits else whole.with_last(axis)
         return found if found is not None and found.chunks == self.chunks else None
-
-
-@dataclass(frozen=True)
-class Picked:
-    """An old axis' index as a table over new axes (`graph.Rename`, one old axis at a time)."""
-
-    axes: tuple[Axis, ...]
-    table: NDArray[np.int64]
 
 
 class Renamed(Lanes):

@@ -12,8 +12,8 @@ from math import prod
 import numpy as np
 
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.lanes import Picked
 from tilefw_spatial.arrange.normal import Pick, Target, operands, picked
+from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 
 LONGEST = 4095

@@ -9,11 +9,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Term, over
+from tilefw_spatial.arrange.access import Term
 from tilefw_spatial.arrange.held import Held, stepped
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.lanes import LANES, Lanes
 from tilefw_spatial.arrange.normal import Fetch, Pick
+from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.arrange.transfers import transfer
 from tilefw_spatial.graph import Axis, Constant
 from tilefw_spatial.sweep import Array

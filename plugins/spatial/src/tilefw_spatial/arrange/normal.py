@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw.api import DTYPES, Place
-from tilefw_spatial.arrange.access import NOWHERE, Access, access_of, elements, flat_index, over
-from tilefw_spatial.arrange.lanes import Picked
+from tilefw.api import DTYPES, InternalError, Place
+from tilefw_spatial.arrange.access import NOWHERE, Access, access_of, elements
+from tilefw_spatial.arrange.picks import Picked, composed, picked_axes, picked_elements, picks_of
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
     Axis,
@@ -170,8 +170,7 @@ class Normaliser:
                 return chosen_row(self._done[id(table)], axis, self._done[id(index)], value)
             case Join() as join:
                 return self._joined(join, value)
-        raise NotImplementedError(type(value.op).__name__)
-
+        raise InternalError(f"a graph with a value that is made by {type(value.op).__name__}")
 
     def _joined(self, join: Join, value: Value) -> Value:
         """Each operand stretched over the whole axis, and one of them selected for each index."""
@@ -282,24 +281,6 @@ def bits_of(data: NDArray[np.generic]) -> NDArray[np.unsignedinteger]:
     return np.ascontiguousarray(data).reshape(data.shape).view(np.dtype(f"u{data.dtype.itemsize}"))
 
 
-def picks_of(old: tuple[Axis, ...], new: tuple[Axis, ...], index: NDArray[np.int64] | None) -> dict[Axis, Picked]:
-    """A rename axis by axis: each old axis' index, over those new axes on which it depends."""
-    shape = tuple(axis.extent for axis in old)
-    flat = np.arange(int(np.prod([axis.extent for axis in new], dtype=np.int64))) if index is None else index.reshape(-1)
-    picks: dict[Axis, Picked] = {}
-    for number, axis in enumerate(old):
-        table = flat_index(shape, number)[flat].reshape([a.extent for a in new])
-        picks[axis] = _lean(new, table)
-    return picks
-
-
-def _lean(axes: tuple[Axis, ...], table: NDArray[np.int64]) -> Picked:
-    """The table without axes along which it does not change."""
-    kept = [n for n in range(len(axes)) if axes[n].extent and (table != np.take(table, [0], axis=n)).any()]
-    picks = tuple(slice(None) if n in kept else 0 for n in range(len(axes)))
-    return Picked(tuple(axes[n] for n in kept), np.ascontiguousarray(table[picks]))
-
-
 def picked(operand: Value, picks: Mapping[Axis, Picked], like: Value) -> Value:
     """The operand under other axes: told to a load's access or a constant at once, else a `Pick`."""
     picks = {axis: pick for axis, pick in picks.items() if axis in operand.axes}
@@ -307,31 +288,10 @@ def picked(operand: Value, picks: Mapping[Axis, Picked], like: Value) -> Value:
         return operand
     match operand.op:
         case Fetch(access=access, fill=fill):
-            return _fetched(access.renamed({axis: (pick.axes, pick.table) for axis, pick in picks.items()}), fill, operand)
+            return _fetched(access.renamed(picks), fill, operand)
         case Constant(data=data):
-            axes = _picked_axes(operand.axes, picks)
-            index = tuple(
-                over(picks[axis].axes, picks[axis].table, axes) if axis in picks else over((axis,), np.arange(axis.extent), axes)
-                for axis in operand.axes
-            )
-            return constant(data[index], axes, operand.dtype)
+            axes, chosen = picked_elements(operand.axes, data, picks)
+            return constant(chosen, axes, operand.dtype)
         case Pick(operand=inner, picks=below):
-            return picked(inner, _composed(below, picks), like)
-    return Value(Pick(operand, picks), _picked_axes(operand.axes, picks), operand.dtype, like.place)
-
-
-def _picked_axes(axes: tuple[Axis, ...], picks: Mapping[Axis, Picked]) -> tuple[Axis, ...]:
-    found = (new for axis in axes for new in (picks[axis].axes if axis in picks else (axis,)))
-    return tuple(dict.fromkeys(found))
-
-
-def _composed(below: Mapping[Axis, Picked], picks: dict[Axis, Picked]) -> dict[Axis, Picked]:
-    result = dict(picks)
-    for axis, pick in below.items():
-        target = _picked_axes(pick.axes, picks)
-        index = tuple(
-            over(picks[a].axes, picks[a].table, target) if a in picks else over((a,), np.arange(a.extent), target)
-            for a in pick.axes
-        )
-        result[axis] = Picked(target, pick.table[index] if pick.axes else pick.table)
-    return result
+            return picked(inner, composed(below, picks), like)
+    return Value(Pick(operand, picks), picked_axes(operand.axes, picks), operand.dtype, like.place)

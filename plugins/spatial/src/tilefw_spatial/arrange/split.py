@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilefw_spatial.arrange.lanes import Picked
+from tilefw.api import InternalError
 from tilefw_spatial.arrange.normal import Fetch, Pick, Target, constant, elementwise, operands
+from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 
 WIDTH = 64  # lanes that share one reduction: the largest power of two that 320 has as a factor
@@ -36,12 +37,13 @@ def split(targets: list[Target], axis: Axis) -> Parts | None:
 class _Splitter:
     def __init__(self, axis: Axis, parts: tuple[Axis, ...]) -> None:
         self._axis, self._parts = axis, parts
-        self._table = np.arange(axis.extent, dtype=np.int64).reshape([part.extent for part in parts])
+        table = np.arange(axis.extent, dtype=np.int64).reshape([part.extent for part in parts])
+        self._whole = {axis: Picked(parts, table)}
         self._done: dict[int, Value] = {}
         self.ordered = False
 
     def target(self, target: Target) -> Target:
-        access = target.access.renamed({self._axis: (self._parts, self._table)})
+        access = target.access.renamed(self._whole)
         return replace(target, value=self._made(target.value), access=access)
 
     def _made(self, value: Value) -> Value:
@@ -58,7 +60,7 @@ class _Splitter:
         axes = self._axes(value.axes)
         match value.op:
             case Fetch(access=access, fill=fill):
-                split_access = access.renamed({self._axis: (self._parts, self._table)})
+                split_access = access.renamed(self._whole)
                 return Value(Fetch(split_access, fill), axes, value.dtype, value.place)
             case Constant(data=data):
                 return constant(data.reshape([axis.extent for axis in axes]), axes, value.dtype)
@@ -71,7 +73,7 @@ class _Splitter:
             case Reduce() as op:
                 return self._reduce(op, value, axes)
             case op:
-                raise NotImplementedError(type(op).__name__)
+                raise InternalError(f"a normal value that is made by {type(op).__name__}")
         return Value(op, axes, value.dtype, value.place)
 
     def _axes(self, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

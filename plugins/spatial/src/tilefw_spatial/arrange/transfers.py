@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Access, Term, over
+from tilefw_spatial.arrange.access import Access, Term
 from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.program import AxisMap, Transfer
 
@@ -60,13 +61,7 @@ def _time_map(axis: Axis, terms: list[Term], stride: int) -> AxisMap:
 def _joint(access: Access) -> tuple[tuple[Axis, ...], NDArray[np.int64], NDArray[np.bool_]]:
     """The access as one table over all of its axes."""
     axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
-    shape = [axis.extent for axis in axes]
-    offsets, valid = np.full(shape, access.base, dtype=np.int64), np.ones(shape, dtype=np.bool_)
-    for term in access.terms:
-        offsets += over(term.axes, term.offsets, axes)
-        if term.valid is not None:
-            valid &= over(term.axes, term.valid, axes)
-    return axes, offsets, valid
+    return axes, *access.elements(axes)
 
 
 def _separated(access: Access, lanes: Lanes) -> Access | None:
