@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from hand_made import matrix, queue
+from hand_made import counted, matrix, queue
 from numpy.typing import NDArray
 
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, Kind, Use, latency_key, result_type
@@ -354,7 +354,7 @@ class Draft:
         # A parameter has the type of its array: the transfer moves elements.
         dtypes = {t.transfers[0].parameter: t.home.dtype for t in self.tensors}
         parameters = tuple(Parameter(n, "pointer", dtypes[i], len(self.arrays[i])) for i, n in enumerate(names))
-        return Program("random", MACHINE.name, MACHINE.hash, (1, 1, 1), parameters, tuple(self.tensors), chips, 0)
+        return counted(Program("random", MACHINE.name, MACHINE.hash, (1, 1, 1), parameters, tuple(self.tensors), chips, 0))
 
 
 STEPS = ("chain", "chain", "chain", "switch", "product", "gather", "scatter", "hop", "again")

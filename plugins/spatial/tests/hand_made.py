@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tilefw.api import LaunchOptions
+from tilefw_spatial.check.checker import cycles
+from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.transfers import HostBuffer
+from tilefw_spatial.valid import program_faults
 
 MACHINE: Machine = load("sdm-1")
 
@@ -58,10 +62,17 @@ def program(
     maps: tuple[tuple[int, ...], ...] = (),
 ) -> Program:
     chips = [timed] if isinstance(timed, Mapping) else timed
-    return Program(
+    return counted(Program(
         "kernel", MACHINE.name, MACHINE.hash, (1, 1, 1), tuple(Parameter(name, "pointer", dtype) for name, dtype in parameters),
         tuple(tensors), tuple(ChipCode({name: queue(t) for name, t in chip.items()}, maps) for chip in chips), 0,
-    )
+    ))
+
+
+def counted(made: Program) -> Program:
+    """The program with the cycles that the checker counts in it; one that is no program as it is."""
+    if any(program_faults(MACHINE, made)):
+        return made
+    return replace(made, cycles=cycles(unroll(made, MACHINE)[0], MACHINE))
 
 
 def run(made: Program, *arrays: np.ndarray) -> Simulation:

@@ -15,7 +15,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial.check import check, judge, shift, shifted
-from tilefw_spatial.check.checker import cycles
 from tilefw_spatial.check.progression import Progression, Span, meetings
 from tilefw_spatial.isa import ACCUMULATE_FLAG
 from tilefw_spatial.program import Inst, Program, Tensor
@@ -35,8 +34,7 @@ def write(time: int, count: int, row: int = 0, stream: int = 0) -> tuple[int, In
 
 def problems(timed: Mapping[str, list[tuple[int, Inst]]], *tensors: Tensor) -> list[str]:
     made = program(timed, [X, *tensors], [("x", "uint8"), ("y", "uint8")])
-    found = judge(made, MACHINE)
-    return [str(p) for p in found.problems if p.code != "TFW0859"]
+    return [str(problem) for problem in judge(made, MACHINE).problems]
 
 
 Y = Tensor("y", "out", home("uint8", 2, [("MEM.E5", 0, 0)]), (matrix(1, 2),))
@@ -110,10 +108,9 @@ def test_random_programs_are_sound_and_their_shifts_are_judged_rightly(seed: int
     rng = random.Random(seed)
     made, arrays = drawn(rng, 3)
     expected = simulate(made, MACHINE, host_buffers([a.copy() for a in arrays])).cycles
-    made = replace(made, cycles=expected)
+    assert made.cycles == expected
     sound = judge(made, MACHINE)
     assert sound.problems == ()
-    assert cycles([*sound.bursts], MACHINE) == expected
     for chip, code in enumerate(made.chips):
         name = rng.choice(sorted(code.queues)) if code.queues else None
         places = [] if name is None else [i for i, inst in enumerate(code.queues[name]) if inst.op not in ("NOP", "REP")]
@@ -145,13 +142,13 @@ def test_what_a_simulator_finds_the_checker_finds_as_well(seed: int) -> None:
 
 KINDS = {
     "TFW0830": "TFW0850", "TFW0831": "TFW0851", "TFW0832": "TFW0852", "TFW0833": "TFW0853", "TFW0834": "TFW0854",
-    "TFW0835": "TFW0855", "TFW0836": "TFW0856", "TFW0840": "TFW0858",
+    "TFW0835": "TFW0855", "TFW0836": "TFW0856", "TFW0839": "TFW0859", "TFW0840": "TFW0858",
 }
 
 
 def test_another_count_of_cycles_is_a_problem() -> None:
     made = program({"MEM.E0": [read(100, 2)]}, [X], [("x", "uint8")])
-    (found,) = check(made, MACHINE)
+    (found,) = check(replace(made, cycles=0), MACHINE)
     assert str(found) == f"TFW0859: the program takes {101 + 5 + 1 + 19} cycles and says 0"
     assert check(replace(made, cycles=126), MACHINE) == []
     (found,) = check(Program(made.entry, made.machine, "0" * 64, made.grid, (), (), made.chips, 0), MACHINE)
@@ -163,7 +160,6 @@ def test_a_shift_that_changes_what_is_taken_is_no_harmless_one() -> None:
     tensors = [X, Tensor("y", "out", home("uint8", 2, [("MEM.E5", 1, 0)]), (matrix(1, 2),))]
     timed = {"MEM.E0": [read(100, 8), read(120, 1)], "MEM.E5": [write(110, 2, 4096)]}
     made = program(timed, tensors, [("x", "uint8"), ("y", "uint8")])
-    made = replace(made, cycles=cycles([*judge(made, MACHINE).bursts], MACHINE))
     assert check(made, MACHINE) == []
     place = next(i for i, inst in enumerate(made.chips[0].queues["MEM.E5"]) if inst.op == "WR")
     verdict = shift(made, MACHINE, 0, "MEM.E5", place, -1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hand_made import MACHINE, home, matrix, program, run
+from hand_made import MACHINE, counted, home, matrix, program, run
 
 from tilefw_spatial.program import ChipCode, Inst, Tensor
 
@@ -133,6 +133,6 @@ def test_queues_go_on_35_cycles_after_a_notification() -> None:
         "MEM.E1": (Inst("SYNC"), Inst("RD", "", 4, dst=0, step=1)),
         "MEM.E2": (Inst("NOP", imm=56), Inst("SYNC"), Inst("RD", "", 4, dst=1, step=1)),
     }
-    done = run(replace(program({}, []), chips=(ChipCode(queues),)))
+    done = run(counted(replace(program({}, []), chips=(ChipCode(queues),))))
     assert not done.findings.all
     assert [b.time for b in done.bursts if b.inst.op == "RD"] == [55, 135]

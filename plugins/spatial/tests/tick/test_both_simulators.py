@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from drawn_programs import drawn, host_arrays, host_buffers
-from hand_made import MACHINE, home, kinds, matrix, program
+from hand_made import MACHINE, counted, home, kinds, matrix, program
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +97,16 @@ def test_each_rule_that_is_broken_is_found_by_both(name: str) -> None:
     assert fast == slow == {code}
 
 
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_program_that_says_other_cycles_than_it_takes_is_found_by_both(by: int) -> None:
+    made = program({"MEM.E0": [read(100, 2)]}, [X], [("x", "uint8")])
+    made = replace(made, cycles=made.cycles + by)
+    fast = simulate_fast(made, MACHINE, host_buffers([np.zeros(8 * 320, np.uint8)])).findings.all
+    slow = simulate_slowly(made, MACHINE, host_arrays([np.zeros(8 * 320, np.uint8)])).findings
+    said = ("TFW0839", f"the program takes {made.cycles - by} cycles and says {made.cycles}")
+    assert [(f.code, f.message) for f in fast] == [(f.code, f.message) for f in slow] == [said]
+
+
 def test_a_finding_names_stream_unit_and_cycle() -> None:
     _, timed = BROKEN["no operand"]
     found = simulate_slowly(program(timed, [X], [("x", "uint8")]), MACHINE, host_arrays([np.zeros(8 * 320, np.uint8)])).findings
@@ -113,7 +123,7 @@ def test_queues_wait_for_a_notice_and_for_the_epoch() -> None:
     for name in ("MEM.E0", "MEM.E1"):
         queues[name] += (read(0, 1)[1],)
     queues["C2C.0"] += (Inst("CFG.vl", imm=20), Inst("NTFY"))
-    made = replace(made, chips=(replace(made.chips[0], queues=queues),))
+    made = counted(replace(made, chips=(replace(made.chips[0], queues=queues),)))
     fast, slow, same = both(made, [np.zeros(8 * 320, np.uint8)])
     assert (fast, slow, same) == (set(), set(), True)
     assert simulate_slowly(made, MACHINE, host_arrays([np.zeros(8 * 320, np.uint8)])).cycles == 253 + 35 + 1 + 19

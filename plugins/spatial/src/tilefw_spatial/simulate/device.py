@@ -12,7 +12,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
-from tilefw_spatial.simulate.findings import Findings
+from tilefw_spatial.simulate.findings import Faults, Findings
 from tilefw_spatial.simulate.trace import timeline
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
 from tilefw_spatial.simulate.utilisation import utilisation
@@ -124,6 +124,8 @@ def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer |
         if tensor.role in ("in", "const"):
             fill(tensor, buffers, simulation.chips, findings)
     simulation.run()
+    if simulation.cycles != program.cycles:
+        findings.add(Faults.CYCLES, f"the program takes {simulation.cycles} cycles and says {program.cycles}", None)
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, buffers, simulation.chips, findings)

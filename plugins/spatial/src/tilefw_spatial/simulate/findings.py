@@ -32,6 +32,7 @@ class Faults(Enum):
     QUEUE = Fault("hazards", "TFW0834")
     ROW = Fault("bounds", "TFW0835")
     WEIGHTS = Fault("hazards", "TFW0836")
+    CYCLES = Fault("hazards", "TFW0839")
     LINK = Fault("hazards", "TFW0840")
     HOST = Fault("bounds", "TFW0801")
 

@@ -21,7 +21,7 @@ from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Program
 from tilefw_spatial.tick import matrix, memory, switch, vector
-from tilefw_spatial.tick.findings import Findings
+from tilefw_spatial.tick.findings import CYCLES, Findings
 from tilefw_spatial.tick.host import HostArray, collect, fill
 from tilefw_spatial.tick.point import Point
 from tilefw_spatial.tick.sequencer import Sequencer
@@ -120,6 +120,8 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | No
         if tensor.role in ("in", "const"):
             fill(tensor, arrays, slices, machine.lanes, findings)
     cycles = _run(chips, limit) or machine.skew
+    if cycles != program.cycles:
+        findings.whole(CYCLES, f"the program takes {cycles} cycles and says {program.cycles}")
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, arrays, slices, machine.lanes, findings)

@@ -10,9 +10,9 @@ from tilefw_spatial.tick.point import Point
 # The code of each kind of finding with the check that it belongs to; explanations of the codes say more.
 CHECKS = {
     "TFW0830": "hazards", "TFW0831": "hazards", "TFW0832": "hazards", "TFW0833": "initialisation", "TFW0834": "hazards",
-    "TFW0835": "bounds", "TFW0836": "hazards", "TFW0840": "hazards", "TFW0801": "bounds",
+    "TFW0835": "bounds", "TFW0836": "hazards", "TFW0839": "hazards", "TFW0840": "hazards", "TFW0801": "bounds",
 }
-OPERAND, PRODUCERS, BANK, UNINITIALISED, QUEUE, ROW, WEIGHTS, LINK, HOST = CHECKS
+OPERAND, PRODUCERS, BANK, UNINITIALISED, QUEUE, ROW, WEIGHTS, CYCLES, LINK, HOST = CHECKS
 
 
 @dataclass(slots=True)
@@ -30,8 +30,8 @@ class Findings:
         """Report what happens to a point in a cycle (of superlane 0); every superlane sees it, one is enough."""
         self._note(code, f"{message} at cycle {cycle}", (code, point.chip, point.queue.name, point.place), point)
 
-    def host(self, code: str, message: str) -> None:
-        """Report what concerns the host's arrays and no instruction."""
+    def whole(self, code: str, message: str) -> None:
+        """Report what concerns the host's arrays or the whole program, and no instruction."""
         self._note(code, message, (code, message), None)
 
     def _note(self, code: str, message: str, site: tuple[object, ...], point: Point | None) -> None:

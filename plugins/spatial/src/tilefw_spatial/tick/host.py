@@ -54,7 +54,7 @@ def collect(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence
         for data, vector, lane in _elements(tensor, transfer, arrays, lanes, nbytes, findings):
             data[:] = image[vector, lane]
             if not written[vector]:
-                findings.host(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
+                findings.whole(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
 
 
 def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, Slice, int]]:
@@ -78,7 +78,7 @@ def _elements(
     for element, vector, lane in _indices(transfer):
         begin = array.offset + element * nbytes
         if begin < 0 or begin + nbytes > len(array.data):
-            findings.host(HOST, f"element {element} of {array.name} is outside of its storage")
+            findings.whole(HOST, f"element {element} of {array.name} is outside of its storage")
         else:
             yield array.data[begin : begin + nbytes], vector, lane
 
