@@ -11,6 +11,9 @@ from tilefw_spatial.partition.restrict import Restriction, part_of
 ROWS = 128
 """Rows of a block: more than weights take to load, and few beside what a link takes to send them."""
 
+LAST = 40
+"""Rows of the last block, where links wait for nothing and all wait for it: with fewer, weights take longer to load than it."""
+
 
 def in_blocks(graph: Graph, chips: int, columns: Axis | None = None) -> tuple[Graph, list[int]]:
     """The graph's stores in blocks of rows, and the chip that each of these belongs to: all chips have equally many."""
@@ -23,11 +26,31 @@ def in_blocks(graph: Graph, chips: int, columns: Axis | None = None) -> tuple[Gr
     return blocks, owners
 
 
+def in_tapered_blocks(store: Store, columns: Axis | None) -> list[Store]:
+    """A store in blocks of rows, of which the last ones are ever shorter."""
+    axis = rows_axis(store, columns)
+    return [store] if axis is None else _cut(store, axis, _tapered(axis.extent))
+
+
+def _tapered(extent: int) -> list[int]:
+    """Where blocks begin and end: LAST rows, before these twice as many, and so on; blocks of about ROWS rows before them all."""
+    ends = [extent]
+    size = LAST
+    while size < ROWS and ends[0] > size:
+        ends.insert(0, ends[0] - size)
+        size *= 2
+    count = -(-ends[0] // ROWS)
+    return [*(ends[0] * number // count for number in range(count)), *ends]
+
+
 def _blocks(store: Store, axis: Axis | None, chips: int) -> list[Store]:
     if axis is None or axis.extent < chips:
         return [store]
     count = chips * -(-axis.extent // (chips * ROWS))
     count = min(count, axis.extent)
-    bounds = [axis.extent * number // count for number in range(count + 1)]
+    return _cut(store, axis, [axis.extent * number // count for number in range(count + 1)])
+
+
+def _cut(store: Store, axis: Axis, bounds: list[int]) -> list[Store]:
     parts = [Restriction(part_of(axis, begin, end)).store(store) for begin, end in pairwise(bounds)]
     return [part for part in parts if part is not None]

@@ -1,7 +1,7 @@
 """`--split gather`: as `n`, but what all chips need lies in parts on them, and every part is sent to the others while they compute.
 
-An array that each chip would get from the host alike belongs to one of them, in turn. The results are made in blocks of rows, each
-as soon as its operands have arrived.
+What each chip would get from the host alike is dealt out (`dealt`). The results are made in blocks of rows, each as soon as its
+operands have arrived; the last blocks are short, so that little is left to do when the links are done.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.partition.alike import same_data
 from tilefw_spatial.partition.axes import divided_axis
-from tilefw_spatial.partition.blocks import in_blocks
+from tilefw_spatial.partition.blocks import in_tapered_blocks
 from tilefw_spatial.partition.columns import shares
-from tilefw_spatial.partition.needs import sent
+from tilefw_spatial.partition.dealt import Dealer
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep, Work
 
 
@@ -23,17 +23,18 @@ def gathered_split(graph: Graph, chips: int) -> NodeWork:
         numbers: list[int] = []
         blocks = Graph()
         for number, store in stores.items():
-            made, _ = in_blocks(Graph([store]), chips, divided_axis(store, chips))
-            blocks.stores += made.stores
-            numbers += [number] * len(made.stores)
+            made = in_tapered_blocks(store, divided_axis(store, chips))
+            blocks.stores += made
+            numbers += [number] * len(made)
         work = arrange(blocks, twins=False)  # what comes by links would come twice
         for number, array in zip(numbers, work.results, strict=True):
             array.rank = number
         works.append(work)
-    common = _common(works)
-    order: list[tuple[int, Sweep] | LinkSweep] = []
-    for number, arrays in enumerate(common):
-        order += _given(arrays, number % chips)
+    dealer = Dealer(works)
+    for arrays in _common(works):
+        dealer.deal(arrays)
+    dealer.finish()
+    order: list[tuple[int, Sweep] | LinkSweep] = [*dealer.sends]
     order += [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps]
     return NodeWork(works, order)
 
@@ -48,12 +49,3 @@ def _common(works: list[Work]) -> list[list[Array]]:
         if len(numbers) == len(works):
             found.append([arrays.pop(number) for arrays, number in zip(left, numbers, strict=True)])
     return found
-
-
-def _given(arrays: list[Array], owner: int) -> list[LinkSweep]:
-    """From its owner to all other chips, which the host gives nothing of it."""
-    others = [(chip, array) for chip, array in enumerate(arrays) if chip != owner]
-    for _, array in others:
-        array.role, array.transfers = "link", ()
-    return sent(owner, arrays[owner], *others)
-

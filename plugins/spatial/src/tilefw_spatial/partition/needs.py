@@ -53,9 +53,10 @@ TRAIN = 256
 """The most vectors that a link sweep sends: its slices do nothing else while it lasts."""
 
 
-def sent(source: int, array: Array, *targets: tuple[int, Array]) -> list[LinkSweep]:
-    """An array on its way to others of the same shape, byte plane by byte plane."""
+def sent(source: int, array: Array, *targets: tuple[int, Array], count: int | None = None) -> list[LinkSweep]:
+    """The first `count` vectors of an array (None: all) on their way to others of the same shape, byte plane by byte plane."""
+    count = array.vectors if count is None else count
     return [
-        LinkSweep(source, array, byte, first, min(TRAIN, array.vectors - first), targets)
-        for byte in range(TYPES[array.dtype].nbytes) for first in range(0, array.vectors, TRAIN)
+        LinkSweep(source, array, byte, first, min(TRAIN, count - first), targets)
+        for byte in range(TYPES[array.dtype].nbytes) for first in range(0, count, TRAIN)
     ]

@@ -15,11 +15,11 @@ from math import prod
 from tilefw.api import InternalError, UnsupportedError
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.matrix import DEPTHS
-from tilefw_spatial.chain.timing import TICK
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.partition.alike import check_results_alike
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
+from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.needs import needed, sent, touched
 from tilefw_spatial.partition.restrict import Part, part_of, part_sums
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
@@ -194,7 +194,8 @@ class _Exchange:
             arrived = replace_name(chip.sums[index], f"{chip.sums[index].name}from{source}", "link")
             self.order += sent(source, sender.sums[index], (owner, arrived))
             terms.append(arrived)
-        self.order.append((owner, _added(terms, chip.totals[index])))
+        total = chip.totals[index]
+        self.order.append((owner, combined("ADD", total.dtype, terms, Walk(total, 0, (1,)))))
 
     def _spread(self, index: int, owner: int) -> None:
         """A result to all other chips."""
@@ -218,14 +219,3 @@ def _in_turns(lists: list[list[int]]) -> Iterator[list[tuple[int, int]]]:
     """The first of each chip's, then the second of each, …, as (chip, number)."""
     for turn in range(max(map(len, lists), default=0)):
         yield [(chip, numbers[turn]) for chip, numbers in enumerate(lists) if turn < len(numbers)]
-
-
-def _added(terms: list[Array], total: Array) -> VectorSweep:
-    """The sum of arrays, one after the other."""
-    steps = [Step("ADD", total.dtype, (Source("stream", 0), Source("stream", 1)))]
-    reads = [Read(Walk(terms[0], 0, (1,))), Read(Walk(terms[1], 0, (1,)))]
-    for number, term in enumerate(terms[2:], 2):
-        time = (number - 1) * TICK
-        reads.append(Read(Walk(term, 0, (1,)), time))
-        steps.append(Step("ADD", total.dtype, (Source("alu", number - 2), Source("stream", number)), time=time))
-    return VectorSweep((total.vectors,), reads, steps, [Write(len(steps) - 1, Walk(total, 0, (1,)))])

@@ -1,0 +1,23 @@
+"""Arrays of as many vectors combined into one, vector by vector: added across chips, or put together from pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw_spatial.chain.timing import TICK
+from tilefw_spatial.sweep import Array, Read, Source, Step, VectorSweep, Walk, Write
+
+
+def combined(op: str, dtype: str, terms: Sequence[Array], result: Walk) -> VectorSweep:
+    """`op` of the first two terms, of that and the third, …: one vector a cycle. One term alone is moved."""
+    points = (terms[0].vectors,)
+    if len(terms) == 1:
+        step = Step("MOV", dtype, (Source("stream", 0),))
+        return VectorSweep(points, [Read(Walk(terms[0], 0, (1,)))], [step], [Write(0, result)])
+    steps = [Step(op, dtype, (Source("stream", 0), Source("stream", 1)))]
+    reads = [Read(Walk(terms[0], 0, (1,))), Read(Walk(terms[1], 0, (1,)))]
+    for number, term in enumerate(terms[2:], 2):
+        time = (number - 1) * TICK
+        reads.append(Read(Walk(term, 0, (1,)), time))
+        steps.append(Step(op, dtype, (Source("alu", number - 2), Source("stream", number)), time=time))
+    return VectorSweep(points, reads, steps, [Write(len(steps) - 1, result)])

@@ -1,0 +1,149 @@
+"""What all chips need alike, dealt out among them: each part is one chip's from the beginning, and sent to all others.
+
+Operands of products are divided by chunks of K, so that all links carry parts of one block of rows at a time and its last vectors
+arrive together; anything else is one chip's as a whole. Who has been given the least gets the next part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tilefw_spatial.isa import TYPES
+from tilefw_spatial.partition.chunks import Activations, Chunks, part_of_transfer
+from tilefw_spatial.partition.needs import reads_of, sent
+from tilefw_spatial.partition.packing import Packing, carried, packing, taken_apart
+from tilefw_spatial.sweep import Array, LinkSweep, MatrixSweep, Product, Sweep, Walk, Work
+
+
+@dataclass(slots=True)
+class Dealer:
+    """The chips' work as it is divided: `load` counts what each has been given, in vectors of one byte; `sends` are in order."""
+
+    works: Sequence[Work]
+    sends: list[LinkSweep] = field(default_factory=list)
+    load: list[int] = field(init=False)
+    _activations: list[Activations] = field(init=False)
+    _parts: dict[int, _Parts] = field(default_factory=dict)
+    _ahead: dict[int, list[Sweep]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.load = [0] * len(self.works)
+        self._activations = [Activations.of(work) for work in self.works]
+
+    def deal(self, arrays: Sequence[Array]) -> None:
+        """Divide an input that all chips have alike, an array a chip."""
+        found = [chip.chunks(array) for chip, array in zip(self._activations, arrays, strict=True)]
+        chunks = found[0]
+        if chunks is None or any(other != chunks for other in found):
+            self._whole(arrays)
+        else:
+            self._by_chunks(arrays, chunks)
+
+    def finish(self) -> None:
+        """Let sweeps read the parts, and make what must be made of them before."""
+        for work in self.works:
+            work.arrays = [part for array in work.arrays for part in self._arrays_of(array)]
+            done: set[int] = set()
+            sweeps: list[Sweep] = []
+            for sweep in work.sweeps:
+                if isinstance(sweep, MatrixSweep):
+                    sweep.products = [self._read(product) for product in sweep.products]
+                for array in reads_of(sweep):
+                    if id(array) not in done:
+                        done.add(id(array))
+                        sweeps += self._ahead.get(id(array), ())
+                sweeps.append(sweep)
+            work.sweeps = sweeps
+
+    def _arrays_of(self, array: Array) -> Sequence[Array]:
+        parts = self._parts.get(id(array))
+        return (array,) if parts is None else parts.arrays
+
+    def _read(self, product: Product) -> Product:
+        """The product with what it reads of a part in place of the whole."""
+        walk = product.activations
+        parts = self._parts.get(id(walk.array))
+        return product if parts is None else replace(product, activations=parts.walk(walk))
+
+    def _next(self, vectors: int, dtype: str) -> int:
+        """Who gets so many vectors."""
+        owner = min(range(len(self.load)), key=lambda chip: self.load[chip])
+        self.load[owner] += vectors * TYPES[dtype].nbytes
+        return owner
+
+    def _whole(self, arrays: Sequence[Array]) -> None:
+        owner = self._next(arrays[0].vectors, arrays[0].dtype)
+        for chip, array in enumerate(arrays):
+            if chip != owner:
+                array.role, array.transfers = "link", ()
+        self._send(owner, arrays, arrays[0].vectors)
+
+    def _by_chunks(self, arrays: Sequence[Array], chunks: Chunks) -> None:
+        """The chunk whose lanes are not all used goes first: riders are to be taken apart while the rest arrives."""
+        for array in arrays:
+            self._parts[id(array)] = _Parts(array, chunks.rows)
+        last, full = len(chunks.used) - 1, list(range(len(chunks.used)))
+        packed = packing(chunks.rows, chunks.used[last]) if chunks.used[last] else None
+        if packed is not None:
+            self._packed(arrays, last, packed)
+            full.remove(last)
+        owned: list[list[int]] = [[] for _ in self.works]
+        for number in full:
+            owned[self._next(chunks.rows, arrays[0].dtype)].append(number)
+        for owner, numbers in enumerate(owned):
+            if numbers:
+                self._send(owner, self._part(arrays, owner, numbers), len(numbers) * chunks.rows)
+
+    def _part(self, arrays: Sequence[Array], owner: int, numbers: Sequence[int]) -> list[Array]:
+        """Some chunks of each chip's array as arrays of their own, of which the host fills the owner's."""
+        return [
+            self._parts[id(array)].add(numbers, "in" if chip == owner else "link", owner) for chip, array in enumerate(arrays)
+        ]
+
+    def _packed(self, arrays: Sequence[Array], number: int, packed: Packing) -> None:
+        """One chunk of which only the carriers are sent."""
+        owner = self._next(packed.carriers, arrays[0].dtype)
+        parts = self._part(arrays, owner, [number])
+        for chip, (array, part) in enumerate(zip(arrays, parts, strict=True)):
+            if chip == owner:
+                part.transfers += tuple(carried(packed, part.transfers[0]))
+                continue
+            part.role = "temp"  # sweeps make a part of it
+            self._ahead[id(part)], pieces = taken_apart(packed, part)
+            self._parts[id(array)].arrays += pieces
+        self._send(owner, parts, packed.carriers)
+
+    def _send(self, owner: int, arrays: Sequence[Array], count: int) -> None:
+        """The first `count` vectors from their owner to all others."""
+        others = [(chip, array) for chip, array in enumerate(arrays) if chip != owner]
+        self.sends += sent(owner, arrays[owner], *others, count=count)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """One chip's array in parts: `places` has for each chunk its part and its first vector there."""
+
+    array: Array
+    rows: int
+    arrays: list[Array] = field(default_factory=list)
+    places: dict[int, tuple[Array, int]] = field(default_factory=dict)
+
+    def add(self, numbers: Sequence[int], role: str, owner: int) -> Array:
+        """A part of some chunks."""
+        name = f"{self.array.name}part{len(self.arrays)}"
+        transfers = (part_of_transfer(self.array.transfers[0], self.rows, numbers),) if role == "in" else ()
+        part = replace(self.array, name=name, vectors=len(numbers) * self.rows, role=role, transfers=transfers)
+        self.arrays.append(part)
+        self.places.update({number: (part, place * self.rows) for place, number in enumerate(numbers)})
+        return part
+
+    def walk(self, walk: Walk) -> Walk:
+        """A walk within one chunk."""
+        first = walk.start if walk.table is None else int(walk.table[0])
+        number = first // self.rows
+        part, place = self.places[number]
+        moved = place - number * self.rows
+        if walk.table is not None:
+            return replace(walk, array=part, table=walk.table + moved)
+        return replace(walk, array=part, start=walk.start + moved)
