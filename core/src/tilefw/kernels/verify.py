@@ -18,7 +18,7 @@ from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.kernels.stages import STAGE_OF, STAGES
-from tilefw.passes.requirements import needed
+from tilefw.passes.requirements import required
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
 from tilefw.runtime.launch import execute, facts_of, launch_of
@@ -140,7 +140,8 @@ class _Run:
             stages += self._stage(names, work)
             if any(stage.outcome not in ("pass", "skipped") for stage in stages) or self.asked.stop_after in names:
                 break
-        shown = stages[: STAGES.index(self.asked.stop_after) + 1]
+        last = STAGES.index(self.asked.stop_after)  # what failed on the way to it is shown wherever it stands
+        shown = [one for one in stages if STAGES.index(one.name) <= last or one.outcome not in ("pass", "skipped")]
         return Verdict(
             self.spec.name, self.target.name, self._executor_name(), self.parameters, self.resolved.seed, tuple(shown),
             times=self.times, **self.fields,
@@ -199,22 +200,23 @@ class _Run:
             self._compile_anew()
 
     def _compile_anew(self) -> None:
-        self.module = self.source.build()  # which stays as it is, for the reference: the compiler builds its own
+        info, watch = self.target.info, compiler.Watch()
+        self.module = compiler.build(self.source, self.target, self.times)  # which stays as it is, for the reference
+        bound = launch_of(info, self.instance.values, self.launch.grid)
+        simple = compiler.simplify(self.module.clone(), self.source.name, self.target, bound, watch, self.times)
         with stage("requirements", self.times):
-            bound = launch_of(self.target.info, self.instance.values, self.launch.grid)
-            self.fields["required"] = needed(self.module, bound) | self.spec.requires(self.parameters)
+            self.fields["required"] = required(simple, bound) | self.spec.requires(self.parameters)
         if self.asked.admit is not None:
             self.asked.admit(self.fields["required"])
         request = options.resolve(
-            self.asked.keywords, self.target.info, facts=facts_of(self.target.info, self.instance.values), launch=bound,
-            keep_levels=self.asked.keep_levels,
+            self.asked.keywords, info, facts=facts_of(info, self.instance.values), launch=bound, keep_levels=self.asked.keep_levels
         )
         if self.asked.stop_after == "lower":
-            compiler.lower(self.source, self.target, request, compiler.Watch(), self.times, {})
+            compiler.lower(simple, self.source.name, self.target, request, watch, self.times, {})
         if self.asked.stop_after in ("verify", "lower"):
             return
         self.compiled = compiler.compile_source(
-            self.source, self.target, request, assemble=self.asked.assemble, watch=compiler.Watch(), times=self.times
+            self.source, self.target, request, assemble=self.asked.assemble, watch=watch, times=self.times, simple=simple
         )
         self.fields["artifact"] = self.compiled.artifact
 

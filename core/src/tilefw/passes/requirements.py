@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -30,7 +29,6 @@ from tilefw.api.capabilities import missing
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import Launch
 from tilefw.passes.launch_known import Known, LaunchKnown
-from tilefw.passes.pipeline import default_passes
 from tilefw.tile.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.combine_op import CombineOp
@@ -41,24 +39,18 @@ from tilefw.tile.memory_ops import PointerAccess, StoreOp
 from tilefw.tile.places import place_of
 from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
 
+Access = BlockAccess | PointerAccess
+Writer = StoreOp | StoreBlockOp | AtomicOp
 _COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
 # What moves elements to other places; expand_dims and broadcast only say anew where they are.
 _SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join", "split", "flip")}
 
 
-def needed(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
-    """Every capability that a kernel needs of a compiler, which gets it as the default passes leave it.
+def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
+    """Every capability that the operations of a tile IR module need, as they stand: a compiler gets them from the default passes.
 
     With `launch`, the compiler compiles for it alone and folds what it tells; without, nothing that only a launch tells is folded.
     """
-    copy = module.clone()
-    for step in default_passes(launch):
-        step.apply(Context(), copy)
-    return required(copy, launch)
-
-
-def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
-    """Every capability that the operations of a tile IR module need, as they stand."""
     return frozenset(first_uses(module, launch))
 
 
@@ -93,11 +85,11 @@ def refuse_unserved(module: ModuleOp, target: str, claimed: frozenset[str], laun
 @dataclass(frozen=True, slots=True)
 class _Written:
     """What memory the kernel may have written by the time that an operation runs. `orders` numbers the memory operations as they
-    stand; one in a loop may come after any other of that loop."""
+    stand; one in a loop may come after any other of that loop. `roots` numbers the memory behind each argument."""
 
     roots: Mapping[SSAValue, int]
-    orders: Mapping[Operation, int]
-    writers: tuple[Operation, ...]
+    orders: Mapping[Access, int]
+    writers: Mapping[Writer, frozenset[int]]
 
     @staticmethod
     def of(module: ModuleOp, launch: Launch | None) -> _Written:
@@ -108,37 +100,37 @@ class _Written:
                     named = argument_attributes(function, index).get("tile.name")
                     buffer = launch.buffers.get(named.data) if launch is not None and isinstance(named, StringAttr) else None
                     roots[argument] = -1 - buffer.storage if buffer is not None else len(roots)
-        accesses = [op for op in module.walk() if isinstance(op, BlockAccess | PointerAccess)]
-        writers = tuple(op for op in accesses if isinstance(op, StoreOp | StoreBlockOp | AtomicOp))
+        accesses = [op for op in module.walk() if isinstance(op, Access)]
+        writers = {op: _stems(_pointer(op), roots) for op in accesses if isinstance(op, Writer)}
         return _Written(roots, {op: number for number, op in enumerate(accesses)}, writers)
 
-    def before(self, operation: Operation) -> bool:
-        """Whether the operation may touch what an earlier one wrote."""
-        mine = self._roots_of(_pointer(operation))
+    def before(self, access: Access) -> bool:
+        """Whether the access may touch what an earlier one wrote."""
+        mine = _stems(_pointer(access), self.roots)
         return any(
-            (self.orders[writer] < self.orders[operation] or _share_a_loop(writer, operation))
-            and mine & self._roots_of(_pointer(writer))
-            for writer in self.writers
+            mine & theirs and (self.orders[writer] < self.orders[access] or _share_a_loop(writer, access))
+            for writer, theirs in self.writers.items()
         )
 
-    def _roots_of(self, value: SSAValue) -> frozenset[int]:
-        """The arguments that a pointer may stem from: all of those from which it is computed."""
-        found, seen, pending = set(), set(), [value]
-        while pending:
-            current = pending.pop()
-            if current in seen or not is_pointer(current.type):
-                continue
-            seen.add(current)
-            if current in self.roots:
-                found.add(self.roots[current])
-            elif isinstance(current, BlockArgument):
-                pending += _carried(current)
-            else:
-                owner = current.owner
-                assert isinstance(owner, Operation)
-                pending += owner.operands
-                pending += [value for region in owner.regions for block in region.blocks for value in _ends(block.last_op)]
-        return frozenset(found)
+
+def _stems(pointer: SSAValue, roots: Mapping[SSAValue, int]) -> frozenset[int]:
+    """The memories that a pointer may point into: those of all arguments from which it is computed."""
+    found, seen, pending = set[int](), set[SSAValue](), [pointer]
+    while pending:
+        current = pending.pop()
+        if current in seen or not is_pointer(current.type):
+            continue
+        seen.add(current)
+        if current in roots:
+            found.add(roots[current])
+        elif isinstance(current, BlockArgument):
+            pending += _carried(current)
+        else:
+            owner = current.owner
+            assert isinstance(owner, Operation)
+            pending += owner.operands
+            pending += [value for region in owner.regions for block in region.blocks for value in _ends(block.last_op)]
+    return frozenset(found)
 
 
 def _carried(argument: BlockArgument) -> Iterator[SSAValue]:
@@ -164,8 +156,8 @@ def _share_a_loop(one: Operation, other: Operation) -> bool:
     return False
 
 
-def _pointer(access: Operation) -> SSAValue:
-    return access.base if isinstance(access, BlockAccess) else access.pointer  # type: ignore[attr-defined]
+def _pointer(access: Access) -> SSAValue:
+    return access.base if isinstance(access, BlockAccess) else access.pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +181,7 @@ class _Needs:
             yield "control.if"
             if self.known[operation.cond] is Known.LOADED:
                 yield "cf.branch"
-        elif isinstance(operation, BlockAccess | PointerAccess):
+        elif isinstance(operation, Access):
             yield from self._access(operation)
         else:
             yield from _computed(operation)
@@ -201,7 +193,7 @@ class _Needs:
         pure = is_side_effect_free(operation) and (not operation.regions or isinstance(operation, CombineOp))
         return pure and bool(operation.results) and all(self.known[result] > Known.LOADED for result in operation.results)
 
-    def _access(self, operation: BlockAccess | PointerAccess) -> Iterator[str]:
+    def _access(self, operation: Access) -> Iterator[str]:
         pointer = _pointer(operation)
         element = dtype_of(pointee_of(pointer.type)).name
         places = [pointer, *operation.strides, *operation.offsets] if isinstance(operation, BlockAccess) else [

@@ -190,11 +190,12 @@ def stable(value: Any) -> object:
 
 def compile_source(
     source: Source, target: Target, request: CompileOptions, *, assemble: bool = False, watch: Watch | None = None,
-    times: dict[str, float] | None = None,
+    times: dict[str, float] | None = None, simple: ModuleOp | None = None,
 ) -> Compiled:
     """The artifact of `source` on `target`; with `watch`, the caches are not read, so that every pass runs.
 
-    A caller's own `times` is filled stage by stage: after an error, its last key names the stage that failed.
+    A caller's own `times` is filled stage by stage: after an error, its last key names the stage that failed. `simple` is what
+    `simplify` made of the source, where the caller has looked at it already; it is used up.
     """
     times = {} if times is None else times
     with stage("cache", times):
@@ -203,7 +204,7 @@ def compile_source(
     if found is not None:
         return Compiled(found[0], times, found[1])
     with paused():
-        artifact = _make(source, target, request, assemble, watch or Watch(), times)
+        artifact = _make(source, target, request, assemble, watch or Watch(), times, simple)
     if key is not None:
         _keep(key, target, artifact)
     return Compiled(artifact, times)
@@ -257,11 +258,14 @@ def _remember(key: str, target: Target, artifact: Artifact) -> None:
 
 
 def _make(
-    source: Source, target: Target, request: CompileOptions, assemble: bool, watch: Watch, times: dict[str, float]
+    source: Source, target: Target, request: CompileOptions, assemble: bool, watch: Watch, times: dict[str, float],
+    simple: ModuleOp | None,
 ) -> Artifact:
     backend = target.backend
     levels: dict[str, str] = {}
-    module = lower(source, target, request, watch, times, levels)
+    if (module := simple) is None:
+        module = simplify(build(source, target, times), source.name, target, request.launch, watch, times)
+    lower(module, source.name, target, request, watch, times, levels)
     with stage("emit", times):
         artifact = _guard("emit", target, source.name, lambda: backend.emit(module, request), module)
     if assemble:
@@ -270,22 +274,34 @@ def _make(
     return replace(artifact, levels={**levels, **artifact.levels}) if levels else artifact
 
 
-def lower(
-    source: Source, target: Target, request: CompileOptions, watch: Watch, times: dict[str, float], levels: dict[str, str]
-) -> ModuleOp:
-    """The module that the target's backend emits; `levels` gets the text of each IR level where the request wants it."""
+def build(source: Source, target: Target, times: dict[str, float]) -> ModuleOp:
+    """The front end's tile IR, anew at each call."""
     with stage("front end", times):
-        module = _guard("the front end", target, source.name, source.build)
+        return _guard("the front end", target, source.name, source.build)
+
+
+def simplify(
+    module: ModuleOp, name: str, target: Target, launch: Launch | None, watch: Watch, times: dict[str, float]
+) -> ModuleOp:
+    """The same module as the default passes leave it; nothing of the target's runs."""
     with stage("passes", times):
         from tilefw.passes.pipeline import default_passes
 
-        run_passes(module, default_passes(request.launch), target, source.name, watch)
+        run_passes(module, default_passes(launch), target, name, watch)
+    return module
+
+
+def lower(
+    module: ModuleOp, name: str, target: Target, request: CompileOptions, watch: Watch, times: dict[str, float],
+    levels: dict[str, str],
+) -> None:
+    """Makes a simplified module one that the target's backend emits; `levels` gets the text of each IR level where the request
+    wants it."""
+    with stage("lowering", times):
         if request.keep_levels:
             levels["tile"] = str(module)
-    with stage("lowering", times):
-        passes = _guard("pipeline", target, source.name, lambda: list(target.backend.pipeline(request)), module)
-        run_passes(module, passes, target, source.name, watch, levels if request.keep_levels else None)
-    return module
+        passes = _guard("pipeline", target, name, lambda: list(target.backend.pipeline(request)), module)
+        run_passes(module, passes, target, name, watch, levels if request.keep_levels else None)
 
 
 def run_passes(
