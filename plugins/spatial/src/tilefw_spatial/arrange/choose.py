@@ -15,7 +15,7 @@ from tilefw_spatial.arrange.lengthy import cut, is_lengthy
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
 from tilefw_spatial.arrange.split import split
-from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce
+from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 
 ALUS = 16
 SIDES = 2
@@ -76,9 +76,9 @@ def _reduced(targets: list[Target]) -> list[Axis]:
 
 def _sharing(targets: list[Target]) -> list[list[int]]:
     """Numbers of the targets in sets that have work in common, whatever the lanes."""
-    groups: list[tuple[set[int], list[int]]] = []
+    groups: list[tuple[set[Value], list[int]]] = []
     for number, target in enumerate(targets):
-        work, members = {id(value) for value in reached(target.value)}, [number]
+        work, members = set(reached(target.value)), [number]
         apart = []
         for other, others in groups:
             if other & work:

@@ -17,6 +17,7 @@ from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Product, Renamed
 from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
+from tilefw_spatial.postorder import postorder
 
 # Items for each value that one target may need: a scan along lanes asks for its operands along ever new ones.
 _MOST = 3
@@ -129,7 +130,7 @@ class Items:
 
 
 def _key(want: Want) -> Hashable:
-    return id(want[0]), want[1].key
+    return want[0], want[1].key
 
 
 def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> Lanes | None:
@@ -146,7 +147,7 @@ def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Pic
         return Everywhere()
     if all(axis not in picks for axis in along):
         return lanes.restricted(tuple(along))
-    return Renamed(lanes, id(value), along)
+    return Renamed(lanes, value, along)
 
 
 def _same(axis: Axis) -> Picked:
@@ -155,15 +156,4 @@ def _same(axis: Axis) -> Picked:
 
 def reachable(roots: Iterable[Item]) -> list[Item]:
     """Every item that the roots need, operands before their users."""
-    done: dict[int, Item] = {}
-    stack = [(root, False) for root in reversed(list(roots))]
-    while stack:
-        item, ready = stack.pop()
-        if id(item) in done:
-            continue
-        if ready:
-            done[id(item)] = item
-        else:
-            stack.append((item, True))
-            stack += [(part, False) for part in reversed(item.operands)]
-    return list(done.values())
+    return postorder(roots, lambda item: reversed(item.operands))

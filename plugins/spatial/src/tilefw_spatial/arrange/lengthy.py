@@ -15,6 +15,7 @@ from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.normal import Pick, Target, operands, picked
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
+from tilefw_spatial.postorder import postorder
 
 LONGEST = 4095
 """Vectors that one TRED combines: what its field `every` holds (`isa.table`)."""
@@ -39,20 +40,15 @@ class _Cutter:
     """Rewrites values once each, operands first."""
 
     def __init__(self) -> None:
-        self._done: dict[int, Value] = {}
+        self._done: dict[Value, Value] = {}
 
     def value(self, value: Value) -> Value:
-        stack = [value]
-        while stack:
-            current = stack[-1]
-            missing = [part for part in operands(current.op) if id(part) not in self._done]
-            if not missing:
-                self._done.setdefault(id(current), self._made(stack.pop()))
-            stack += missing
-        return self._done[id(value)]
+        for current in postorder([value], lambda user: operands(user.op), self._done):
+            self._done[current] = self._made(current)
+        return self._done[value]
 
     def _made(self, value: Value) -> Value:
-        parts = [self._done[id(part)] for part in operands(value.op)]
+        parts = [self._done[part] for part in operands(value.op)]
         match value.op:
             case Reduce() as op:
                 op = replace(op, operand=parts[0], initial=parts[1] if len(parts) > 1 else None)
@@ -91,16 +87,16 @@ def _along(op: Reduce, like: Value) -> Value:
     return found
 
 
-def _stretch(value: Value, axis: Axis, indices: Picked, done: dict[int, Value]) -> Value:
+def _stretch(value: Value, axis: Axis, indices: Picked, done: dict[Value, Value]) -> Value:
     """A value at some indices of an axis: elementwise work is done at these alone."""
     if axis not in value.axes:
         return value
-    if id(value) not in done:
-        done[id(value)] = _stretched(value, axis, indices, done)
-    return done[id(value)]
+    if value not in done:
+        done[value] = _stretched(value, axis, indices, done)
+    return done[value]
 
 
-def _stretched(value: Value, axis: Axis, indices: Picked, done: dict[int, Value]) -> Value:
+def _stretched(value: Value, axis: Axis, indices: Picked, done: dict[Value, Value]) -> Value:
     if not isinstance(value.op, Elementwise):
         return picked(value, {axis: indices}, value)
     parts = tuple(_stretch(part, axis, indices, done) for part in value.op.operands)

@@ -32,6 +32,7 @@ from tilefw_spatial.graph import (
     Value,
     operands_of,
 )
+from tilefw_spatial.postorder import postorder
 
 # The matrix unit's element types, and those of its sums (machine page, MXM).
 SUMS = {"fp16": "fp32", "bf16": "fp32", "fp8e4nv": "fp32", "fp8e5": "fp32", "int8": "int32"}
@@ -69,14 +70,14 @@ def operands(op: Op) -> tuple[Value, ...]:
 
 def reached(value: Value) -> list[Value]:
     """A value and all that it is made of, but for inputs."""
-    seen: dict[int, Value] = {}
+    seen: dict[Value, None] = {}
     stack = [value]
     while stack:
         current = stack.pop()
-        if id(current) not in seen and not isinstance(current.op, Fetch | Constant):
-            seen[id(current)] = current
+        if current not in seen and not isinstance(current.op, Fetch | Constant):
+            seen[current] = None
             stack += operands(current.op)
-    return list(seen.values())
+    return list(seen)
 
 
 def normal(graph: Graph) -> list[Target]:
@@ -93,17 +94,17 @@ class _Order:
 
     def __init__(self) -> None:
         self.targets: list[Target] = []
-        self._copies: dict[int, Value] = {}  # of a value the last
-        self._turns: dict[int, list[int]] = {}
+        self._copies: dict[Value, Value] = {}  # of a value the last
+        self._turns: dict[Value, list[int]] = {}
         self._elements: dict[int, NDArray[np.int64]] = {}
 
     def add(self, target: Target) -> None:
         """The next store's."""
-        value = self._copies.get(id(target.value), target.value)
-        if any(self._replaced(turn) for turn in self._turns.get(id(value), ())):
+        value = self._copies.get(target.value, target.value)
+        if any(self._replaced(turn) for turn in self._turns.get(value, ())):
             original, value = value, _copy(value)
-            self._copies[id(target.value)] = self._copies[id(original)] = value
-        self._turns.setdefault(id(value), []).append(len(self.targets))
+            self._copies[target.value] = self._copies[original] = value
+        self._turns.setdefault(value, []).append(len(self.targets))
         self.targets.append(replace(target, value=value))
 
     def _replaced(self, turn: int) -> bool:
@@ -132,17 +133,14 @@ class Normaliser:
     """Rewrites values once each, operands first."""
 
     def __init__(self) -> None:
-        self._done: dict[int, Value] = {}
-        self._kept: list[Value] = []  # an identity is one value's only while that lives
+        self._done: dict[Value, Value] = {}
 
     def target(self, store: Store) -> Target:
         """A store of a normal value, which has all axes of the access."""
-        for value in Graph([store]).values():
-            if id(value) not in self._done:
-                self._done[id(value)] = self._value(value)
-                self._kept.append(value)
+        for value in postorder([store.value], lambda user: operands_of(user.op), self._done):
+            self._done[value] = self._value(value)
         access = access_of(store.where)
-        value = self._done[id(store.value)]
+        value = self._done[store.value]
         axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
         if not set(axes) <= set(value.axes):
             value = Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, store.place)
@@ -156,18 +154,18 @@ class Normaliser:
             case Constant(data=data):
                 return constant(data, value.axes, value.dtype)
             case Elementwise() as op:
-                op = replace(op, operands=tuple(self._done[id(part)] for part in op.operands))
+                op = replace(op, operands=tuple(self._done[part] for part in op.operands))
                 return Value(op, _joint(op), value.dtype, value.place)
             case Reduce(kind=kind, operand=operand, axes=axes, ordered=ordered, initial=initial):
-                begin = None if initial is None else self._done[id(initial)]
-                op = Reduce(kind, self._done[id(operand)], axes, ordered, begin)
+                begin = None if initial is None else self._done[initial]
+                op = Reduce(kind, self._done[operand], axes, ordered, begin)
                 return Value(op, _joint(op, axes), value.dtype, value.place)
             case Dot() as dot:
                 return self._dot(dot, value)
             case Rename(operand=operand, old=old, new=new, index=index):
-                return picked(self._done[id(operand)], picks_of(old, new, index), value)
+                return picked(self._done[operand], picks_of(old, new, index), value)
             case Gather(table=table, axis=axis, index=index):
-                return chosen_row(self._done[id(table)], axis, self._done[id(index)], value)
+                return chosen_row(self._done[table], axis, self._done[index], value)
             case Join() as join:
                 return self._joined(join, value)
         raise InternalError(f"a graph with a value that is made by {type(value.op).__name__}")
@@ -179,7 +177,7 @@ class Normaliser:
         result: Value | None = None
         for operand, part in zip(join.operands, join.parts, strict=True):
             table = np.clip(index - begin, 0, part.extent - 1)
-            found = picked(self._done[id(operand)], {part: Picked((axis,), table)}, value)
+            found = picked(self._done[operand], {part: Picked((axis,), table)}, value)
             mask = constant(index >= begin, (axis,), "int1")
             result = found if result is None else elementwise("select", value.dtype, mask, found, result, place=value.place)
             begin += part.extent
@@ -188,13 +186,13 @@ class Normaliser:
 
     def _dot(self, dot: Dot, value: Value) -> Value:
         """A product of the matrix unit, or where it has none of the type, products and their sum; then the accumulator."""
-        a, b = (_stretched(self._done[id(part)], dot.contracted) for part in (dot.a, dot.b))
+        a, b = (_stretched(self._done[part], dot.contracted) for part in (dot.a, dot.b))
         op = replace(dot, a=a, b=b, accumulator=None)
         product = _product(op, value)
         if dot.accumulator is None:
             return product
         row = "addf" if DTYPES[product.dtype].is_float else "addi"
-        return elementwise(row, product.dtype, product, self._done[id(dot.accumulator)], place=value.place)
+        return elementwise(row, product.dtype, product, self._done[dot.accumulator], place=value.place)
 
 
 def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:

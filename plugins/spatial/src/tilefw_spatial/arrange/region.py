@@ -13,6 +13,7 @@ from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.matrix import in_tiles
 from tilefw_spatial.arrange.normal import Pick
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce
+from tilefw_spatial.postorder import postorder
 
 # An elementwise value of at most so many rows, all of it from inputs, is made again by each region that needs it.
 _CHEAP_ROWS = 2
@@ -150,18 +151,7 @@ class Regions:
 
     def ordered(self) -> list[Region]:
         """The regions, each after those that it needs."""
-        done: dict[Region, None] = {}
-        stack = [(region, False) for region in reversed(self.all)]
-        while stack:
-            region, ready = stack.pop()
-            if region in done:
-                continue
-            if ready:
-                done[region] = None
-            else:
-                stack.append((region, True))
-                stack += [(need, False) for need in region.needs]
-        return list(done)
+        return postorder(self.all, lambda region: region.needs)
 
     def wanted(self, region: Region) -> list[Item]:
         """The region's items that are needed outside of it, or stored."""

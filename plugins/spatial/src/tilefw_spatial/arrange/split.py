@@ -11,6 +11,7 @@ from tilefw.api import InternalError
 from tilefw_spatial.arrange.normal import Fetch, Pick, Target, constant, elementwise, operands
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
+from tilefw_spatial.postorder import postorder
 
 WIDTH = 64  # lanes that share one reduction: the largest power of two that 320 has as a factor
 
@@ -39,7 +40,7 @@ class _Splitter:
         self._axis, self._parts = axis, parts
         table = np.arange(axis.extent, dtype=np.int64).reshape([part.extent for part in parts])
         self._whole = {axis: Picked(parts, table)}
-        self._done: dict[int, Value] = {}
+        self._done: dict[Value, Value] = {}
         self.ordered = False
 
     def target(self, target: Target) -> Target:
@@ -47,14 +48,9 @@ class _Splitter:
         return replace(target, value=self._made(target.value), access=access)
 
     def _made(self, value: Value) -> Value:
-        stack = [value]
-        while stack:
-            current = stack[-1]
-            missing = [part for part in operands(current.op) if id(part) not in self._done]
-            if not missing:
-                self._done.setdefault(id(current), self._value(stack.pop()))
-            stack += missing
-        return self._done[id(value)]
+        for current in postorder([value], lambda user: operands(user.op), self._done):
+            self._done[current] = self._value(current)
+        return self._done[value]
 
     def _value(self, value: Value) -> Value:
         axes = self._axes(value.axes)
@@ -65,11 +61,11 @@ class _Splitter:
             case Constant(data=data):
                 return constant(data.reshape([axis.extent for axis in axes]), axes, value.dtype)
             case Elementwise() as op:
-                op = replace(op, operands=tuple(self._done[id(part)] for part in op.operands))
+                op = replace(op, operands=tuple(self._done[part] for part in op.operands))
             case Dot() as op:
-                op = replace(op, a=self._done[id(op.a)], b=self._done[id(op.b)], contracted=self._axes(op.contracted))
+                op = replace(op, a=self._done[op.a], b=self._done[op.b], contracted=self._axes(op.contracted))
             case Pick(operand=operand, picks=picks):
-                op = Pick(self._done[id(operand)], self._picks(picks))
+                op = Pick(self._done[operand], self._picks(picks))
             case Reduce() as op:
                 return self._reduce(op, value, axes)
             case op:
@@ -95,8 +91,8 @@ class _Splitter:
 
     def _reduce(self, op: Reduce, value: Value, axes: tuple[Axis, ...]) -> Value:
         """In time over all but the lanes' part, then over that."""
-        operand = self._done[id(op.operand)]
-        initial = None if op.initial is None else self._done[id(op.initial)]
+        operand = self._done[op.operand]
+        initial = None if op.initial is None else self._done[op.initial]
         if self._axis not in op.axes:
             return Value(replace(op, operand=operand, initial=initial), axes, value.dtype, value.place)
         self.ordered = self.ordered or op.ordered is not None

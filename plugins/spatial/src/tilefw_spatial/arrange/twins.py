@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tilefw_spatial.arrange.lanes import LANES
+from tilefw_spatial.isa import TYPES
 from tilefw_spatial.sweep import Array, MatrixSweep, VectorSweep, Walk
 
-_BYTES = {"int1": 1, "int8": 1, "uint8": 1, "fp8e4nv": 1, "fp8e5": 1, "int16": 2, "uint16": 2, "fp16": 2, "bf16": 2}
 MOST = 16 << 20
 """Bytes of twins in all, of the chip's 220 MiB: copies are for what sweeps walk again and again, not for large arrays."""
 
@@ -22,7 +22,7 @@ class Twins:
     """The twins of one launch's arrays."""
 
     arrays: list[Array] = field(default_factory=list)
-    _of: dict[int, Array] = field(default_factory=dict)
+    _of: dict[Array, Array] = field(default_factory=dict)
     _used: int = 0
 
     def give(self, sweeps: Iterable[VectorSweep | MatrixSweep]) -> None:
@@ -39,12 +39,12 @@ class Twins:
         array = walk.array
         if array.role not in ("in", "const"):
             return walk
-        twin = self._of.get(id(array))
+        twin = self._of.get(array)
         if twin is None:
-            size = array.vectors * LANES * _BYTES.get(array.dtype, 4)
+            size = array.vectors * LANES * TYPES[array.dtype].nbytes
             if self._used + size > MOST:
                 return walk
             self._used += size
-            twin = self._of[id(array)] = replace(array, name=f"{array.name}'")
+            twin = self._of[array] = replace(array, name=f"{array.name}'")
             self.arrays.append(twin)
         return replace(walk, array=twin)
