@@ -3,19 +3,23 @@ through memory."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import replace
+from itertools import takewhile
 
 from tilefw.api import InternalError
 from tilefw_spatial.chain.contract import rebuilt
-from tilefw_spatial.chain.draft import Draft, draft, may_be_view
+from tilefw_spatial.chain.draft import draft
 from tilefw_spatial.chain.fit import Fitted, fit, piece_of
 from tilefw_spatial.chain.limits import Limits
 from tilefw_spatial.chain.micro import Micro, Operand, Wanted
 from tilefw_spatial.chain.node import Input
 from tilefw_spatial.chain.piece import Piece, Temporary
 from tilefw_spatial.chain.region import Region, region_of
+from tilefw_spatial.chain.stretch import Stretch
 from tilefw_spatial.machine import Machine, load
+
+_AHEAD = 32  # steps that costs are ahead of times
 
 
 def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine | None = None) -> list[Piece]:
@@ -51,65 +55,81 @@ def kept(wanted: Sequence[Wanted], inputs: Set[Input]) -> list[Wanted]:
 
 
 class _Cutter:
-    """Stretches `first` to `end` of the order. `_options[end]` has those that may be pieces: first, bytes, draft; `_fits` remembers
-    those that were timed."""
+    """Stretches `first` to `end` of the order. `_options[end]` has the bytes of those that may be pieces, by `first`; `_fitted`
+    those that were timed. `_costs` and `_begins` are of the best way to each end: its pieces and bytes, and where its last stretch
+    begins; ends in `_sure` have ways whose stretches all fit."""
 
     def __init__(self, region: Region, limits: Limits, machine: Machine) -> None:
         self.region, self.limits, self.machine = region, limits, machine
-        self._options = [self._drafts(end) for end in range(len(region.order) + 1)]
-        self._fits: dict[tuple[int, int], Fitted | None] = {}
+        self._options: list[dict[int, int]] = [{}]
+        self._fitted: dict[tuple[int, int], Fitted] = {}
+        self._costs: list[tuple[int, int]] = [(0, 0)]
+        self._begins: list[int] = [0]
+        self._sure: set[int] = set()
 
     def best(self) -> list[Fitted] | None:
-        """The cheapest chain of stretches that all fit; None where a step alone does not. Costs are taken before times are known; a
-        stretch that then does not fit is left out of the next try."""
-        while True:
-            stretches = self._cheapest()
-            if stretches is None:
+        """The cheapest chain of stretches that all fit; None where a step alone does not."""
+        last = len(self.region.order)
+        for end in range(1, last + 1):
+            self._options.append(self._drawn(end))
+            self._costs.append((0, 0))
+            self._begins.append(0)
+            if not self._reach(end) or ((end % _AHEAD == 0 or end == last) and not self._confirm(end)):
                 return None
-            found = [self._fit(*stretch) for stretch in stretches]
-            if all(fitted is not None for fitted in found):
-                return [fitted for fitted in found if fitted is not None]
+        return [self._fitted[stretch] for stretch in self._way(last)][::-1]
 
-    def _cheapest(self) -> list[tuple[int, int]] | None:
-        """Fewest pieces, then fewest bytes, by the best way to each end."""
-        costs: list[tuple[int, int]] = [(0, 0)]
-        begins: list[int] = [0]
-        for options in self._options[1:]:
-            ways = [((costs[first][0] + 1, costs[first][1] + found.stream_bytes), first) for first, found in options.items()]
-            if not ways:
-                return None
-            cost, first = min(ways)
-            costs.append(cost)
-            begins.append(first)
-        stretches: list[tuple[int, int]] = []
-        end = len(self.region.order)
-        while end:
-            stretches.append((begins[end], end))
-            end = begins[end]
-        return stretches[::-1]
-
-    def _drafts(self, end: int) -> dict[int, Draft]:
+    def _drawn(self, end: int) -> dict[int, int]:
         """Where a stretch up to `end` may begin: all of one phase and rate, and within the limits."""
-        found: dict[int, Draft] = {}
+        found: dict[int, int] = {}
         order, phases = self.region.order, self.region.phases
-        needed = 0
+        last = order[end - 1]
+        stretch = Stretch(self.region, end)
         for first in range(end - 1, -1, -1):
-            step, last = order[first], order[end - 1]
-            needed += not may_be_view(step)
-            if phases[step] != phases[last] or step.reduced != last.reduced or needed > self.limits.alus:
+            step = order[first]
+            if phases[step] != phases[last] or step.reduced != last.reduced:
                 break
-            drawn = draft(self.region, order[first:end])
-            if len(drawn.steps) <= self.limits.alus and drawn.stream_bytes <= self.limits.streams:
-                found[first] = drawn
+            stretch.take(step)
+            if stretch.least > self.limits.alus:
+                break
+            if stretch.alus <= self.limits.alus and stretch.stream_bytes <= self.limits.streams:
+                found[first] = stretch.stream_bytes
         return found
 
-    def _fit(self, first: int, end: int) -> Fitted | None:
-        if (first, end) not in self._fits:
-            found = fit(self._options[end][first], self.limits, self.machine)
-            self._fits[first, end] = found
+    def _reach(self, end: int) -> bool:
+        """The best way to an end by the best ways to those before it: fewest pieces, then fewest bytes. False if there is none."""
+        costs = self._costs
+        ways = [((costs[first][0] + 1, costs[first][1] + found), first) for first, found in self._options[end].items()]
+        if ways:
+            costs[end], self._begins[end] = min(ways)
+        return bool(ways)
+
+    def _confirm(self, end: int) -> bool:
+        """Times the stretches on the way to an end. One that does not fit is no option, and the ways behind it are looked for
+        again; False if there is none. Costs never fall, so that a way which fits stays the best and is looked at once."""
+        while True:
+            fresh = list(takewhile(lambda stretch: stretch[1] not in self._sure, self._way(end)))
+            unfit = next((stretch for stretch in fresh if not self._fits(*stretch)), None)
+            if unfit is None:
+                self._sure.update(stretch[1] for stretch in fresh)
+                return True
+            first, changed = unfit
+            del self._options[changed][first]
+            if not all(self._reach(later) for later in range(changed, end + 1)):
+                return False
+
+    def _way(self, end: int) -> Iterator[tuple[int, int]]:
+        """The stretches of the best way to an end, the last one first."""
+        while end:
+            yield self._begins[end], end
+            end = self._begins[end]
+
+    def _fits(self, first: int, end: int) -> bool:
+        if (first, end) not in self._fitted:
+            found = fit(draft(self.region, first, end), self.limits, self.machine)
             if found is None:
-                del self._options[end][first]
-        return self._fits[first, end]
+                return False
+            self._fitted[first, end] = found
+        return True
 
 
 class _Names:

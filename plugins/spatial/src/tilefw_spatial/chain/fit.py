@@ -27,10 +27,8 @@ class Fitted:
 
 
 def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
-    """The best times found, if the draft then fits: ALUs for its steps and MOVs, streams for what it reads and writes."""
+    """The best times found, if the draft then fits: there is an ALU for each of its steps and MOVs."""
     room = limits.alus - len(draft.steps)
-    if room < 0 or draft.stream_bytes > limits.streams:
-        return None
     place = {step: i for i, step in enumerate(draft.steps)}
     stream = {source: i for i, source in enumerate(draft.reads)}
     sources = [[o.source for o in draft.operands[step]] for step in draft.steps]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from tilefw_spatial.chain.micro import Micro, Wanted, producers
+from tilefw_spatial.chain.immediates import with_immediates
+from tilefw_spatial.chain.micro import Micro, Operand, Wanted, producers
 from tilefw_spatial.chain.node import Input
 
 _SATELLITES = 3  # steps that are done again rather than in a piece of their own
@@ -13,18 +14,22 @@ _SATELLITES = 3  # steps that are done again rather than in a piece of their own
 
 @dataclass(slots=True)
 class Region:
-    """`order` has every step that some piece must do, operands first, by phase and rate; `users` those of them that read a value,
-    themselves or through satellites; `wanted` the results that a step makes; `rank` grows from operands to users.
+    """`order` has every step that some piece must do, operands first, by phase and rate. `until` says up to where in the order a
+    step's result is needed, by its users or through their satellites: one past the last user, past the order's end if it is wanted
+    outside. `wanted` are the results that a step makes.
 
     Satellites are in no order: whoever needs one does it itself. That costs an ALU; the way through memory costs bytes, or a whole
-    piece. They are conversions of inputs, and a few steps at most on reduced values."""
+    piece. They are conversions of inputs, and a few steps at most on reduced values. `brings` has those that a step reads, directly
+    or through others, and the constants (`operands` is what a step reads where constants that are not its immediate are steps).
+    `rank` grows from operands to users; constants are first."""
 
     order: list[Micro]
-    rank: dict[Micro, int]
+    until: dict[Micro, int]
     phases: dict[Micro, int]
-    users: dict[Micro | Input, list[Micro]]
     wanted: dict[Micro, list[Wanted]]
-    satellites: set[Micro]
+    operands: dict[Micro, tuple[Operand, ...]]
+    brings: dict[Micro, tuple[Micro, ...]]
+    rank: dict[Micro, int]
 
 
 def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
@@ -39,20 +44,33 @@ def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
             users.setdefault(source, []).append(step)
     repeated = _satellites(steps, by_step) if satellites else set[Micro]()
     phases = _phases(steps, users, by_step)
-    ranked = [step for step in steps if step not in repeated]
-    ranked.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
-    rank = {step: i for i, step in enumerate(steps)}
-    return Region(ranked, rank, phases, _users_through(steps, users, repeated), by_step, repeated)
+    order = [step for step in steps if step not in repeated]
+    order.sort(key=lambda step: (phases[step], step.reduced))  # stable: within a phase, operands stay first
+    operands, constants = with_immediates(steps)
+    rank = {step: i for i, step in enumerate([*constants, *steps])}
+    brings = _brought(steps, operands, repeated.union(constants))
+    return Region(order, _until(steps, order, users, by_step), phases, by_step, operands, brings, rank)
 
 
-def _users_through(
-    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], satellites: set[Micro]
-) -> dict[Micro | Input, list[Micro]]:
-    """The users that are no satellites, where a satellite stands for its own."""
-    found: dict[Micro | Input, list[Micro]] = {}
-    for source in [*reversed(steps), *(source for source in users if isinstance(source, Input))]:
-        through = [found[user] if user in satellites else [user] for user in users.get(source, ())]
-        found[source] = list(dict.fromkeys(user for group in through for user in group))
+def _until(
+    steps: Sequence[Micro], order: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[Wanted]]
+) -> dict[Micro, int]:
+    after = {step: i + 1 for i, step in enumerate(order)}
+    found: dict[Micro, int] = {}
+    for step in reversed(steps):  # a satellite's users stand for it
+        last = max((after.get(user, found[user]) for user in users.get(step, ())), default=0)
+        found[step] = len(order) + 1 if step in wanted else last
+    return found
+
+
+def _brought(
+    steps: Sequence[Micro], operands: dict[Micro, tuple[Operand, ...]], repeated: Set[Micro]
+) -> dict[Micro, tuple[Micro, ...]]:
+    """The repeated steps below each step."""
+    found: dict[Micro, tuple[Micro, ...]] = {}
+    for step in steps:
+        inner = [o.source for o in operands[step] if isinstance(o.source, Micro) and o.source in repeated]
+        found[step] = tuple(dict.fromkeys(one for p in inner for one in (*found.get(p, ()), p)))
     return found
 
 
