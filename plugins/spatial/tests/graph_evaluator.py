@@ -150,9 +150,18 @@ class Evaluator:
         data = np.concatenate(parts)
         return data.transpose([(op.axis, *rest).index(axis) for axis in value.axes])
 
+    def _check(self, store: Store) -> None:
+        """No flag of a check is set."""
+        axes = tuple(part.axis for part in store.where.along)
+        offsets, valid = elements(store.where, axes)
+        assert not np.broadcast_to(self.over(store.value, axes), offsets.shape)[valid].any()
+
     # Stores ----------------------------------------------------------------------------------------------------------
 
     def _store(self, store: Store) -> None:
+        if store.where.parameter not in self.buffers:
+            self._check(store)
+            return
         dtype, buffer = DTYPES[store.value.dtype], self.buffers[store.where.parameter]
         axes = tuple(part.axis for part in store.where.along)
         offsets, valid = elements(store.where, axes)
@@ -187,9 +196,9 @@ def elements(place: Where, axes: Sequence[Axis]) -> tuple[Array, Array]:
         mine = (part.axis,) if isinstance(part, Along) else part.axes
         shape = [axis.extent if axis in mine else 1 for axis in axes]
         order = [mine.index(axis) for axis in axes if axis in mine]
-        offsets = offsets + part.offsets.transpose(order).reshape(shape)
+        offsets = offsets + np.asarray(part.offsets).transpose(order).reshape(shape)
         if part.valid is not None:
-            valid = valid & part.valid.transpose(order).reshape(shape)
+            valid = valid & np.asarray(part.valid).transpose(order).reshape(shape)
     return offsets, valid
 
 

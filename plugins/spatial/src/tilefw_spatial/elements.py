@@ -46,7 +46,7 @@ def on_machine_types(graph: Graph) -> Graph:
     made: dict[int, Parts] = {}
     for value in values:
         made[id(value)] = _converted(value, [made[id(operand)] for operand in operands_of(value.op)])
-    return Graph([new for store in graph.stores for new in _stores(store, made)])
+    return Graph([new for store in graph.stores for new in _stores(store, made)], graph.checks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilefw.api import CodeError, Entry, Parameter, dtype
-from tilefw_spatial import container, program, text
+from tilefw_spatial import checked, container, program, text
 
 
 def read(data: str | bytes, name: str) -> program.Program:
@@ -27,7 +27,7 @@ def entry(found: program.Program) -> Entry:
     """How a program's kernel is called; arguments are packed one after the other, pointers as 8 bytes."""
     parameters: list[Parameter] = []
     offset = 0
-    for parameter in found.parameters:
+    for parameter in checked.arguments(found):
         size = 8 if parameter.kind == "pointer" else dtype(parameter.dtype).storage_bits // 8
         offset += -offset % size
         kind = "pointer" if parameter.kind == "pointer" else "scalar"

@@ -192,11 +192,23 @@ class Store:
     place: Place | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What data must not ask for: `elements` flags, each stored as what is set where it does. `what` and `place` are for people.
+
+    A store's parameter beyond those of the kernel is one of these."""
+
+    what: str
+    elements: int
+    place: Place | None
+
+
 @dataclass(slots=True)
 class Graph:
     """The whole launch: its stores, and through them all values."""
 
     stores: list[Store] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
 
     def values(self) -> list[Value]:
         """Every value, operands before their users."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw.api import DTYPES, Entry, InternalError, Launch
+from tilefw.api import DTYPES, Entry, InternalError, Launch, Place
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of
 from tilefw_spatial.arrange import arrange
+from tilefw_spatial.checked import CHECK
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
+from tilefw_spatial.graph import Check
 from tilefw_spatial.lower import lower
 from tilefw_spatial.lower.known import canonical
 from tilefw_spatial.machine import Machine
@@ -42,7 +44,8 @@ def compile_kernel(
         timed = [schedule(arrange(graph), machine)]
     else:
         timed = schedule_node(partition(graph, chips, split), machine)
-    program = emit(timed, entry.name, launch.grid, _parameters(entry, launch), _metadata(timed))
+    parameters = [*_parameters(entry, launch), *map(_flags, graph.checks)]
+    program = emit(timed, entry.name, launch.grid, parameters, _metadata(timed, graph.checks))
     return Compiled(entry, timed, program)
 
 
@@ -67,5 +70,18 @@ def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
     return found
 
 
-def _metadata(timed: Sequence[Schedule]) -> Mapping[str, object]:
-    return {"memory_bytes": max(chip.used for chip in timed)}
+def _flags(check: Check) -> Parameter:
+    """A check's flags, a byte each: memory that the device has, and no argument."""
+    return Parameter(check.what, CHECK, "int1", check.elements)
+
+
+def _metadata(timed: Sequence[Schedule], checks: Sequence[Check]) -> Mapping[str, object]:
+    found: dict[str, object] = {"memory_bytes": max(chip.used for chip in timed)}
+    if checks:
+        found["checks"] = [_site(check.place) for check in checks]
+    return found
+
+
+def _site(place: Place | None) -> list[object]:
+    """A place as `checked.place_of` reads it."""
+    return [] if place is None else [place.file, place.line, place.column, place.end_column, place.text]

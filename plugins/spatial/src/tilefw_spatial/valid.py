@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilefw.api import DTYPES
+from tilefw_spatial.checked import CHECK, arguments
 from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
 
 ROLES = ("in", "out", "const")
-KINDS = ("pointer", "scalar")
+KINDS = ("pointer", "scalar", CHECK)
 MAPS = 4096  # what the word's field can name
 
 
@@ -29,9 +30,13 @@ def program_faults(machine: Machine, program: Program) -> Iterator[str]:
             yield f"chip {chip}, {fault}"
     for parameter in program.parameters:
         if parameter.kind not in KINDS:
-            yield f"parameter {parameter.name} is a {parameter.kind}, neither {' nor '.join(KINDS)}"
+            yield f"parameter {parameter.name} is a {parameter.kind}, none of {', '.join(KINDS)}"
         if parameter.dtype not in DTYPES:
             yield f"parameter {parameter.name}: there is no element type {parameter.dtype}"
+        if parameter.kind == CHECK and not 0 < parameter.nbytes <= machine.capacity:
+            yield f"parameter {parameter.name} has {parameter.nbytes} flags"
+    if arguments(program) != list(program.parameters[: len(arguments(program))]):
+        yield "parameters that are checks stand behind all others"
     for tensor in program.tensors:
         for fault in tensor_faults(machine, tensor, program.parameters, len(program.chips)):
             yield f"tensor {tensor.name}: {fault}"
@@ -151,7 +156,7 @@ def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterat
 
 
 def _transfer_faults(machine: Machine, transfer: Transfer, parameters: Sequence[Parameter]) -> Iterator[str]:
-    if not 0 <= transfer.parameter < len(parameters) or parameters[transfer.parameter].kind != "pointer":
+    if not 0 <= transfer.parameter < len(parameters) or parameters[transfer.parameter].kind == "scalar":
         yield f"parameter {transfer.parameter} is no pointer"
     if not 1 <= transfer.lanes <= machine.lanes:
         yield f"{transfer.lanes} lanes of {machine.lanes}"

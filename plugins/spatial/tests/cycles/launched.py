@@ -21,6 +21,7 @@ from tilefw.testing.random_program import fresh
 from tilefw.tile.text import parse
 from tilefw_spatial import container
 from tilefw_spatial.check import Judged, judge
+from tilefw_spatial.checked import arguments
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.pipeline import compile_kernel
@@ -66,7 +67,7 @@ class Launched:
     def fast(self) -> Ran:
         """On the fast simulator."""
         memory = [storage.copy() for storage in self.memory]
-        places = [self._place(p.name) for p in self.program.parameters]
+        places = [self._place(p.name) for p in arguments(self.program)]
         hosts = [None if b is None else HostBuffer("", memory[b.storage], b.offset) for b in places]
         done = simulate(self.program, MACHINE, hosts)
         return Ran(done.cycles, tuple(sorted(f.code for f in done.findings.all)), memory)
@@ -74,7 +75,7 @@ class Launched:
     def slow(self) -> Ran:
         """On the slow one."""
         memory = [storage.copy() for storage in self.memory]
-        places = [self._place(p.name) for p in self.program.parameters]
+        places = [self._place(p.name) for p in arguments(self.program)]
         hosts = [None if b is None else HostArray("", memory[b.storage], b.offset) for b in places]
         done = simulate_slowly(self.program, MACHINE, hosts)
         return Ran(done.cycles, tuple(sorted(f.code for f in done.findings)), memory)

@@ -20,6 +20,7 @@ from random_programs import program
 from tilefw.api import BufferView, KernelError, LaunchOptions, Scalar
 from tilefw_spatial import container, text
 from tilefw_spatial.backend import SpatialBackend
+from tilefw_spatial.checked import arguments
 from tilefw_spatial.isa import CODES, OPS
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
@@ -98,16 +99,16 @@ def assembled(source: str) -> str:
 def launched(found: Program) -> str:
     """Run with small buffers of zeros and the numbers that the program was made for."""
     device = SpatialDevice(MACHINE)
-    arguments: list[BufferView | Scalar] = []
-    for parameter in found.parameters:
+    given: list[BufferView | Scalar] = []
+    for parameter in arguments(found):
         if parameter.kind != "pointer":
-            arguments.append(Scalar(0 if parameter.value is None else parameter.value, parameter.dtype))
+            given.append(Scalar(0 if parameter.value is None else parameter.value, parameter.dtype))
             continue
         size = min(max(parameter.nbytes, 1), LARGEST_BUFFER)
         handle = device.allocate(size, label=parameter.name)
         device.write(handle, bytes(size))
-        arguments.append(BufferView(handle))
-    report = device.launch(found, found.entry, found.grid, arguments, LaunchOptions(budget=BUDGET))
+        given.append(BufferView(handle))
+    report = device.launch(found, found.entry, found.grid, given, LaunchOptions(budget=BUDGET))
     return "findings" if report.findings else "ran"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tilefw.api import DTYPES
 from tilefw_spatial.graph import (
     Axis,
+    Check,
     Combine,
     Constant,
     Dot,
@@ -35,8 +36,8 @@ from tilefw_spatial.lower.trim import trim
 _TIMES = {Combine.ADDF: "mulf", Combine.ADDI: "muli"}
 
 
-def finished(state: State) -> list[Store]:
-    """The stores of a class of programs, and through them its values."""
+def finished(state: State, checks: list[Check]) -> list[Store]:
+    """The stores of a class of programs, and through them its values; what it checks is appended to `checks`."""
     pending = [_single(state, store) for store in state.stores]
     graph = Graph([Store(store.value, places.NOWHERE, store.mask) for store in pending])
     values = graph.values()
@@ -51,7 +52,7 @@ def finished(state: State) -> list[Store]:
     for value in values:
         _fused(state, value, fusion, reaches.get(value))
     parts = zip(pending, writes, stored_axes, strict=True)
-    stores = [made for store, access, axes in parts for made in _stores(state, store, access, fusion, axes)]
+    stores = [made for store, access, axes in parts for made in _stores(state, store, access, fusion, axes, checks)]
     trim(values, stores)
     return stores
 
@@ -148,13 +149,19 @@ def _fused(state: State, value: Value, fusion: Fusion, access: Sums | None) -> N
             value.op = replace(op, contracted=fusion.axes(op.contracted))
 
 
-def _stores(state: State, store: PendingStore, access: Sums, fusion: Fusion, axes: tuple[Axis, ...]) -> list[Store]:
+def _stores(
+    state: State, store: PendingStore, access: Sums, fusion: Fusion, axes: tuple[Axis, ...], checks: list[Check]
+) -> list[Store]:
     """The store; where it writes elements several times, only the last time, or if data masks which, one for each time in turn."""
-    place = places.where(store.reach, access, fusion, fusion.axes(axes), state.buffers[store.reach.parameter])
+    buffer = None if store.check else state.buffers[store.reach.parameter]
+    place = places.where(store.reach, access, fusion, fusion.axes(axes), buffer)
     turns = [place]
     if store.accumulate is None and not places.is_distinct(place):
         trips = _trips(state, store, fusion, axes)
         turns = [places.without_repeats(place, trips)] if store.mask is None else places.turns(place, trips, store.reach)
+    if store.check:
+        checks.append(store.check)
+        turns = [replace(place, parameter=len(state.buffers) + len(checks) - 1)]
     return [Store(store.value, turn, store.mask, store.accumulate, store.reach.place) for turn in turns]
 
 

@@ -8,6 +8,7 @@ from tilefw.api import Buffer, DType
 from tilefw.api.ir import Operation
 from tilefw_spatial.graph import Gather, Load, Where
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
+from tilefw_spatial.lower.guards import BOOL, allowed, forbid
 from tilefw_spatial.lower.known import Known, constant, counted, total
 from tilefw_spatial.lower.linear import linear
 from tilefw_spatial.lower.order import forwarded
@@ -33,14 +34,15 @@ def advanced(pointer: Entry, offset: Entry) -> Pointer | None:
     return replace(pointer, offset=total(pointer.offset, form.known), chosen=form.base, scale=form.scale)
 
 
-def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None) -> Data:
-    """The elements that data chooses; any where it chooses none of the buffer."""
+def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None) -> Data:
+    """The elements that data chooses; any where it chooses none of the buffer, which is a finding where no mask says otherwise."""
     chosen, capability = pointer.chosen, f"memory.gather.{pointer.dtype.name}"
     assert chosen is not None
     buffer = state.buffers[pointer.parameter]
     if buffer is None:
         raise unsupported(op, "an address depends on loaded data, and the buffer's size is not known", capability)
     first, last = _rows(pointer, buffer, chosen.dtype)
+    _forbid_others(state, op, pointer, buffer, mask, doubt)
     axis = state.fresh(max(1, last - first + 1), "row")
     rows = counted(INT64, pointer.shape, axis, axis.extent, first * pointer.scale, pointer.scale)
     table = replace(pointer, offset=total(pointer.offset, rows), chosen=None)
@@ -66,6 +68,26 @@ def _rows(pointer: Pointer, buffer: Buffer, dtype: DType) -> tuple[int, int]:
     least, most = -(buffer.offset // size), (buffer.nbytes - buffer.offset) // size - 1
     top = 1 << (dtype.bits - 1)
     return max(-top, -((high - least) // pointer.scale)), min(top - 1, (most - low) // pointer.scale)
+
+
+def _forbid_others(
+    state: State, op: Operation, pointer: Pointer, buffer: Buffer, mask: Known | None, doubt: Data | None
+) -> None:
+    """Whatever data chooses beside the buffer is a finding, unless a mask leaves the element out."""
+    chosen, size = pointer.chosen, pointer.dtype.storage_bits // 8
+    assert chosen is not None
+    if doubt is not None and doubt.apart is not None:
+        mask, doubt = doubt.apart
+    least, most = -(buffer.offset // size), (buffer.nbytes - buffer.offset) // size - 1
+    bad: Entry | None = None
+    for row, bound in zip(("lts", "gts"), allowed(pointer.offset, mask, least, most, pointer.scale, chosen.dtype), strict=True):
+        if bound is not None:
+            beyond = state.elementwise(row, [chosen, bound], BOOL)
+            bad = beyond if bad is None else state.elementwise("ori", [bad, beyond], BOOL)
+    if bad is not None and doubt is not None:
+        bad = state.elementwise("andi", [bad, doubt], BOOL)
+    if bad is not None:
+        forbid(state, op, bad, mask, f"load of elements that data chooses beside {state.names[pointer.parameter]}")
 
 
 def _within(state: State, chosen: Data, first: int, count: int) -> Entry:

@@ -71,7 +71,7 @@ def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
         try:
             state = _class(function, launch, flat(launch.grid, numbers), earlier, fusion)
             earlier += state.stored
-            graph.stores += finished(state)
+            graph.stores += finished(state, graph.checks)
         except control.Divided as divided:
             pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
             if classes + len(pending) > MOST_CLASSES:
@@ -97,10 +97,12 @@ def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequen
 def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
     arguments = function.body.block.args
     buffers: list[Buffer | None] = []
-    state = State(programs, buffers, MOST_STEPS, earlier, fusion)
+    names: list[str] = []
+    state = State(programs, buffers, names, MOST_STEPS, earlier, fusion)
     for index, argument in enumerate(arguments):
         named = argument_attributes(function, index).get("tile.name")
         name = named.data if isinstance(named, StringAttr) else ""
+        names.append(name)
         buffers.append(launch.buffers.get(name))
         if types.is_pointer(argument.type):
             pointee = types.dtype_of(types.pointee_of(argument.type))

@@ -22,6 +22,7 @@ from tilefw.api.ir import (
 from tilefw_spatial.graph import Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.gather import advanced, gathered
+from tilefw_spatial.lower.guards import forbid_beside
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
 from tilefw_spatial.lower.order import check_alone, check_kept, check_order, forwarded, is_repeated
 from tilefw_spatial.lower.programs import extent
@@ -185,11 +186,13 @@ def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, d
     if mask is not None and mask.number is False:
         return constant(0, pointer.dtype, pointer.shape) if other is None else other
     if pointer.chosen is not None:
-        found = gathered(state, op, pointer, mask)
+        found = gathered(state, op, pointer, mask, doubt)
         for condition in (mask, doubt):
             if condition is not None and other is not None:
                 found = state.elementwise("select", [condition, found, other], pointer.dtype)
         return found
+    if doubt is not None:
+        forbid_beside(state, op, pointer, doubt, "load")
     touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
     found = forwarded(state, op, touch, pointer.dtype)
     number = other.number if isinstance(other, Known) else None
@@ -231,6 +234,8 @@ def _stored(
 ) -> None:
     if mask is not None and mask.number is False:
         return
+    if doubt is not None:
+        forbid_beside(state, op, pointer, doubt, "store")
     kept = entry if row is None else None
     touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
     check_order(state, touch)

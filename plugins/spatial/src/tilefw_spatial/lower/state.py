@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilefw.api import Buffer, DType, Place
 from tilefw.api.ir import Operation, SSAValue, place_of
-from tilefw_spatial.graph import Axis, Constant, Elementwise, Op, Rename, Value
+from tilefw_spatial.graph import Axis, Check, Constant, Elementwise, Op, Rename, Value
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
+from tilefw_spatial.lower.conjunction import conjunction
 from tilefw_spatial.lower.known import Known, Term
 from tilefw_spatial.lower.linear import Linear, followed
 from tilefw_spatial.lower.programs import Programs
@@ -44,6 +45,7 @@ class PendingStore:
     accumulate: str | None
     count: int
     loops: tuple[Axis, ...]
+    check: Check | None = None  # the value are flags, which no parameter holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,12 @@ class Touch:
 
 @dataclass(slots=True)
 class State:
-    """One class of programs being lowered. `loops` are the axes of the loops around, `steps` what is left of the budget, `earlier`
-    what classes before have stored; `fusion` allows sums to take products unrounded."""
+    """One class of programs being lowered. `loops` are the axes of the loops around, `names` those of the parameters, `steps` what
+    is left of the budget, `earlier` what classes before have stored; `fusion` allows sums to take products unrounded."""
 
     programs: Programs
     buffers: Sequence[Buffer | None]
+    names: Sequence[str]
     steps: int
     earlier: Sequence[Touch] = ()
     fusion: bool = True
@@ -194,7 +197,7 @@ class State:
         operands = tuple(self.value(entry, target) for entry in entries)
         axes = [axis for operand in operands for axis in operand.axes]
         value = self.made(Elementwise(row, operands, self.fusion, rounding), axes, dtype)
-        return self.data(value, target, entries[0].shape, followed(row, entries))
+        return replace(self.data(value, target, entries[0].shape, followed(row, entries)), apart=conjunction(row, entries))
 
     def data(self, value: Value, target: Sequence[Axis | None], shape: tuple[int, ...], linear: Linear | None = None) -> Data:
         """A tile of an array; dims along which the array does not change have no axis."""

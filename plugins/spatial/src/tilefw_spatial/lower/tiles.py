@@ -26,6 +26,7 @@ class Data:
     dims: tuple[Axis | None, ...]
     shape: tuple[int, ...]
     linear: Linear | None = None  # for integers: what they are a multiple of
+    apart: tuple[Known, Data] | None = None  # for truth values: the known and the loaded half, where they are set where both are
 
     @property
     def dtype(self) -> DType:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tilefw.api import Argument, Artifact, BufferView, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.sim import GlobalMemory
+from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.simulate.counters import counted
@@ -81,12 +82,13 @@ class SpatialDevice:
         )
 
     def _buffers(self, program: Program, args: Sequence[Argument]) -> list[HostBuffer | None]:
-        if len(args) != len(program.parameters):
+        parameters = arguments(program)
+        if len(args) != len(parameters):
             raise LaunchError(
-                f"{program.entry} takes {len(program.parameters)} arguments, {len(args)} given", code="TFW0347",
-                note="parameters: " + ", ".join(p.name for p in program.parameters),
+                f"{program.entry} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
+                note="parameters: " + ", ".join(p.name for p in parameters),
             )
-        return [self._buffer(p, argument) for p, argument in zip(program.parameters, args, strict=True)]
+        return [self._buffer(p, argument) for p, argument in zip(parameters, args, strict=True)]
 
     def _buffer(self, parameter: Parameter, argument: Argument) -> HostBuffer | None:
         if isinstance(argument, Scalar):
@@ -108,9 +110,8 @@ class SpatialDevice:
 def simulate(
     program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions | None = None
 ) -> Simulation:
-    """Run a program that nobody has looked at: fill its slices from the buffers, execute it, bring back what it made.
-
-    Raises CodeError."""
+    """Run a program that nobody has looked at: fill its slices from the buffers, one an argument, execute it, bring back what it
+    made. Raises CodeError."""
     for fault in program_faults(machine, program):
         raise CodeError(f"{program.entry}: {fault}", code="TFW0736")
     return _executed(program, machine, buffers, options or LaunchOptions())
@@ -118,6 +119,8 @@ def simulate(
 
 def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions) -> Simulation:
     findings = Findings(options.checks, machine)
+    checks = flags(program)
+    buffers = [*buffers[: len(arguments(program))], *(HostBuffer(CHECK, data, 0) for data in checks)]
     # A budget counts what threads execute: here each superlane executes every instruction once a vector.
     simulation = Simulation(program, machine, findings, options.budget // machine.superlanes)
     for tensor in program.tensors:
@@ -129,6 +132,7 @@ def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer |
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, buffers, simulation.chips, findings)
+    findings.include(broken(program, checks))
     return simulation
 
 

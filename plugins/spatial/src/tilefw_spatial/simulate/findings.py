@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -70,6 +71,12 @@ class Findings:
             code_place=None if burst is None else place(burst),
             other=None if other is None else f"{place(other)}: {self._text(other)}",
         )
+
+    def include(self, found: Iterable[Finding]) -> None:
+        """Report what the program itself has checked."""
+        for finding in found:
+            if finding.check in self._checks:
+                self._sites[finding.code, finding.message, finding.source] = finding
 
     def _text(self, burst: Burst) -> str:
         return statement(self._machine, burst.inst)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tilefw.api import CodeError, Finding
+from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Program
@@ -108,12 +109,16 @@ class _Chip:
 
 
 def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | None], limit: int = LIMIT) -> Outcome:
-    """Run a program on arrays, which are changed in place. Raises CodeError for another machine's, or one of too many cycles."""
+    """Run a program on arrays, one an argument, which are changed in place.
+
+    Raises CodeError for another machine's, or one of too many cycles."""
     if program.machine_hash != machine.hash:
         raise CodeError(f"the program was made for another machine file than this {machine.name}", code="TFW0737")
     for fault in program_faults(machine, program):
         raise CodeError(f"{program.entry}: {fault}", code="TFW0736")
     findings, wires = Findings(), Wires({}, {})
+    checks = flags(program)
+    arrays = [*arrays[: len(arguments(program))], *(HostArray(CHECK, data) for data in checks)]
     chips = [_Chip(number, code, machine, wires, findings) for number, code in enumerate(program.chips)]
     slices = [chip.slices for chip in chips]
     for tensor in program.tensors:
@@ -125,7 +130,7 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | No
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, arrays, slices, machine.lanes, findings)
-    return Outcome(cycles, findings.all)
+    return Outcome(cycles, (*findings.all, *broken(program, checks)))
 
 
 def _run(chips: Sequence[_Chip], limit: int) -> int:
