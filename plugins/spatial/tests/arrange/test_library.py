@@ -31,13 +31,15 @@ SMALL = {
 def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     """The work of a launch, and how what it computes compares with the reference, by output."""
     found = bound(kernel, parameters)
-    work = arrange(on_machine_types(lower(found.module(), found.launch)))
+    graph = on_machine_types(lower(found.module(), found.launch))
+    work = arrange(graph)
     passed = {name: value for name, value in found.instance.passed.items() if value is not None}
     reference = Reference(found.instance.source.build(), found.launch.grid, passed, budget=DEFAULT_BUDGET)
     arrays = [(name, host_array(value)) for name, value in passed.items() if is_array(value)]
     memory = [np.asarray(store.view()) for store in storages(arrays)]
     places = {list(passed).index(name): buffer for name, buffer in found.launch.buffers.items()}
     buffers = {number: memory[buffer.storage] for number, buffer in places.items()}
+    buffers |= {len(passed) + n: np.zeros(check.elements, np.uint8) for n, check in enumerate(graph.checks)}
     Evaluator(work, buffers, {number: buffer.offset for number, buffer in places.items()})
     return work, {name: reference.compare(name) for name in found.outputs}
 
