@@ -49,11 +49,12 @@ class Evaluator:
         raw = self._rng.integers(0, 256, (array.vectors, LANES, dtype.itemsize), np.uint8)
         held = np.ascontiguousarray(raw % 2 if array.dtype == "int1" else raw).view(dtype)[..., 0]
         if array.role == "in":
+            assert len({transfer.fill for transfer in array.transfers}) == 1
+            if array.transfers[0].fill:
+                held[:] = immediate(array.dtype, array.transfers[0].fill)[0, 0]
+            elif any(_masked(transfer) for transfer in array.transfers):
+                held[:] = np.zeros(1, dtype)
             for transfer in array.transfers:
-                if transfer.fill:
-                    held[:] = immediate(array.dtype, transfer.fill)[0, 0]
-                elif _masked(transfer):
-                    held[:] = np.zeros(1, dtype)
                 host, vector, lane = cells(transfer)
                 elements, first = self._elements(transfer, array)
                 held[vector, lane] = elements[host + first]
@@ -157,7 +158,8 @@ def _masked(transfer: Transfer) -> bool:
 def cells(transfer: Transfer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Host element, vector and lane of everything that a transfer moves."""
     if transfer.explicit is not None:
-        return tuple(transfer.explicit.T)  # type: ignore[return-value]
+        host, vector, lane = transfer.explicit.T
+        return host, vector, lane
     shape = [axis.extent for axis in transfer.axes]
     host, vector, position = (np.full(shape, start) for start in (transfer.base, 0, 0))
     valid = np.ones(shape, bool)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bounded import applied, assert_within, combined, exactly
+from bounded import softmax as expected_softmax
 from graphs import apply, load, reduce, where
 from work_evaluator import Evaluator
 
@@ -46,8 +48,7 @@ def test_softmax_reduces_in_time(rows: int, columns: int) -> None:
     graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
     x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
     run(graph, x, out)
-    e = np.exp((table := x.reshape(rows, columns).astype(np.float64)) - table.max(1, keepdims=True))
-    np.testing.assert_allclose(out.reshape(rows, columns), e / e.sum(1, keepdims=True), rtol=2e-6)
+    assert_within(out.reshape(rows, columns), expected_softmax(exactly(x.reshape(rows, columns))))
 
 
 def test_values_of_several_domains_meet() -> None:
@@ -64,10 +65,14 @@ def test_values_of_several_domains_meet() -> None:
     xs, w, b = draw(rows, columns), draw(columns), draw(columns)
     out, means = np.zeros(rows * columns, np.float32), np.zeros(rows, np.float32)
     run(graph, xs.reshape(-1), w, b, out, means)
-    wide = xs.astype(np.float64)
-    expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True) * w + b
-    np.testing.assert_allclose(out.reshape(rows, columns), expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(means, wide.mean(1), rtol=1e-5, atol=1e-6)
+    wide, count = exactly(xs), exactly(np.full((1, 1), columns))
+    average = applied("divf", "fp32", combined("addf", "fp32", wide), count)
+    off = applied("subf", "fp32", wide, average)
+    squares = applied("mulf", "fp32", off, off)
+    deviations = applied("sqrt", "fp32", applied("divf", "fp32", combined("addf", "fp32", squares), count))
+    scaled = applied("mulf", "fp32", applied("divf", "fp32", off, deviations), exactly(w[None]))
+    assert_within(out.reshape(rows, columns), applied("addf", "fp32", scaled, exactly(b[None])))
+    assert_within(means[:, None], average)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 4096), (3, 2000), (12, 1000)])
@@ -76,7 +81,6 @@ def test_few_long_rows_are_reduced_across_lanes(rows: int, columns: int) -> None
     x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
     work = arrange(graph)
     found = Evaluator(work, {0: x, 1: out})
-    e = np.exp((table := x.reshape(rows, columns).astype(np.float64)) - table.max(1, keepdims=True))
-    np.testing.assert_allclose(out.reshape(rows, columns), e / e.sum(1, keepdims=True), rtol=2e-6)
+    assert_within(out.reshape(rows, columns), expected_softmax(exactly(x.reshape(rows, columns))))
     assert any(isinstance(sweep, LaneSweep) for sweep in work.sweeps)
     assert found.points < columns

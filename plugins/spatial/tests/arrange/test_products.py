@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from bounded import applied, assert_within, combined, exactly, product
 from graphs import apply, load, reduce, where
 from work_evaluator import Evaluator
 
@@ -61,9 +62,10 @@ def test_products_of_any_shape(m: int, n: int, k: tuple[int, int], dtype: str, o
     a, b, bias = draw((m, k[0] * k[1]), dtype), draw((k[0] * k[1], n), dtype), draw((n,), "fp32")
     found = np.zeros(m * n, NUMPY[out])
     Evaluator(arrange(graph), dict(enumerate((a.reshape(-1), b.reshape(-1), bias, found))))
-    expected = a.astype(np.float64) @ b.astype(np.float64) + bias
-    rtol = 1e-3 if out == "fp16" else 1e-5
-    np.testing.assert_allclose(found.astype(np.float64).reshape(m, n), expected, rtol=rtol, atol=1e-3 if rtol > 1e-4 else 1e-4)
+    total = product(exactly(a), exactly(b), "int32" if dtype == "int8" else "fp32")
+    total = applied("s2f", "fp32", total, of="int32") if dtype == "int8" else total
+    expected = applied("addf", "fp32", total, exactly(bias[None]))
+    assert_within(found.reshape(m, n), expected if out == "fp32" else applied("castf", out, expected, of="fp32"))
 
 
 def test_the_cheaper_side_is_the_weights_and_both_sides_work_alike() -> None:
@@ -86,7 +88,7 @@ def test_a_batch_has_weights_of_its_own() -> None:
     graph = Graph([Store(dot(a, b, k), where(2, (z, 800), (m, 40), (n, 1)))])
     x, y, out = draw((3, 20, 50), "fp16"), draw((3, 50, 40), "fp16"), np.zeros(2400, np.float32)
     Evaluator(arrange(graph), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
-    np.testing.assert_allclose(out.reshape(3, 20, 40), x.astype(np.float64) @ y.astype(np.float64), rtol=1e-5, atol=1e-5)
+    assert_within(out.reshape(3, 20, 40), product(exactly(x), exactly(y)))
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
@@ -106,11 +108,12 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     out = np.zeros(heads * queries * size, np.float32)
     work = arrange(graph)
     Evaluator(work, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
-    wide = [x.astype(np.float64) for x in (qs, ks, vs)]
-    s = wide[0] @ wide[1].swapaxes(1, 2) * size**-0.5
-    p = np.exp(s - s.max(2, keepdims=True))
-    expected = p @ wide[2] / p.sum(2, keepdims=True)
-    np.testing.assert_allclose(out.reshape(expected.shape), expected, atol=2e-2 if dtype == "bf16" else 2e-3)
+    factor = exactly(np.full((1, 1, 1), size**-0.5, np.float32))
+    scaled = applied("mulf", "fp32", product(exactly(qs), exactly(ks.swapaxes(1, 2))), factor)
+    powers = applied("exp", "fp32", applied("subf", "fp32", scaled, combined("maxf", "fp32", scaled)))
+    above = product(applied("castf", dtype, powers, of="fp32"), exactly(vs))
+    expected = applied("divf", "fp32", above, combined("addf", "fp32", powers))
+    assert_within(out.reshape(heads, queries, size), expected)
     assert len(products(work)) <= 4 * heads
 
 
@@ -121,8 +124,9 @@ def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
     graph = Graph([Store(dot(a, alike, k), where(2, (m, 20), (n, 1)))])
     x, y, out = draw((10, 24), "fp16"), draw((20,), "fp32"), np.zeros(200, np.float32)
     Evaluator(arrange(graph), {0: x.reshape(-1), 1: y, 2: out})
-    expected = x.astype(np.float64).sum(1)[:, None] * np.exp(2.0 * y.astype(np.float64))
-    np.testing.assert_allclose(out.reshape(10, 20), expected, rtol=2e-3, atol=1e-2)
+    once = exactly(np.broadcast_to(y, (24, 20)))
+    column = applied("castf", "fp16", applied("exp", "fp32", applied("addf", "fp32", once, once)), of="fp32")
+    assert_within(out.reshape(10, 20), product(exactly(x), column))
 
 
 def test_one_computed_tile_in_two_orders_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,9 @@ from tilefw_spatial.lower.programs import factored, flat
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(2, 5), min_size=1, max_size=3), st.randoms(use_true_random=False))
-def test_independent_numbers_are_the_axes(extents: list[int], random: object) -> None:
+def test_independent_numbers_are_the_axes(extents: list[int], random: Random) -> None:
     count = int(np.prod(extents))
-    order = np.random.default_rng(random.randrange(2**32)).permutation(count)  # type: ignore[attr-defined]
+    order = np.random.default_rng(random.randrange(2**32)).permutation(count)
     places = np.unravel_index(order, extents)
     programs = factored(flat((count, 1, 1), np.arange(count)), [place * 64 for place in places])
     assert sorted(axis.extent for axis in programs.axes) == sorted(extents)
