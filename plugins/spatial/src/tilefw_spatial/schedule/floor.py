@@ -7,7 +7,7 @@ needed free again; who gets them must wait until they have been read for the las
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,9 @@ _LEAST_SEGMENT = 64
 """Rows of the shortest segment that an array is cut into when banks are nearly full."""
 
 _NOBODY = -1
+
+_Cost = Callable[[str, int], tuple[int, int]]
+"""Of a slice, by its name and position: the least is best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,13 @@ def rows_of(array: Array) -> int:
 
 
 class Floor:
-    """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices."""
+    """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices.
 
-    def __init__(self, machine: Machine, near: int) -> None:
-        self.machine, self.near = machine, near
+    Arrays of `linked`, by identity, go over links, which keep a slice for many cycles a row: they take slices in turn, so that
+    what has just arrived can be read while the next arrives."""
+
+    def __init__(self, machine: Machine, near: int, linked: Collection[int] = ()) -> None:
+        self.machine, self.near, self._linked = machine, near, linked
         names = {side: [f"MEM.{side}{i}" for i in range(machine.slices)] for side in SIDES}
         self.slices = {side: [(name, machine.position(name)) for name in found] for side, found in names.items()}
         every = [name for found in names.values() for name in found]
@@ -61,6 +67,7 @@ class Floor:
         self._numbers: list[int] = []  # array of an owner's number
         self._dead: list[Block] = []
         self.busy: dict[str, int] = defaultdict(int)
+        self._turns: dict[str, int] = defaultdict(int)  # the number of the last array of `linked` that a slice has
 
     @property
     def used(self) -> int:
@@ -142,7 +149,7 @@ class Floor:
         """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
         where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
-        before = dict(self._free)
+        before, cost = dict(self._free), self._cost(array, unit)
         planes: list[list[Rows]] = [[] for _ in range(width)]
         blocks: list[Block] = []
         own: dict[str, tuple[int, ...]] = {}
@@ -151,29 +158,40 @@ class Floor:
             part = segment * rows * groups // apart if apart else 0
             for group in range(groups):
                 for byte in range(width):
-                    taken = self._take(deep, side, unit, avoid, own, (part, group, byte))
+                    taken = self._take(deep, side, cost, avoid, own, (part, group, byte))
                     if taken is None:
                         self._free = before
                         return None
                     planes[byte].append(taken)
                     blocks.append(Block(taken, deep))
+        linked = id(array) in self._linked
         for block in blocks:
-            self.busy[block.rows.slice] += rows
+            self.busy[block.rows.slice] += rows * (self.machine.link_interval if linked else 1)
+            if linked:
+                self._turns[block.rows.slice] = len(self._numbers) + 1
         return Home(array.dtype, array.vectors, tuple(map(tuple, planes)), groups, rows * groups), tuple(blocks)
 
+    def _cost(self, array: Array, unit: str) -> _Cost:
+        """How little a slice suits an array that a unit uses."""
+        at, linked = self.machine.position(unit), id(array) in self._linked
+
+        def cost(name: str, position: int) -> tuple[int, int]:
+            return self._turns[name] if linked else 0, self.busy[name] + self.near * abs(position - at)
+
+        return cost
+
     def _take(
-        self, rows: int, side: str, unit: str, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
+        self, rows: int, side: str, cost: _Cost, avoid: set[str], own: dict[str, tuple[int, ...]], part: tuple[int, ...]
     ) -> Rows | None:
         """The best slice with room. Slices of other groups and byte planes of the array itself are used at the same time: `own`."""
-        best: tuple[int, str, int] | None = None
-        at = self.machine.position(unit)
+        best: tuple[tuple[int, int], str, int] | None = None
         for name, position in self.slices[side]:
-            cost = self.busy[name] + self.near * abs(position - at)
-            if (best is not None and cost >= best[0]) or name in avoid or own.get(name, part) != part:
+            costs = cost(name, position)
+            if (best is not None and costs >= best[0]) or name in avoid or own.get(name, part) != part:
                 continue
             bank = self._room(name, rows)
             if bank is not None:
-                best = (cost, name, bank)
+                best = (costs, name, bank)
         if best is None:
             return None
         _, name, bank = best

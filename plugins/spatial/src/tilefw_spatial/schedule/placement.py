@@ -59,12 +59,12 @@ def place(
 ) -> Placement:
     """Homes for all arrays of the work; the greater `near`, the more distance counts against busy slices. With `by_use` arrays
     choose in the order in which they are first used. `order` is that in which sweeps will be timed, if it is not the work's own;
-    arrays of `kept` are touched by others than sweeps. Raises CapacityError."""
+    arrays of `kept` go over links. Raises CapacityError."""
     needs = _needs(work)
     lives = lifetimes((need.array for need in needs.values()), work.sweeps if order is None else order, kept)
     sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
     _check_capacity(most_alive(lives, sizes), machine)
-    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work))
+    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work), kept)
     born = sorted(needs, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
@@ -84,11 +84,12 @@ class _Placer:
     together: dict[Copy, set[Copy]]
     sides: dict[int, str]
     mates: dict[int, set[int]]
+    linked: Collection[int]
 
     def placed(self, order: Sequence[int], lives: Mapping[int, Life]) -> Placement:
         """A home for each copy, in slices that no copy has that is used with it. Where lives are given, arrays come in the order of
         their births, and take rows of those that are dead by then. Raises CapacityError."""
-        floor = Floor(self.machine, self.near)
+        floor = Floor(self.machine, self.near, self.linked)
         found: dict[int, tuple[Settled, ...]] = {}
         taken: dict[Copy, set[str]] = {}
         where: dict[int, str] = {}
