@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tilefw.cli.main import main
+from tilefw_conformance.report.reading import read
 
 ONE = ("-k", "vector_add/ragged/n=33")
 
@@ -15,6 +17,8 @@ ONE = ("-k", "vector_add/ragged/n=33")
     (["--target", "reference", *ONE, "--budget", "0"], "budget is a positive whole number"),
     (["--target", "reference", *ONE, "--seed", "-1"], "seed is a whole number, 0 or more"),
     (["--target", "reference", *ONE, "--checks", "bonds"], "did you mean 'bounds'"),
+    (["--target", "reference", *ONE, "--option", "num_warp=2"], "did you mean 'num_warps'"),
+    (["--target", "reference", *ONE, "--option", "num_warps=3"], "num_warps is a power of two"),
     (["--target", "reference", *ONE, "--executor", "hw"], "reference has no hardware executor"),
     (["--target", "reference", "--target", "referense", *ONE], "did you mean 'reference'"),
     (["--target", "reference", "-k", "(cast or swiglu) and fp16"], "no parentheses"),
@@ -24,6 +28,15 @@ def test_a_mistake_is_told_once_and_nothing_runs(argv: list[str], said: str, cap
     assert main(["conformance", *argv]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("error[") == 1 and said in err, err
+
+
+def test_launch_keywords_of_the_whole_run_stand_in_its_report(tmp_path: Path) -> None:
+    said = ["--option", "num_warps=2", "debug=True"]
+    assert main(["conformance", "--target", "reference", *ONE, *said, "--jobs", "1", "--report", str(tmp_path)]) == 0
+    report = read(str(tmp_path))
+    assert report.header["options"] == {"keywords": ["num_warps=2", "debug=True"]}
+    (result,) = report.of("reference")
+    assert "--option num_warps=2 --option debug=True" in result["reproduce"]
 
 
 def test_a_list_names_a_case_once_however_many_targets_there_are(capsys: pytest.CaptureFixture[str]) -> None:

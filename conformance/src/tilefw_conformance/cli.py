@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tilefw.api.errors import UsageError
-from tilefw.cli.arguments import Parser, add_execution, add_json, execution, parser
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, literals, parser
 from tilefw.cli.output import print_json
 from tilefw.runtime.names import suggest
 from tilefw_conformance import EDITION, edition, quantities
@@ -92,6 +92,7 @@ def _parser() -> Parser:
         "--update-expectations", nargs="?", const="", metavar="FILE",
         help="write what fails now into the plugin's expectations, or into FILE",
     )
+    add_assignments(parse, "--option", "launch keywords that shape code, and the targets' own")
     add_execution(parse)
     add_json(parse)
     return parse
@@ -101,8 +102,8 @@ def _plan(args: argparse.Namespace) -> Plan:
     usual = Limits()
     return Plan(
         level=args.level, expression=args.expression, edition=edition.checked(args.edition), pack=args.pack, stage=args.stage,
-        execution=execution(args), artifacts=args.artifacts, audit=args.audit_capabilities, scheduler=args.scheduler,
-        jobs=args.jobs or quantities.processors(),
+        execution=execution(args), keywords=literals(args.option), artifacts=args.artifacts, audit=args.audit_capabilities,
+        scheduler=args.scheduler, jobs=args.jobs or quantities.processors(),
         limits=Limits(case=args.time_limit or usual.case, memory=args.memory_limit or usual.memory),
     )
 

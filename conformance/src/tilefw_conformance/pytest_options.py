@@ -26,6 +26,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("budget", {"metavar": "N", "help": "executed instructions at most"}),
     ("numerics", {"metavar": "N", "help": "ieee or hw"}),
     ("seed", {"metavar": "N", "help": "inputs, and the order of execution when above 0"}),
+    ("option", {"action": "append", "default": [], "metavar": "K=V", "help": "a launch keyword for every case; repeatable"}),
     ("report", {"metavar": "DIR", "help": "write the suite's own report there"}),
     ("resume", {"action": "store_true", "help": "go on with the interrupted report in DIR"}),
     ("artifacts", {"action": "store_true", "help": "keep the machine code of cases that pass, too"}),

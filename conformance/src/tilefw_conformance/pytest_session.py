@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tilefw.api.errors import KernelError, UsageError
+from tilefw.cli.arguments import assignment, literals
 from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import Campaign, refuse_lone_resume
 from tilefw_conformance.case import STAGES, Case
@@ -101,13 +102,20 @@ class Session:
         execution |= {name: value for name in ("budget", "seed") if (value := self._number(name, int)) is not None}
         return Plan(
             level=self._said("level"), edition=edition.checked(self._said("edition") or EDITION), pack=self._said("pack"),
-            stage=stage, execution=execution, artifacts=bool(self._said("artifacts")), audit=bool(self._said("audit_capabilities")),
+            stage=stage, execution=execution, keywords=self._keywords(), artifacts=bool(self._said("artifacts")),
+            audit=bool(self._said("audit_capabilities")),
             jobs=(self._number("jobs", quantities.count) or quantities.processors()) if self._ahead else 1,
             limits=Limits(
                 case=self._number("time_limit", quantities.seconds) or usual.case,
                 memory=self._number("memory_limit", quantities.size) or usual.memory,
             ),
         )
+
+    def _keywords(self) -> dict[str, Any]:
+        try:
+            return literals(map(assignment, self._said("option") or ()))
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--option: {error}", code="TFW0911") from None
 
     def _number(self, name: str, read: Callable[[str], Any]) -> Any:
         said = self._said(name)

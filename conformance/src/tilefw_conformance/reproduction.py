@@ -24,9 +24,10 @@ def message(record: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def reproduce(case: Case, target: str, execution: Mapping[str, Any]) -> str:
+def reproduce(case: Case, target: str, execution: Mapping[str, Any], keywords: Mapping[str, Any]) -> str:
     """The command that runs this case alone; for a kernel of the library the one that every user has."""
     options = [f"--{name} {shlex.quote(str(value))}" for name, value in execution.items() if name != "seed"]
+    options += [f"--option {name}={shlex.quote(str(value))}" for name, value in keywords.items()]
     if ":" in case.kernel:
         owner = case.kernel.partition(":")[0]
         chosen = f"{f'--pack {owner} ' if owner in PACKS else ''}--level {case.level} -k {shlex.quote(case.id)}"

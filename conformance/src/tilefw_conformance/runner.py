@@ -36,6 +36,7 @@ class Result:
     error: BaseException | None = None
     missing: frozenset[str] = frozenset()
     execution: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -46,7 +47,8 @@ class Result:
         """Its line in a report."""
         return records.result(
             self.case, self.target, self.outcome, verdict=self.verdict, missing=self.missing, error=self.error,
-            seconds=self.seconds, reproduce=reproduce(self.case, self.target, self.execution), artifacts=artifacts,
+            seconds=self.seconds, reproduce=reproduce(self.case, self.target, self.execution, self.keywords),
+            artifacts=artifacts,
         )
 
     def message(self) -> str:
@@ -56,11 +58,11 @@ class Result:
 
 def run(
     case: Case, target: Target, *, stage: str = "compare", audit: bool = False, began: Callable[[str], None] | None = None,
-    **execution: Any,
+    keywords: Mapping[str, Any] | None = None, **execution: Any,
 ) -> Result:
     """Run `case` up to `stage`, or to its own last one where that comes first; nothing that goes wrong in it is raised, but
     KeyboardInterrupt. A case that needs what the target does not claim is not run, unless for an `audit` of the claims.
-    `began` is called with each stage as it begins.
+    `began` is called with each stage as it begins; `keywords` are launch keywords beside the case's own.
     """
     said = {name: value for name, value in execution.items() if value is not None}
     last = min(stage, case.stop_after, key=STAGES.index)
@@ -69,7 +71,7 @@ def run(
     def ended(
         outcome: str, error: BaseException | None, unclaimed: frozenset[str] = frozenset(), verdict: Verdict | None = None
     ) -> Result:
-        return Result(case, target.name, outcome, verdict, error, unclaimed, said, time.perf_counter() - start)
+        return Result(case, target.name, outcome, verdict, error, unclaimed, said, keywords or {}, time.perf_counter() - start)
 
     try:
         spec = spec_of(case)
@@ -80,7 +82,7 @@ def run(
     try:
         verdict = verify(
             spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target), began=began,
-            **{"seed": case.seed, "budget": case.budget or CASE_BUDGET, **said},
+            keywords=keywords, **{"seed": case.seed, "budget": case.budget or CASE_BUDGET, **said},
         )
         return ended(*_judge(case, target, verdict), verdict)
     except (Exception, SystemExit) as raised:

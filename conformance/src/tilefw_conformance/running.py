@@ -23,8 +23,9 @@ from tilefw_conformance.workers.supervisor import Limits, Supervisor
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a user asked for, of each target. `execution` holds executor, checks, budget, numerics and seed where they were said;
-    `pack` names the body of cases that runs instead of the suite's own; `scheduler` is the address of a Dask scheduler."""
+    """What a user asked for, of each target. `execution` holds executor, checks, budget, numerics and seed where they were said,
+    `keywords` launch keywords for every case; `pack` names the body of cases that runs instead of the suite's own; `scheduler` is
+    the address of a Dask scheduler."""
 
     level: str = "core"
     expression: str | None = None
@@ -32,6 +33,7 @@ class Plan:
     pack: str | None = None
     stage: str = "compare"
     execution: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any] = field(default_factory=dict)
     artifacts: bool = False
     audit: bool = False
     jobs: int = 1
@@ -65,7 +67,7 @@ class TargetRun:
 
     def __init__(self, plan: Plan, target: str) -> None:
         self.plan = plan
-        opening = Open(target, plan.stage, plan.execution, plan.artifacts, plan.audit)
+        opening = Open(target, plan.stage, plan.execution, plan.keywords, plan.artifacts, plan.audit)
         self._supervisor = Supervisor(opening, plan.jobs, plan.limits)
         self._supervisor.start()
 
@@ -113,7 +115,8 @@ class TargetRun:
     def header(self, argv: Sequence[str]) -> Record:
         plan = self.plan
         options = {name: value for name, value in plan.execution.items() if name in ("checks", "budget", "numerics")}
-        options |= {name: value for name, value in (("pack", plan.pack), ("audit", plan.audit)) if value}
+        keywords = [f"{name}={value}" for name, value in plan.keywords.items()]
+        options |= {name: value for name, value in (("pack", plan.pack), ("audit", plan.audit), ("keywords", keywords)) if value}
         return records.header(
             [self.ready.target], level=plan.level, stage=self.ready.stage, seed=plan.execution.get("seed"),
             expression=plan.expression, options=options, argv=argv, edition=plan.edition,

@@ -46,7 +46,8 @@ def header(
     targets: Sequence[Record], *, level: str, stage: str = "compare", seed: int | None = None, expression: str | None = None,
     options: Mapping[str, Any] | None = None, argv: Sequence[str] = (), edition: str = EDITION,
 ) -> Record:
-    """What decides the results beside the cases. `options` holds checks, budget and numerics where the user said them."""
+    """What decides the results beside the cases. `options` holds checks, budget, numerics, launch keywords, pack and
+    audit where the user said them."""
     return {
         "kind": "header", "schema": SCHEMA, "edition": edition, "targets": list(targets),
         "target": targets[0]["name"] if len(targets) == 1 else None,

@@ -98,7 +98,8 @@ def _taken(future: Any, opening: Open, case: Case) -> Record:
     except KilledWorker as error:
         lost = KernelError(f"{case.id}: the Dask workers that it ran on were lost: {error}", code="TFW0974")
         return records.result(
-            case, opening.target, "error", error=lost, reproduce=reproduce(case, opening.target, opening.execution)
+            case, opening.target, "error", error=lost,
+            reproduce=reproduce(case, opening.target, opening.execution, opening.keywords),
         )
     except Exception as error:
         raise KernelError(f"{case.id} cannot be run by Dask: {type(error).__name__}: {error}", code="TFW0974") from None

@@ -32,7 +32,8 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """`stage` is the last one to run; `execution` holds executor, checks, budget, numerics and seed where the user said them.
+    """`stage` is the last one to run; `execution` holds executor, checks, budget, numerics and seed where the user said them,
+    `keywords` launch keywords beside those of a case.
 
     `artifacts` keeps every artifact's text; `audit` runs cases of capabilities that the target does not claim.
     """
@@ -40,6 +41,7 @@ class Open:
     target: str
     stage: str = "compare"
     execution: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any] = field(default_factory=dict)
     artifacts: bool = False
     audit: bool = False
 

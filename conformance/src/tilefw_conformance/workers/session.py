@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError, KernelError, PluginError, UnsupportedError, UsageError
+from tilefw.cli.target_options import refuse_unknown
 from tilefw.runtime import config
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.loader import Target, find
@@ -26,7 +27,9 @@ class Session:
     def run(self, case: Case, began: Callable[[str], None] | None = None) -> Record:
         """The case's result; nothing that goes wrong in it is raised. `began` is called with each of its stages."""
         said = self.opening
-        result = run(case, self.target, stage=self.ready.stage, audit=said.audit, began=began, **said.execution)
+        result = run(
+            case, self.target, stage=self.ready.stage, audit=said.audit, began=began, keywords=said.keywords, **said.execution
+        )
         return result.record(artifacts=said.artifacts)
 
 
@@ -44,6 +47,7 @@ def opened(opening: Open) -> Session | Refused:
 
 
 def _ready(opening: Open, target: Target) -> Ready:
+    refuse_unknown(opening.keywords, target.info)
     known = expectations_of(target)
     shown = records.target(target, _executor(opening, target), known)
     return Ready(shown, _last_stage(opening.stage, target), known, writable(target), cases_of(target))

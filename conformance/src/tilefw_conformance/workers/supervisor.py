@@ -207,7 +207,7 @@ class Supervisor:
             error = KernelError(f"{case.id}: {why}", code=code, note=_quoted(words))
             self._finished.append(records.result(
                 case, seat.ready.target["name"], outcome, stages=seat.lost(outcome), error=error, attempts=seat.task.attempts,
-                seconds=seconds, reproduce=reproduce(case, self.opening.target, self.opening.execution),
+                seconds=seconds, reproduce=reproduce(case, self.opening.target, self.opening.execution, self.opening.keywords),
             ))
 
     def _fail_to_start(self, why: str, words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from tilefw.api.errors import UsageError
@@ -93,6 +94,11 @@ def assignment(text: str) -> tuple[str, str]:
     if found is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not name=value")
     return found[1], found[2]
+
+
+def literals(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The values of assignments, by name."""
+    return {name: literal(text) for name, text in given}
 
 
 def literal(text: str) -> Any:

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import CompileError, LaunchError, UnsupportedError, UsageError
-from tilefw.cli.arguments import add_assignments, literal, parser, whole
+from tilefw.api.errors import CompileError, UnsupportedError, UsageError
+from tilefw.cli.arguments import add_assignments, literal, literals, parser, whole
 from tilefw.cli.opt import print_after
 from tilefw.cli.output import write_file
 
@@ -31,7 +31,7 @@ def main(summary: str, argv: list[str]) -> int:
 
     target = find(config.resolve(config.settings(args.target)).target)
     source, keywords, facts, launch = _source(args, target.info)
-    keywords |= {name: literal(value) for name, value in args.option}
+    keywords |= literals(args.option)
     request = _request(args, keywords, facts, launch, target.info)
     watch = compiler.Watch(dump=print_after if args.print_between_passes else None)
     watched = args.print_between_passes or args.time_passes
@@ -54,12 +54,11 @@ def _request(
     args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: Launch | None, info: TargetInfo
 ) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
+    from tilefw.cli.target_options import told_to_the_user
     from tilefw.runtime import options
 
-    try:
+    with told_to_the_user():
         return options.resolve(keywords, info, facts=facts, launch=launch, keep_levels=args.emit in ("tile", "lane", "machine"))
-    except LaunchError as error:
-        raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
 
 
 def _parser(summary: str) -> Any:
@@ -102,8 +101,7 @@ def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> Launch | None:
     from tilefw.runtime.compiler import stated_launch
 
     grid = None if args.grid is None else tuple(literal(extent) for extent in args.grid.split(","))
-    scalars = {name: literal(value) for name, value in args.scalar}
-    return stated_launch(info, dict(args.signature), grid, scalars, {name: literal(value) for name, value in args.extent})
+    return stated_launch(info, dict(args.signature), grid, literals(args.scalar), literals(args.extent))
 
 
 def _refuse(args: argparse.Namespace, *names: str) -> None:

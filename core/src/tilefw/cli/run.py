@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import InternalError, LaunchError, UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, literal, parser
+from tilefw.api.errors import InternalError, UsageError
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser
 from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _library(args: argparse.Namespace) -> int:
+    from tilefw.cli.target_options import keywords
     from tilefw.kernels.spec import load
     from tilefw.kernels.verify import verify
 
@@ -87,20 +88,6 @@ def _library(args: argparse.Namespace) -> int:
     if failed is not None and failed.error is not None:
         return failed.error.exit_code  # a plugin that does not load is no fault of the kernel
     return 0 if verdict.ok else 1
-
-
-def keywords(args: argparse.Namespace) -> dict[str, Any]:
-    """The launch keywords of `--option`; one that the target does not know is a mistake of the command line."""
-    from tilefw.runtime import config, options
-    from tilefw.runtime.loader import find
-
-    given = {name: literal(value) for name, value in args.option}
-    if given:
-        try:
-            options.resolve(given, find(config.resolve(config.settings(args.target)).target).info)
-        except LaunchError as error:
-            raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None
-    return given
 
 
 def render(verdict: Verdict) -> str:
