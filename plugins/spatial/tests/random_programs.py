@@ -99,8 +99,9 @@ def program(machine: Machine, rng: random.Random) -> Program:
     """A program of random instructions in the queues that take them, random homes and transfers."""
     chips = tuple(_chip(machine, rng) for _ in range(rng.randint(1, 3)))
     parameters = (
-        Parameter("x", "pointer", "fp16", 4096), Parameter("n", "scalar", "int32", value=rng.randint(-5, 10**6)),
+        Parameter("x", "pointer", "fp16", 4096, None, (0, 16)), Parameter("n", "scalar", "int32", value=rng.randint(-5, 10**6)),
         Parameter("s", "scalar", "fp32", value=rng.choice([0.5, -1e30, float("inf")])),
+        Parameter("load beside x", "check", "int1", 320),
     )
     tensors = tuple(_tensor(machine, rng, f"t{i}", len(chips)) for i in range(rng.randint(0, 4)))
     grid, cycles = (rng.randint(1, 9), 1, 2), rng.randint(20, 10**6)

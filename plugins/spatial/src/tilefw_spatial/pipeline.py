@@ -59,6 +59,7 @@ def _kernel(module: ModuleOp) -> FuncOp:
 def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
     """The kernel's parameters with what this launch bound them to."""
     found: list[Parameter] = []
+    numbers: dict[int, int] = {}  # of storages, in the order of parameters: the launch's own depend on addresses
     for parameter in entry.parameters:
         if parameter.kind == "scalar":
             value = canonical(launch.scalars[parameter.name], DTYPES[parameter.dtype])
@@ -66,7 +67,8 @@ def _parameters(entry: Entry, launch: Launch) -> list[Parameter]:
         else:
             buffer = launch.buffers.get(parameter.name)
             nbytes = 0 if buffer is None else buffer.nbytes - buffer.offset
-            found.append(Parameter(parameter.name, "pointer", parameter.dtype, nbytes))
+            storage = None if buffer is None else (numbers.setdefault(buffer.storage, len(numbers)), buffer.offset)
+            found.append(Parameter(parameter.name, "pointer", parameter.dtype, nbytes, None, storage))
     return found
 
 

@@ -118,13 +118,15 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the kernel. A scalar was bound when the program was made: `value` is what it must be."""
+    """A parameter of the kernel, with what it was bound to when the program was made: a scalar's `value`; the `nbytes` behind a
+    pointer (0: not said) and its `storage`, the number of the memory that it points into, with the byte there."""
 
     name: str
     kind: str
     dtype: str
     nbytes: int = 0
     value: int | float | None = None
+    storage: tuple[int, int] | None = None
 
     def takes(self, value: int | float) -> bool:
         """Whether a number is what the scalar was bound to, as the parameter holds both: integers are bits, of either sign."""

@@ -41,7 +41,8 @@ def to_json(program: Program, arrays: list[bytes]) -> dict[str, Any]:
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     value = parameter.value.hex() if isinstance(parameter.value, float) else parameter.value
-    return {"name": parameter.name, "kind": parameter.kind, "dtype": parameter.dtype, "nbytes": parameter.nbytes, "value": value}
+    return {"name": parameter.name, "kind": parameter.kind, "dtype": parameter.dtype, "nbytes": parameter.nbytes, "value": value,
+            "storage": None if parameter.storage is None else list(parameter.storage)}
 
 
 def _tensor(tensor: Tensor, arrays: list[bytes]) -> dict[str, Any]:
@@ -165,8 +166,18 @@ def from_json(found: Node, data: Sequence[Array], chips: tuple[ChipCode, ...], m
 
 
 def _read_parameter(node: Node) -> Parameter:
-    node.keys("name", "kind", "dtype", "nbytes", "value")
-    return Parameter(node["name"].str(), node["kind"].str(), node["dtype"].str(), node["nbytes"].int(0), _value(node["value"]))
+    node.keys("name", "kind", "dtype", "nbytes", "value", "storage")
+    return Parameter(
+        node["name"].str(), node["kind"].str(), node["dtype"].str(), node["nbytes"].int(0), _value(node["value"]),
+        _storage(node["storage"]),
+    )
+
+
+def _storage(node: Node) -> tuple[int, int] | None:
+    if node.value is None:
+        return None
+    number, offset = node.list(2)
+    return number.int(0), offset.int(0)
 
 
 def _value(node: Node) -> int | float | None:

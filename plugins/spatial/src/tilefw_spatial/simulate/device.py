@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from tilefw.api import Argument, Artifact, BufferView, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
+from tilefw.api import Argument, Artifact, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.sim import GlobalMemory
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.simulate.bound import check_launch
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.findings import Faults, Findings
@@ -70,10 +71,9 @@ class SpatialDevice:
         begin = time.perf_counter()
         if entry != module.entry:
             raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=f"entries: {module.entry}")
-        launched = (*(int(n) for n in grid), 1, 1)[:3]
-        if launched != module.grid:
-            raise LaunchError(f"{entry} was made for the grid {module.grid}, not {launched}", code="TFW0838")
-        simulation = _executed(module, self.machine, self._buffers(module, args), options)
+        check_launch(module, grid, args, lambda handle: self._memory.region(handle).size)
+        buffers = [self._buffer(p, a) for p, a in zip(arguments(module), args, strict=True)]
+        simulation = _executed(module, self.machine, buffers, options)
         simulation.chips.clear()  # as much memory as the chips have
         self.last = simulation
         shown = timeline(simulation) if options.timeline else None
@@ -81,25 +81,8 @@ class SpatialDevice:
             simulation.findings.all, counted(simulation), time.perf_counter() - begin, utilisation(simulation), shown
         )
 
-    def _buffers(self, program: Program, args: Sequence[Argument]) -> list[HostBuffer | None]:
-        parameters = arguments(program)
-        if len(args) != len(parameters):
-            raise LaunchError(
-                f"{program.entry} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
-                note="parameters: " + ", ".join(p.name for p in parameters),
-            )
-        return [self._buffer(p, argument) for p, argument in zip(parameters, args, strict=True)]
-
     def _buffer(self, parameter: Parameter, argument: Argument) -> HostBuffer | None:
-        if isinstance(argument, Scalar):
-            _check_scalar(parameter, argument)
-            return None
-        if parameter.kind != "pointer":
-            raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
-        return self._storage(parameter, argument)
-
-    def _storage(self, parameter: Parameter, argument: BufferView) -> HostBuffer | None:
-        if argument.handle == 0:
+        if isinstance(argument, Scalar) or argument.handle == 0:
             return None
         region = self._memory.region(argument.handle)
         data: Any = region.data[: region.size]
@@ -134,14 +117,3 @@ def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer |
             collect(tensor, buffers, simulation.chips, findings)
     findings.include(broken(program, checks))
     return simulation
-
-
-def _check_scalar(parameter: Parameter, argument: Scalar) -> None:
-    """A scalar was bound when the program was made."""
-    if parameter.kind != "scalar":
-        raise LaunchError(f"{parameter.name} is a pointer and takes no scalar", code="TFW0347")
-    if not parameter.takes(argument.value):
-        raise LaunchError(
-            f"the program was made for {parameter.name} = {parameter.value}, not {argument.value}", code="TFW0838",
-            help="compile it with this value: scalars are part of a spatial program",
-        )

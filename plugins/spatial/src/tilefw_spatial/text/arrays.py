@@ -56,15 +56,24 @@ def words_of(piece: Piece, least: int, form: str) -> list[Piece]:
 
 def read_parameter(piece: Piece) -> Parameter:
     """`.parameter scalar "n" int32 value=5`."""
-    kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" TYPE [value=V] [nbytes=N]')
+    kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" TYPE [value=V] [nbytes=N] [storage=S+OFFSET]')
     if kind.text not in KINDS:
         raise kind.fault(f"a parameter is a {' or '.join(KINDS)}", DIRECTIVE)
-    found = keys(rest, optional=("value", "nbytes"))
+    found = keys(rest, optional=("value", "nbytes", "storage"))
     value = _value(found["value"]) if "value" in found else None
     if dtype.text not in DTYPES:
         raise dtype.fault(f"there is no element type {dtype.text[:40]}", DIRECTIVE)
     nbytes = found["nbytes"].number() if "nbytes" in found else 0
-    return Parameter(string(name), kind.text, dtype.text, nbytes, value)
+    storage = _storage(found["storage"]) if "storage" in found else None
+    return Parameter(string(name), kind.text, dtype.text, nbytes, value, storage)
+
+
+def _storage(piece: Piece) -> tuple[int, int]:
+    """`1+64`: 64 bytes into memory number 1."""
+    parts = [part.number() for part in piece.split("+")]
+    if len(parts) != 2 or min(parts) < 0:
+        raise piece.fault("a storage is a number and an offset in bytes, as 0+64", DIRECTIVE)
+    return parts[0], parts[1]
 
 
 def _value(piece: Piece) -> int | float:

@@ -39,6 +39,8 @@ def _lines(machine: Machine, program: Program) -> Iterator[str]:
 def _parameter(parameter: Parameter) -> str:
     value = parameter.value.hex() if isinstance(parameter.value, float) else parameter.value
     tail = ("" if value is None else f" value={value}") + (f" nbytes={parameter.nbytes}" if parameter.nbytes else "")
+    if parameter.storage is not None:
+        tail += " storage={}+{}".format(*parameter.storage)
     return f".parameter {parameter.kind} {json.dumps(parameter.name)} {parameter.dtype}{tail}"
 
 
@@ -64,7 +66,7 @@ def _transfer(transfer: Transfer) -> Iterator[str]:
     yield (f".transfer parameter={transfer.parameter} base={transfer.base} lanes={transfer.lanes} chunk={transfer.chunk} "
            f"fill={transfer.fill:#x}")
     for axis in transfer.axes:
-        valid = "" if axis.valid is None else f" valid={numbers_text(axis.valid)}"
+        valid = "" if axis.valid is None else f" valid={numbers_text(axis.valid.astype(np.int8))}"
         offsets = numbers_text(axis.offsets)
         yield f".axis extent={axis.extent} vector={axis.vector} lane={axis.lane} offsets={offsets}{valid}"
     if transfer.explicit is not None:

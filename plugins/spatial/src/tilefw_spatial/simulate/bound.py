@@ -1,0 +1,72 @@
+"""A launch held against the one that a program was made for: grid, scalars, extents, and which arguments share memory.
+
+All of them are constants of the program. What a program does not say, as one that was written by hand need not, is not asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from tilefw.api import Argument, BufferView, LaunchError, Scalar
+from tilefw_spatial.checked import arguments
+from tilefw_spatial.program import Parameter, Program
+
+OTHER = "TFW0838"
+_AGAIN = "compile it for this launch: all of it is part of a spatial program"
+
+
+def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument], size: Callable[[int], int]) -> None:
+    """Raises LaunchError for another launch than the program was made for; `size` tells an allocation's bytes by its handle."""
+    launched = (*(int(n) for n in grid), 1, 1)[:3]
+    if launched != program.grid:
+        raise _other(f"{program.entry} was made for the grid {program.grid}, not {launched}")
+    parameters = arguments(program)
+    if len(args) != len(parameters):
+        raise LaunchError(
+            f"{program.entry} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
+            note="parameters: " + ", ".join(p.name for p in parameters),
+        )
+    views: list[tuple[Parameter, BufferView]] = []
+    for parameter, argument in zip(parameters, args, strict=True):
+        if isinstance(argument, Scalar):
+            _check_scalar(parameter, argument)
+            continue
+        if parameter.kind != "pointer":
+            raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
+        if argument.handle:
+            _check_extent(parameter, argument, size)
+            views.append((parameter, argument))
+    for first, second in combinations(views, 2):
+        _check_sharing(*first, *second)
+
+
+def _check_scalar(parameter: Parameter, argument: Scalar) -> None:
+    if parameter.kind != "scalar":
+        raise LaunchError(f"{parameter.name} is a pointer and takes no scalar", code="TFW0347")
+    if not parameter.takes(argument.value):
+        raise _other(f"the program was made for {parameter.name} = {parameter.value}, not {argument.value}")
+
+
+def _check_extent(parameter: Parameter, argument: BufferView, size: Callable[[int], int]) -> None:
+    behind = size(argument.handle) - argument.offset
+    if parameter.nbytes and behind != parameter.nbytes:
+        raise _other(f"the program was made for {parameter.nbytes} bytes behind {parameter.name}, not {behind}")
+
+
+def _check_sharing(one: Parameter, first: BufferView, other: Parameter, second: BufferView) -> None:
+    """Two pointers are as far apart in one memory as they were, or in memory that does not overlap."""
+    if one.storage is None or other.storage is None:
+        return
+    (number, begin), (wanted, end) = one.storage, other.storage
+    apart = second.offset - first.offset if first.handle == second.handle else None
+    if number == wanted:
+        if apart != end - begin:
+            found = "in other memory" if apart is None else f"{apart} bytes"
+            raise _other(f"the program was made for {other.name} {end - begin} bytes behind {one.name}, not {found}")
+    elif apart is not None and -other.nbytes < apart < one.nbytes:
+        raise _other(f"the program was made for {one.name} and {other.name} in memory of their own, and they overlap")
+
+
+def _other(message: str) -> LaunchError:
+    return LaunchError(message, code=OTHER, help=_AGAIN)
