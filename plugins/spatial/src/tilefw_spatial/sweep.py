@@ -128,7 +128,7 @@ class MatrixSweep:
     dtype: str
     rows: int
     products: list[Product]
-    side: str = ""
+    side: str = "W"
     place: Place | None = None
 
 
@@ -147,6 +147,33 @@ class LaneSweep:
 
 
 Sweep = VectorSweep | MatrixSweep | LaneSweep
+
+
+def reads_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep itself reads, one entry a read: not what the products read that it drains."""
+    match sweep:
+        case VectorSweep():
+            return [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
+        case MatrixSweep():
+            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
+        case LaneSweep():
+            return [sweep.read.array]
+
+
+def writes_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep writes, one entry a write."""
+    match sweep:
+        case VectorSweep():
+            return [write.walk.array for write in sweep.writes]
+        case MatrixSweep():
+            return []
+        case LaneSweep():
+            return [sweep.write.array]
+
+
+def arrays_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep touches."""
+    return reads_of(sweep) + writes_of(sweep)
 
 
 @dataclass(slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tilefw_spatial.arrange import choose, lanes, matrix
-from tilefw_spatial.arrange.normal import SUMS
 from tilefw_spatial.chain import Limits
-from tilefw_spatial.isa import TYPES
+from tilefw_spatial.isa import SUMS
 from tilefw_spatial.machine import load
 from tilefw_spatial.target import SDM1
 
@@ -15,7 +14,6 @@ def test_numbers_are_the_machine_s() -> None:
     assert machine.lanes == lanes.LANES
     assert (machine.accumulator_rows, machine.weight_streams) == (matrix.ROWS, matrix.STREAMS)
     assert {dtype: machine.depth(dtype) for dtype in SUMS} == matrix.DEPTHS
-    assert {dtype: TYPES[dtype].nbytes for dtype in SUMS} == matrix.BYTES
     assert {dtype: machine.planes if dtype == "int8" else 1 for dtype in SUMS} == matrix.PLANES
     assert (choose.ALUS, Limits().alus, Limits().streams) == (machine.alus, machine.alus, machine.streams)
     assert SDM1.limits["memory_bytes"] == machine.capacity

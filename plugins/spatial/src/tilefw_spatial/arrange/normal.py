@@ -32,10 +32,8 @@ from tilefw_spatial.graph import (
     Value,
     operands_of,
 )
+from tilefw_spatial.isa import SUMS
 from tilefw_spatial.postorder import postorder
-
-# The matrix unit's element types, and those of its sums (machine page, MXM).
-SUMS = {"fp16": "fp32", "bf16": "fp32", "fp8e4nv": "fp32", "fp8e5": "fp32", "int8": "int32"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,9 +14,9 @@ from tilefw_spatial.isa.table import (
     opcode,
     result_type,
 )
-from tilefw_spatial.isa.types import TYPES, ElementType
+from tilefw_spatial.isa.types import SUMS, TYPES, ElementType
 
 __all__ = [
-    "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "TYPES", "ElementType", "Field",
-    "Kind", "Row", "Use", "is_vector", "latency_key", "opcode", "result_type",
+    "ACCUMULATE_FLAG", "ALU_USES", "CODES", "HALF_FLAG", "OPS", "PUT_FLAG", "ROUNDINGS", "ROWS", "SUMS", "TYPES", "ElementType",
+    "Field", "Kind", "Row", "Use", "is_vector", "latency_key", "opcode", "result_type",
 ]

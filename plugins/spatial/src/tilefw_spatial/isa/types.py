@@ -47,6 +47,9 @@ TYPES: dict[str, ElementType] = {
 
 BY_CODE: dict[int, ElementType] = {t.code: t for t in TYPES.values()}
 
+SUMS = {"fp16": "fp32", "bf16": "fp32", "fp8e4nv": "fp32", "fp8e5": "fp32", "int8": "int32"}
+"""What the matrix unit multiplies, and the element type of the sums of its products (machine page, MXM)."""
+
 INTEGERS = _NAMES[:6]
 FLOATS = _NAMES[7:]
 

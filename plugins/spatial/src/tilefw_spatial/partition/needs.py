@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, Sweep, VectorSweep
+from tilefw_spatial.sweep import Array, LinkSweep, Sweep, VectorSweep, reads_of, writes_of
 
 
-def reads_of(sweep: Sweep) -> list[Array]:
-    """The arrays that a sweep reads; what it drains is read with it."""
-    match sweep:
-        case VectorSweep():
-            own = [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
-            return own + [array for drained in sweep.drains for array in reads_of(drained)]
-        case MatrixSweep():
-            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
-        case LaneSweep():
-            return [sweep.read.array]
-
-
-def writes_of(sweep: Sweep) -> list[Array]:
-    """The arrays that a sweep writes."""
-    match sweep:
-        case VectorSweep():
-            return [write.walk.array for write in sweep.writes]
-        case MatrixSweep():
-            return []
-        case LaneSweep():
-            return [sweep.write.array]
+def sources_of(sweep: Sweep) -> list[Array]:
+    """The arrays that a sweep reads, and those that the products read that it drains."""
+    drains = sweep.drains if isinstance(sweep, VectorSweep) else ()
+    return reads_of(sweep) + [array for drained in drains for array in reads_of(drained)]
 
 
 def needed(sweeps: Sequence[Sweep], arrays: Iterable[Array]) -> list[Sweep]:
@@ -38,7 +21,7 @@ def needed(sweeps: Sequence[Sweep], arrays: Iterable[Array]) -> list[Sweep]:
     for sweep in reversed(sweeps):
         if any(id(array) in wanted for array in writes_of(sweep)):
             kept.add(id(sweep))
-            wanted |= {id(array) for array in reads_of(sweep)}
+            wanted |= {id(array) for array in sources_of(sweep)}
             if isinstance(sweep, VectorSweep):
                 kept |= {id(drained) for drained in sweep.drains}
     return [sweep for sweep in sweeps if id(sweep) in kept]
@@ -46,7 +29,7 @@ def needed(sweeps: Sequence[Sweep], arrays: Iterable[Array]) -> list[Sweep]:
 
 def touched(sweeps: Iterable[Sweep]) -> dict[int, Array]:
     """The arrays that sweeps read or write, by identity."""
-    return {id(array): array for sweep in sweeps for array in (*reads_of(sweep), *writes_of(sweep))}
+    return {id(array): array for sweep in sweeps for array in (*sources_of(sweep), *writes_of(sweep))}
 
 
 TRAIN = 256

@@ -16,8 +16,8 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
-from tilefw_spatial.partition.needs import sent, touched, writes_of
-from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, NodeWork, Sweep, VectorSweep, Walk, Work
+from tilefw_spatial.partition.needs import sent, touched
+from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, NodeWork, Sweep, VectorSweep, Walk, Work, writes_of
 
 MOST = 40
 """Cuts that are weighed against one another, at most."""

@@ -16,6 +16,7 @@ from tilefw.api import InternalError, UnsupportedError
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.matrix import DEPTHS
 from tilefw_spatial.graph import Axis, Dot, Graph
+from tilefw_spatial.isa import SUMS
 from tilefw_spatial.partition.alike import check_results_alike
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
@@ -83,7 +84,7 @@ class _Chip:
         for sweep in work.sweeps:
             if isinstance(sweep, VectorSweep) and sweep.drains:
                 number, dtype = len(chip.sums), sweep.drains[0].dtype
-                kept = Array(f"sums{number}", "int32" if dtype == "int8" else "fp32", prod(sweep.domain), "temp")
+                kept = Array(f"sums{number}", SUMS[dtype], prod(sweep.domain), "temp")
                 total = replace_name(kept, f"total{number}")
                 chip.sums.append(kept)
                 chip.totals.append(total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep
+from tilefw_spatial.sweep import Array, MatrixSweep, Sweep, VectorSweep, arrays_of
 
 ALWAYS = -1
 """The birth of what is there before the first sweep."""
@@ -21,18 +21,6 @@ class Life:
 
     birth: int = ALWAYS
     death: int | None = None
-
-
-def arrays_of(sweep: Sweep) -> list[Array]:
-    """The arrays that a sweep touches, one entry a read or write."""
-    match sweep:
-        case VectorSweep():
-            reads = [read.walk.array for read in sweep.reads[len(sweep.drains) :]]
-            return reads + [write.walk.array for write in sweep.writes]
-        case MatrixSweep():
-            return [array for product in sweep.products for array in (product.activations.array, product.weights)]
-        case LaneSweep():
-            return [sweep.read.array, sweep.write.array]
 
 
 def lifetimes(arrays: Iterable[Array], sweeps: Sequence[Sweep], kept: Collection[int] = ()) -> dict[int, Life]:

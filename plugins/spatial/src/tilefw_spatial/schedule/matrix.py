@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import InternalError
-from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
+from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
 from tilefw_spatial.schedule.demand import Group, Issue, Plan
@@ -65,11 +65,6 @@ class Sums:
     ready: int
 
 
-def sum_type(dtype: str) -> str:
-    """What products of this element type are summed in."""
-    return "int32" if dtype == "int8" else "fp32"
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
     """A matrix sweep's demand, and the slot that its sums will have; `pitch` cycles from MAC to MAC."""
@@ -87,7 +82,7 @@ def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane
     planned = MatrixPlan(Plan(machine), plane, Slot(), pitch)
     buffers = _buffers(planned, sweep)
     loads = _load_group(planned.plan, sweep, plane, homes, pitch)
-    actives = _active_group(planned.plan, sweep, plane, homes, pitch)
+    actives = _active_group(planned.plan, sweep, plane, pitch)
     for number in range(len(sweep.products)):
         _load(planned, sweep, number, homes, loads, buffers)
         _multiply(planned, sweep, number, homes, actives)
@@ -118,7 +113,7 @@ def _buffers(planned: MatrixPlan, sweep: MatrixSweep) -> int:
     ])
 
 
-def weight_cycles(machine: Machine, product: Product, home: Home) -> int:
+def weight_cycles(product: Product, home: Home) -> int:
     """Cycles of the LW of a product."""
     return -(-product.depth // home.groups)
 
@@ -133,13 +128,13 @@ def _load_group(plan: Plan, sweep: MatrixSweep, plane: Plane, homes: Homes, pitc
     at, first = machine.position(plane.unit), load_time(machine)
     home = copy_for(homes(sweep.products[0].weights), plane.side)
     passes = [
-        (at, number * pitch + first, number * pitch + first + weight_cycles(machine, product, home))
+        (at, number * pitch + first, number * pitch + first + weight_cycles(product, home))
         for number, product in enumerate(sweep.products)
     ]
     return plan.streams(plane.side == "W", machine.weight_streams, passes, last_first=True)
 
 
-def _active_group(plan: Plan, sweep: MatrixSweep, plane: Plane, homes: Homes, pitch: int) -> Group:
+def _active_group(plan: Plan, sweep: MatrixSweep, plane: Plane, pitch: int) -> Group:
     at = plan.machine.position(plane.unit)
     passes = [(at, number * pitch, number * pitch + sweep.rows) for number in range(len(sweep.products))]
     return plan.streams(plane.side == "W", TYPES[sweep.dtype].nbytes, passes)
@@ -154,7 +149,7 @@ def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, gr
     """LW and IW of a product, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
     plan, plane, product = planned.plan, planned.plane, sweep.products[number]
     machine, home, mac = plan.machine, copy_for(homes(product.weights), plane.side), number * planned.pitch
-    cycles, issue = weight_cycles(machine, product, home), mac + load_time(machine)
+    cycles, issue = weight_cycles(product, home), mac + load_time(machine)
     width = TYPES[sweep.dtype].nbytes
     for neighbour, access in weight_rows(product.first, cycles, home):
         for byte, places in enumerate(home.planes):
@@ -209,7 +204,7 @@ def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: in
     """The accumulators of a sweep that begins at `begin`."""
     last = begin + (len(sweep.products) - 1) * planned.pitch
     ready = last + machine.delays[latency_key("MAC", sweep.dtype)]
-    return Sums(planned.plane, planned.slot, sweep.rows, sum_type(sweep.dtype), begin, ready)
+    return Sums(planned.plane, planned.slot, sweep.rows, SUMS[sweep.dtype], begin, ready)
 
 
 def drain_time(machine: Machine, sums: Sums, time: int) -> int:
@@ -243,7 +238,7 @@ def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixP
             home = copy_for(homes(array), planned.plane.side)
             issue = time - reach(machine, home, at) - delay
             if array is product.weights:
-                cycles = weight_cycles(machine, product, home)
+                cycles = weight_cycles(product, home)
                 walked = [Run(0, product.first, home.groups, 1, 0, cycles, 1, home.groups)]
             else:
                 walked = runs((sweep.rows,), product.activations)

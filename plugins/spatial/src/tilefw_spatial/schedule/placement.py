@@ -19,8 +19,8 @@ from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule.copies import copy_numbers
 from tilefw_spatial.schedule.floor import Floor, Settled, rows_of
-from tilefw_spatial.schedule.lifetimes import Life, arrays_of, lifetimes, most_alive
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work
+from tilefw_spatial.schedule.lifetimes import Life, lifetimes, most_alive
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Sweep, VectorSweep, Work, arrays_of
 
 NEAR = 2
 """What a position farther away costs, a cycle on the way in and one on the way out, where a busy slice costs a cycle a row."""
@@ -161,8 +161,8 @@ def _needs(work: Work) -> dict[int, _Needs]:
         for array in arrays_of(sweep):
             need = needs.setdefault(id(array), _Needs(array))
             if isinstance(sweep, MatrixSweep):
-                need.unit = f"MXM.{sweep.side or 'W'}"
-                need.sides.add(sweep.side or "W")
+                need.unit = f"MXM.{sweep.side}"
+                need.sides.add(sweep.side)
         if isinstance(sweep, VectorSweep):
             for key, copy in _reads(sweep):
                 needs[key].copies = max(needs[key].copies, copy + 1)

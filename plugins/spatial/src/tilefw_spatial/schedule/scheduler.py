@@ -191,7 +191,7 @@ class ChipScheduler:
             self.products[found.plane.name] = self.products.get(found.plane.name, 0) + 1
 
     def _multiply(self, sweep: MatrixSweep, least: int) -> tuple[Sums, _Timed]:
-        plane = Plane(sweep.side or "W", self._plane_number(sweep), sweep.dtype != "int8")
+        plane = Plane(sweep.side, self._plane_number(sweep), sweep.dtype != "int8")
         planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane)
         planned.plan.least = max(least, self.accumulators.least(plane.members))
         timed = self._time(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
@@ -213,6 +213,4 @@ class ChipScheduler:
         """int8 takes one plane, that with fewer products so far; other types the pair, by its first plane's queues."""
         if sweep.dtype != "int8":
             return 0
-        side = sweep.side or "W"
-        return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{side}{number}", 0))
-
+        return min(range(self.machine.planes), key=lambda number: self.products.get(f"MXM.{sweep.side}{number}", 0))

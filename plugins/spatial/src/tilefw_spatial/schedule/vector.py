@@ -82,7 +82,7 @@ def write_domain(domain: tuple[int, ...], every: int) -> tuple[int, ...]:
         every //= domain[-1]
         domain = domain[:-1]
     if every > 1:
-        raise ValueError(f"a reduction of {every} points does not end with a loop of the domain")
+        raise InternalError(f"a reduction of {every} points does not end with a loop of the domain")
     return domain
 
 
