@@ -67,7 +67,10 @@ def check(piece: Piece) -> None:
     assert len({read.key for read in piece.reads}) == len(piece.reads)
     drained = [read.drained for read in piece.reads]
     assert drained == sorted(drained, reverse=True), "drained reads come first"
-    for step in piece.steps:
+    times = [step.time for step in piece.steps]
+    assert times == sorted(times), "steps are in order of time"
+    for number, step in enumerate(piece.steps):
+        assert all(source.index < number for source in step.operands if source.kind == "alu"), "operands are of earlier steps"
         assert step.dtype in isa.OPS[step.op][0].types_of(isa.OPS[step.op][1])
         assert len({source.index for source in step.operands if source.kind == "imm"}) <= 1, "an instruction has one immediate"
         for source in step.operands:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from tilefw_spatial.chain.micro import Micro, Operand, Wanted, is_reduced
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.chain.region import steps_of
+from tilefw_spatial.chain.stretch import Stretch
 from tilefw_spatial.graph import Combine
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
@@ -133,6 +135,46 @@ def test_a_softmax_is_three_pieces() -> None:
         ["CVT.fp32", "TRED.max"], ["CVT.fp32", "SUB", "MUL", "EX2", "TRED.add"], ["RCP", "MUL", "CVT.fp16"],
     ]
     assert [read.constant for read in pieces[1].reads] == [False, True]
+
+
+def test_a_value_is_used_at_both_rates() -> None:
+    """As attention's running maximum: by all elements of a row, and by the factor that corrects the sums so far."""
+    old, new, x = Input("fp32True", "fp32", True), Input("fp16True", "fp16", True), Input("fp32False", "fp32")
+    most = Apply("maxf", (old, Apply("castf", (new,), "fp32")), "fp32")
+    power = Apply("exp2", (Apply("subf", (x, most), "fp32"),), "fp32")
+    factor = Apply("exp2", (Apply("subf", (old, most), "fp32"),), "fp32")
+    total = Apply("addf", (power, most), "fp32")
+    results = [Result("power", power), Result("factor", factor), Result("most", most), Result("total", total)]
+    arrays = inputs(1)
+    expected = whole(legalise(results), arrays)
+    found = run(chain(results), arrays, (OUTER * EVERY, LANES), EVERY)
+    assert all(np.array_equal(found[result.key], expected[result.key]) for result in results)
+
+
+@pytest.mark.parametrize("count", [250, 1000])
+def test_cutting_looks_at_each_step_as_often_however_long_the_region_is(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    take = Stretch.take
+
+    def counted(self: Stretch, step: Micro) -> None:
+        nonlocal taken
+        taken += 1
+        take(self, step)
+
+    monkeypatch.setattr(Stretch, "take", counted)
+    pieces = chain([Result("out", long_region(count))])
+    steps = sum(step.op != "MOV" for piece in pieces for step in piece.steps)
+    assert steps >= count
+    assert taken <= 17 * steps  # a stretch has 16 steps at most, and one more that is too much
+
+
+def long_region(count: int) -> Node:
+    """A hash of two words: each round reads what several before it made."""
+    words: list[Node] = [Input("int32False", "int32"), Input("int32True", "int32")]
+    for k in range(count // 2):
+        mixed = Apply("muli", (words[-1], words[-2]), "int32")
+        words.append(Apply("xori", (mixed, words[(7 * k) % len(words[-12:]) - min(12, len(words))]), "int32"))
+    return words[-1]
 
 
 def test_a_product_joins_the_sum_that_alone_reads_it() -> None:

@@ -99,7 +99,8 @@ def piece_of(fitted: Fitted, machine: Machine, names: Names) -> Piece:
 
 
 class _Writer:
-    """Numbers the steps and MOVs in order of time, and finds for each reader the one that has its value then."""
+    """Numbers the steps and MOVs in order of time, whoever reads after who is read, and finds for each reader the one that has its
+    value then."""
 
     def __init__(self, fitted: Fitted, machine: Machine) -> None:
         self.draft, self.ticks = fitted.draft, fitted.ticks

@@ -45,7 +45,8 @@ class PieceWrite:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One sweep. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as `sweep.Step` says;
-    the earliest read or step is at time 0. A `reduced` piece runs over the domain without its innermost loop.
+    they are in order of time, so that operands come from earlier ones. The earliest read or step is at time 0. A `reduced` piece
+    runs over the domain without its innermost loop.
 
     Source indices are those of `reads` (`stream`) and `steps` (`alu`). A consumer of an ALU's result reads it 0, 4, 8 or 12 cycles
     after it appeared: `consumer.time - producer.time - latency`. Results at different times of one piece never wait: a MOV holds
