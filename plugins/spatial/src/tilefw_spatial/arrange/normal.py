@@ -156,8 +156,7 @@ class Normaliser:
                 return Value(op, _joint(op), value.dtype, value.place)
             case Reduce(kind=kind, operand=operand, axes=axes, ordered=ordered, initial=initial):
                 begin = None if initial is None else self._done[initial]
-                op = Reduce(kind, self._done[operand], axes, ordered, begin)
-                return Value(op, _joint(op, axes), value.dtype, value.place)
+                return _reduced(Reduce(kind, self._done[operand], axes, ordered, begin), value)
             case Dot() as dot:
                 return self._dot(dot, value)
             case Rename(operand=operand, old=old, new=new, index=index):
@@ -207,6 +206,13 @@ def chosen_row(table: Value, axis: Axis, index: Value, like: Value) -> Value:
     return elementwise("bitcast", like.dtype, result, place=like.place) if known.is_float else result
 
 
+def _reduced(op: Reduce, like: Value) -> Value:
+    """A reduction; over no axis at all, as axes of one index are gone, it combines nothing but what it begins with."""
+    if op.axes:
+        return Value(op, _joint(op, op.axes), like.dtype, like.place)
+    return op.operand if op.initial is None else elementwise(op.kind.value, like.dtype, op.initial, op.operand, place=like.place)
+
+
 def _stretched(value: Value, axes: tuple[Axis, ...]) -> Value:
     """A value that sweeps make, over all of `axes`: the rows of a matrix must be in memory one by one, even if they are alike."""
     if set(axes) <= set(value.axes) or isinstance(value.op, Fetch | Constant):
@@ -223,8 +229,7 @@ def _product(op: Dot, value: Value) -> Value:
         return _float_product(op, value)
     row, kind = ("mulf", Combine.ADDF) if DTYPES[value.dtype].is_float else ("muli", Combine.ADDI)
     parts = (_widened(part, value.dtype, op.unsigned) for part in (op.a, op.b))
-    summed = Reduce(kind, elementwise(row, value.dtype, *parts, place=place), op.contracted)
-    return Value(summed, _joint(summed, op.contracted), value.dtype, place)
+    return _reduced(Reduce(kind, elementwise(row, value.dtype, *parts, place=place), op.contracted), value)
 
 
 def _float_product(op: Dot, value: Value) -> Value:

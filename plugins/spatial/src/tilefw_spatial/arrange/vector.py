@@ -9,7 +9,7 @@ from math import prod
 from tilefw.api import Place
 from tilefw_spatial.arrange.held import Held, Loop, walk
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.memory import Memory, in_turn
+from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Pick, bits_of
 from tilefw_spatial.arrange.region import Region, Regions
 from tilefw_spatial.chain import Apply, Combined, Input, Literal, Node, Piece, Result, Temporary
@@ -78,6 +78,17 @@ def pieces_of(region: Region, regions: Regions, chain: Chain, drains: int = 0) -
     for item in region.items:
         nodes.node(item)
     return chain([Result(item, nodes.node(item)) for item in regions.wanted(region)])
+
+
+def padding(weights: Array, order: Order, chain: Chain) -> list[VectorSweep]:
+    """Zeros where weights that sweeps make are filled up to what one cycle loads: no product counts them, but they are loaded."""
+    size = -(-order.rows // order.groups) * order.groups
+    domain = (order.vectors // size, size - order.rows)
+    if not domain[1]:
+        return []
+    (piece,) = chain([Result(weights, Literal(0, weights.dtype))])
+    walk = Walk(weights, order.rows, (size, 1))
+    return [VectorSweep(domain, [], list(piece.steps), [Write(write.step, walk) for write in piece.writes])]
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ _IDEMPOTENT = frozenset(
 )
 # What leaves every element as it is, where that is one number for all types.
 _IDENTITY = {
-    Combine.ADDF: 0.0, Combine.MULF: 1.0, Combine.ADDI: 0, Combine.MULI: 1, Combine.OR: 0, Combine.XOR: 0,
+    Combine.ADDF: -0.0, Combine.MULF: 1.0, Combine.ADDI: 0, Combine.MULI: 1, Combine.OR: 0, Combine.XOR: 0,
     Combine.MAXF: float("-inf"), Combine.MINF: float("inf"), Combine.MAXU: 0,
 }
 

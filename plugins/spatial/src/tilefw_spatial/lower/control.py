@@ -137,7 +137,7 @@ def _along(
     state.values[block.args[0]] = counter
     for index in plan.kept:
         state.values[block.args[1 + index]] = carried[index]
-    ends = stepped(state, block, plan.known, carried, axis, counter)
+    ends = stepped(state, block, plan.known, carried, axis, counter, run)
     for index in plan.known:
         results[index] = ends[index]
     chained = frozenset(op for chain in plan.chains for op in chain.ops)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tilefw.api import DTYPES
-from tilefw.api.ir import AddPtrOp, Block, ElementwiseOp, Operation, SSAValue
+from tilefw.api.ir import AddPtrOp, Block, BlockAccess, ElementwiseOp, Operation, PointerAccess, SSAValue
 from tilefw_spatial.graph import Axis
+from tilefw_spatial.lower.accumulate import Serial
 from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.known import Known, Term, constant, counted, of_term, product, total
-from tilefw_spatial.lower.pure import execute
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Entry, Pointer
 
+Run = Callable[[State, Block, frozenset[Operation]], list[Entry]]
 _INT64 = DTYPES["int64"]
 
 
 def stepped(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known, run: Run
 ) -> dict[int, Entry]:
     """Sets the body's arguments number `indices` to what they are in every iteration; gives what they are behind the loop."""
     last = block.last_op
@@ -34,7 +35,7 @@ def stepped(
         else:
             state.values[block.args[1 + index]], ends[index] = moved
     if others:
-        ends |= _iterated(state, block, others, carried, axis, counter)
+        ends |= _iterated(state, block, others, carried, axis, counter, run)
     return ends
 
 
@@ -70,12 +71,15 @@ def _advanced(start: Entry, step: Known, axis: Axis) -> tuple[Entry, Entry] | No
 
 
 def _iterated(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known, run: Run
 ) -> dict[int, Entry]:
     """The same by running the few operations that make the values, once for each iteration."""
     last = block.last_op
     assert last is not None
-    ops = _slice(block, [last.operands[index] for index in indices])
+    needed = _needed(block, [last.operands[index] for index in indices])
+    if any(isinstance(inner, PointerAccess | BlockAccess) for op in needed for inner in op.walk()):
+        raise Serial(axis)  # a branch that stores beside what it gives
+    rest = frozenset(op for op in block.ops if op not in needed)
     current = {index: carried[index] for index in indices}
     found: dict[int, list[Entry]] = {index: [] for index in indices}
     before: dict[SSAValue, Entry] = {arg: state.values[arg] for arg in block.args if arg in state.values}
@@ -86,9 +90,7 @@ def _iterated(
         for index, entry in current.items():
             state.values[block.args[1 + index]] = entry
             found[index].append(entry)
-        for op in ops:
-            state.spend(op)
-            execute(state, op)
+        run(state, block, rest)
         current = {index: state.values[last.operands[index]] for index in indices}
     state.values.update(before)
     for index in indices:
@@ -96,16 +98,16 @@ def _iterated(
     return current
 
 
-def _slice(block: Block, wanted: Sequence[SSAValue]) -> list[Operation]:
-    """The body's operations that the values need, in order."""
+def _needed(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
+    """The body's operations that the values need; a branch or a loop needs what stands within it, too."""
     needed: set[Operation] = set()
     pending = list(wanted)
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, Operation) and owner.parent is block and owner not in needed:
             needed.add(owner)
-            pending += owner.operands
-    return [op for op in block.ops if op in needed]
+            pending += [operand for inner in owner.walk() for operand in inner.operands]
+    return needed
 
 
 def _at(entry: Entry, axis: Axis, iteration: int) -> Entry:
