@@ -18,7 +18,7 @@ from tilefw_spatial import container, text
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import Program
-from tilefw_spatial.simulate.device import SpatialDevice
+from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 
 N = 700
 
@@ -88,7 +88,7 @@ def test_a_program_for_shared_memory_wants_the_same_distance() -> None:
     device.write(memory, data)
 
     def run(*views: BufferView) -> None:
-        device.launch(program, program.entry, (3, 1, 1), [*views, Scalar(N, "int32")], LaunchOptions())
+        device.launch(Loaded(program), program.entry, (3, 1, 1), [*views, Scalar(N, "int32")], LaunchOptions())
 
     run(BufferView(memory), BufferView(memory, 4 * N))
     assert np.array_equal(np.frombuffer(device.read(memory, 8 * N), np.float32)[N:], data[:N] + 1)

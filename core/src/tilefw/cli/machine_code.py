@@ -24,14 +24,22 @@ def add_file(verb: str, summary: str, what: str, output: str) -> Any:
 
 
 def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made]) -> tuple[str, Made]:
-    """(The target's name, what `made` makes of the file's bytes); raises KernelError, a bug of the plugin as InternalError."""
-    from tilefw.api.errors import InternalError, KernelError
+    """(The target's name, what `made` makes of the file's bytes, or of a saved artifact's); raises KernelError, a bug of the plugin as
+    InternalError."""
+    from tilefw.api.artifact_file import is_artifact
+    from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
     from tilefw.runtime.loader import find
-    from tilefw.runtime.module import FILE_LIMIT, read_bounded
+    from tilefw.runtime.module import FILE_LIMIT, load, read_bounded
 
-    chosen = find(config.resolve(config.settings(target)).target)
     data = read_bounded(path, FILE_LIMIT, "a machine-code file")
+    if is_artifact(data):
+        saved = load(data, target, path)
+        if saved.artifact.binary is None:
+            raise CodeError(f"{path} holds no assembled code", code="TFW0702", help="`tilefw simulate` runs it as it is")
+        chosen, data = saved.target, saved.artifact.binary
+    else:
+        chosen = find(config.resolve(config.settings(target)).target)
     try:
         return chosen.name, made(chosen.backend, data)
     except (KernelError, InternalError, KeyboardInterrupt):

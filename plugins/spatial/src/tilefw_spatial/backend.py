@@ -76,9 +76,11 @@ class SpatialBackend(Backend):
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
         from tilefw_spatial import foreign
+        from tilefw_spatial.simulate.device import FROM_TEXT
 
-        program = foreign.read(data, name)
-        return replace(self._artifact(program), entries=(foreign.entry(program),))
+        program, given = foreign.read(data, name)
+        made = replace(self._artifact(program), entries=(foreign.entry(program),))
+        return made if given is None else replace(made, text=given, metadata={**made.metadata, FROM_TEXT: True})
 
     def to_binary(self, text: str, name: str) -> bytes:
         from tilefw_spatial.foreign import assemble

@@ -6,11 +6,12 @@ from tilefw.api import CodeError, Entry, Parameter, dtype
 from tilefw_spatial import checked, container, program, text
 
 
-def read(data: str | bytes, name: str) -> program.Program:
-    """The program of a container's bytes, or of text. Raises CodeError with the place of what is wrong."""
+def read(data: str | bytes, name: str) -> tuple[program.Program, str | None]:
+    """The program of a container's bytes; or that of a text, and the text. Raises CodeError with the place of what is wrong."""
     if isinstance(data, bytes) and container.is_container(data):
-        return container.read(data, name)
-    return text.parse(data if isinstance(data, str) else _decoded(data, name), name)
+        return container.read(data, name), None
+    given = data if isinstance(data, str) else _decoded(data, name)
+    return text.parse(given, name), given
 
 
 def assemble(source: str, name: str) -> bytes:

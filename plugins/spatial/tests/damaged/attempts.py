@@ -25,7 +25,7 @@ from tilefw_spatial.isa import CODES, OPS
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import Inst, Program
-from tilefw_spatial.simulate.device import SpatialDevice
+from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.valid import inst_fault
 
@@ -108,7 +108,7 @@ def launched(found: Program) -> str:
         handle = device.allocate(size, label=parameter.name)
         device.write(handle, bytes(size))
         given.append(BufferView(handle))
-    report = device.launch(found, found.entry, found.grid, given, LaunchOptions(budget=BUDGET))
+    report = device.launch(Loaded(found), found.entry, found.grid, given, LaunchOptions(budget=BUDGET))
     return "findings" if report.findings else "ran"
 
 

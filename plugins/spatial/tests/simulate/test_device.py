@@ -11,7 +11,7 @@ from hand_made import MACHINE, home, matrix, program
 from tilefw.api import Artifact, BufferView, CodeError, LaunchError, LaunchOptions, Scalar
 from tilefw_spatial.container import write
 from tilefw_spatial.program import Inst, Parameter, Program, Tensor
-from tilefw_spatial.simulate.device import SpatialDevice
+from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 from tilefw_spatial.simulate.trace import activities
 
 N = 5
@@ -32,7 +32,7 @@ def copy_program() -> Program:
     return replace(made, parameters=(*made.parameters, Parameter("n", "scalar", "int32", value=N * 320)))
 
 
-def loaded(device: SpatialDevice) -> Program:
+def loaded(device: SpatialDevice) -> Loaded:
     return device.load(Artifact("spatial-sdm1", "sdm", "", (), write(copy_program())))
 
 

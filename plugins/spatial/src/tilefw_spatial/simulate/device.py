@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tilefw.api import Argument, Artifact, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
@@ -18,7 +19,19 @@ from tilefw_spatial.simulate.findings import Faults, Findings
 from tilefw_spatial.simulate.trace import timeline
 from tilefw_spatial.simulate.transfers import HostBuffer, collect, fill
 from tilefw_spatial.simulate.utilisation import utilisation
+from tilefw_spatial.text.parser import Listing
 from tilefw_spatial.valid import program_faults
+
+FROM_TEXT = "from_text"
+"""In an artifact's metadata: its text is what somebody gave, and messages name the lines of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program that is ready to be launched, with the lines that it was read from, if it was."""
+
+    program: Program
+    listing: Listing | None = None
 
 
 class SpatialDevice:
@@ -56,24 +69,27 @@ class SpatialDevice:
     def memory_info(self) -> Mapping[str, int]:
         return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
 
-    def load(self, artifact: Artifact) -> Program:
+    def load(self, artifact: Artifact) -> Loaded:
         """The program of an artifact. Raises CodeError."""
         from tilefw_spatial.container import read
 
         if artifact.binary is None:
             raise CodeError(f"the artifact for {artifact.target} has no assembled program", code="TFW0702")
-        return read(artifact.binary, str(artifact.metadata.get("source_name", f"{artifact.target}.sdm")), self.machine)
+        name = str(artifact.metadata.get("source_name", f"{artifact.target}.sdm"))
+        listing = Listing(artifact.text, name) if artifact.metadata.get(FROM_TEXT) else None
+        return Loaded(read(artifact.binary, name, self.machine), listing)
 
     def launch(
-        self, module: Program, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+        self, module: Loaded, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
         """Run a program with the arguments that it was made for. Raises LaunchError, CodeError."""
         begin = time.perf_counter()
-        if entry != module.entry:
-            raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=f"entries: {module.entry}")
-        check_launch(module, grid, args, lambda handle: self._memory.region(handle).size)
-        buffers = [self._buffer(p, a) for p, a in zip(arguments(module), args, strict=True)]
-        simulation = _executed(module, self.machine, buffers, options)
+        program = module.program
+        if entry != program.entry:
+            raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=f"entries: {program.entry}")
+        check_launch(program, grid, args, lambda handle: self._memory.region(handle).size)
+        buffers = [self._buffer(p, a) for p, a in zip(arguments(program), args, strict=True)]
+        simulation = _executed(program, self.machine, buffers, options, module.listing)
         simulation.chips.clear()  # as much memory as the chips have
         self.last = simulation
         shown = timeline(simulation) if options.timeline else None
@@ -100,8 +116,10 @@ def simulate(
     return _executed(program, machine, buffers, options or LaunchOptions())
 
 
-def _executed(program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions) -> Simulation:
-    findings = Findings(options.checks, machine)
+def _executed(
+    program: Program, machine: Machine, buffers: Sequence[HostBuffer | None], options: LaunchOptions, listing: Listing | None = None
+) -> Simulation:
+    findings = Findings(options.checks, machine, listing)
     checks = flags(program)
     buffers = [*buffers[: len(arguments(program))], *(HostBuffer(CHECK, data, 0) for data in checks)]
     # A budget counts what threads execute: here each superlane executes every instruction once a vector.

@@ -9,6 +9,7 @@ from enum import Enum
 from tilefw.api import Finding, Place
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate.burst import Burst
+from tilefw_spatial.text.parser import Listing
 from tilefw_spatial.text.statement import statement
 
 # A program wrong in every line still gives a report of readable length.
@@ -39,10 +40,10 @@ class Faults(Enum):
 
 
 class Findings:
-    """Collects findings of the checks that are on."""
+    """Collects findings of the checks that are on; `listing` has the lines of a program that was read from text."""
 
-    def __init__(self, checks: frozenset[str], machine: Machine) -> None:
-        self._checks, self._machine = checks, machine
+    def __init__(self, checks: frozenset[str], machine: Machine, listing: Listing | None = None) -> None:
+        self._checks, self._machine, self._listing = checks, machine, listing
         self._sites: dict[tuple[object, ...], Finding] = {}
         self.dropped = 0
 
@@ -68,7 +69,7 @@ class Findings:
         when = "" if cycle is None else f" at cycle {cycle}"
         self._sites[site] = Finding(
             kind.check, kind.code, message + when, instruction="" if burst is None else self._text(burst),
-            code_place=None if burst is None else place(burst),
+            code_place=None if burst is None else place(burst), source=None if burst is None else self._line(burst),
             other=None if other is None else f"{place(other)}: {self._text(other)}",
         )
 
@@ -77,6 +78,10 @@ class Findings:
         for finding in found:
             if finding.check in self._checks:
                 self._sites[finding.code, finding.message, finding.source] = finding
+
+    def _line(self, burst: Burst) -> Place | None:
+        """The line of the text that the program was read from."""
+        return None if self._listing is None else self._listing.place(burst.chip, burst.queue.name, burst.place)
 
     def _text(self, burst: Burst) -> str:
         return statement(self._machine, burst.inst)

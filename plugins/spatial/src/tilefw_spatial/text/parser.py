@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cached_property
 
+from tilefw.api import Place
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
 from tilefw_spatial.text.arrays import TensorText, read_parameter, read_tensor, string
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, Piece, error, lines
+from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, Piece, error, lines, place_of
 from tilefw_spatial.text.statement import read_statement
 from tilefw_spatial.valid import MAPS, inst_fault, map_fault
 
@@ -28,6 +30,25 @@ def parse(text: str, filename: str) -> Program:
         return _File(text).read()
     except Fault as fault:
         raise error(text, filename, fault) from None
+
+
+class Listing:
+    """Where the instructions of a text stand, for messages about the program that it was read to."""
+
+    def __init__(self, text: str, filename: str) -> None:
+        self._text, self._filename = text, filename
+
+    def place(self, chip: int, queue: str, number: int) -> Place:
+        """The line of a queue's instruction; those that `@` stands for are on the line of what it is before."""
+        piece = self._chips[chip].queues[queue].pieces[number]
+        return place_of(self._text, self._filename, piece.start, piece.end)
+
+    @cached_property
+    def _chips(self) -> list[_Chip]:
+        """Read again only where something is wrong with the program: most have nothing to tell."""
+        file = _File(self._text)
+        file.read()
+        return file.chips
 
 
 class _Queue:
@@ -62,7 +83,7 @@ class _File:
         self._metadata: dict[str, object] = {}
         self._parameters: list[Parameter] = []
         self._tensors: list[TensorText] = []
-        self._chips: list[_Chip] = []
+        self.chips: list[_Chip] = []
         self._queue: _Queue | None = None
 
     @property
@@ -85,11 +106,11 @@ class _File:
         return self._program()
 
     def _program(self) -> Program:
-        if self._machine is None or self._entry is None or self._grid is None or self._cycles is None or not self._chips:
+        if self._machine is None or self._entry is None or self._grid is None or self._cycles is None or not self.chips:
             needed = {".machine": self._machine, ".entry": self._entry, ".grid": self._grid, ".expect_cycles": self._cycles}
             missing = next((name for name, value in needed.items() if value is None), ".chip")
             raise self._end.fault(f"the program has no {missing}", DIRECTIVE)
-        chips = tuple(self._chip_code(chip) for chip in self._chips)
+        chips = tuple(self._chip_code(chip) for chip in self.chips)
         tensors: list[Tensor] = [t.finish(self._machine, self._parameters, len(chips)) for t in self._tensors]
         return Program(
             self._entry, self._machine.name, self._machine.hash, self._grid, tuple(self._parameters), tuple(tensors), chips,
@@ -175,7 +196,7 @@ class _File:
         self._tensors.append(read_tensor(piece))
 
     def _tensor(self, piece: Piece) -> TensorText:
-        if not self._tensors or self._chips:
+        if not self._tensors or self.chips:
             raise piece.fault("this belongs to a .tensor before it", DIRECTIVE)
         return self._tensors[-1]
 
@@ -195,15 +216,15 @@ class _File:
         self._tensor(piece).bytes(self.machine, piece)
 
     def on_chip(self, piece: Piece) -> None:
-        if piece.number() != len(self._chips) or len(self._chips) >= self.machine.node_chips:
-            raise piece.fault(f"the next chip is {len(self._chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
-        self._chips.append(_Chip())
+        if piece.number() != len(self.chips) or len(self.chips) >= self.machine.node_chips:
+            raise piece.fault(f"the next chip is {len(self.chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
+        self.chips.append(_Chip())
         self._queue = None
 
     def _chip(self, piece: Piece) -> _Chip:
-        if not self._chips:
+        if not self.chips:
             raise piece.fault("this needs a .chip before it", DIRECTIVE)
-        return self._chips[-1]
+        return self.chips[-1]
 
     def on_map(self, piece: Piece) -> None:
         colon = piece.text.find(":")

@@ -85,10 +85,13 @@ def lines(text: str) -> Iterator[Piece]:
 
 def error(text: str, filename: str, fault: Fault) -> CodeError:
     """The error to raise for a fault."""
-    line = text.count("\n", 0, fault.start) + 1
-    begin = text.rfind("\n", 0, fault.start) + 1
+    return CodeError(fault.message, fault.code, place_of(text, filename, fault.start, fault.end), fault.note, fault.help)
+
+
+def place_of(text: str, filename: str, start: int, end: int) -> Place:
+    """Where a piece of a text stands: its line and columns."""
+    line = text.count("\n", 0, start) + 1
+    begin = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", begin)
     stop = len(text) if stop < 0 else stop
-    end = max(fault.start + 1, min(fault.end, stop))
-    place = Place(filename, line, fault.start - begin + 1, end - begin + 1, text[begin:stop])
-    return CodeError(fault.message, fault.code, place, fault.note, fault.help)
+    return Place(filename, line, start - begin + 1, max(start + 1, min(end, stop)) - begin + 1, text[begin:stop])
