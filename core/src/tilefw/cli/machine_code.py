@@ -24,8 +24,9 @@ def add_file(verb: str, summary: str, what: str, output: str) -> Any:
 
 
 def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made]) -> tuple[str, Made]:
-    """(The target's name, what `made` makes of the file's bytes, or of a saved artifact's); raises KernelError, a bug of the plugin as
-    InternalError."""
+    """(The target's name, what `made` makes of the file's bytes, or of a saved artifact's).
+
+    Raises KernelError; a bug of the plugin becomes an InternalError."""
     from tilefw.api.artifact_file import is_artifact
     from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
