@@ -109,7 +109,7 @@ class Evaluator:
             found = (streams if source.kind == "stream" else made)[source.index]
             mask = OPS[op][0].name == "SELM" and source is not None and found.dtype == np.bool_
             found = found if mask else reinterpret(found, dtype)
-        return modified(dtype, found, source.negate, source.absolute)
+        return modified(found, source.negate, source.absolute)
 
     @np.errstate(all="ignore")  # what lanes beyond the weights' hold is anybody's number
     def _matrix(self, sweep: MatrixSweep) -> None:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import Place
+from tilefw_spatial.postorder import postorder
+from tilefw_spatial.ramp import Offsets, Valid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +30,8 @@ class Along:
     """What one axis adds to an access: index i adds `offsets[i]` elements; where `valid[i]` is False nothing is accessed."""
 
     axis: Axis
-    offsets: NDArray[np.int64]
-    valid: NDArray[np.bool_] | None = None
+    offsets: Offsets
+    valid: Valid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,25 +214,8 @@ class Graph:
 
     def values(self) -> list[Value]:
         """Every value, operands before their users."""
-        seen: dict[int, Value] = {}
-
-        def visit(value: Value) -> None:
-            stack = [(value, False)]
-            while stack:
-                current, done = stack.pop()
-                if id(current) in seen:
-                    continue
-                if done:
-                    seen[id(current)] = current
-                else:
-                    stack.append((current, True))
-                    stack += [(operand, False) for operand in operands_of(current.op)]
-
-        for store in self.stores:
-            visit(store.value)
-            if store.mask is not None:
-                visit(store.mask)
-        return list(seen.values())
+        roots = (root for store in self.stores for root in (store.value, store.mask) if root is not None)
+        return postorder(roots, lambda value: operands_of(value.op))
 
 
 def operands_of(op: Op) -> tuple[Value, ...]:

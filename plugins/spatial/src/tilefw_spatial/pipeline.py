@@ -10,17 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import DTYPES, Entry, InternalError, Launch, Place
-from tilefw.api.ir import FuncOp, ModuleOp, entry_of
+from tilefw.api.ir import FuncOp, ModuleOp, entry_of, place_of
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.checked import CHECK
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
-from tilefw_spatial.graph import Check
-from tilefw_spatial.lower import lower
+from tilefw_spatial.footprint import check as check_footprint
+from tilefw_spatial.graph import Check, Graph
+from tilefw_spatial.limits import beyond
+from tilefw_spatial.lower import check_grid, lower
 from tilefw_spatial.lower.known import canonical
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program
+from tilefw_spatial.ramp import LARGEST, TooLarge
 from tilefw_spatial.schedule import Schedule, schedule, schedule_node
 
 
@@ -38,15 +41,25 @@ def compile_kernel(
 ) -> Compiled:
     """The program of the module's kernel for one launch, on as many chips; `fusion` lets sums take products unrounded. Raises
     UnsupportedError and CapacityError."""
-    entry = entry_of(_kernel(module))
-    graph = on_machine_types(lower(module, launch, fusion))
-    if chips == 1:
-        timed = [schedule(arrange(graph), machine)]
-    else:
-        timed = schedule_node(partition(graph, chips, split), machine)
+    kernel = _kernel(module)
+    entry, place = entry_of(kernel), place_of(kernel)
+    try:
+        graph = lower(module, launch, fusion)
+        check_footprint(graph, machine, [parameter.name for parameter in entry.parameters], chips, place)
+        check_grid(module, launch)
+        timed = _timed(on_machine_types(graph), machine, chips, split)
+    except TooLarge as error:
+        what = "the elements of an access are told one by one, as they follow no even step"
+        raise beyond(what, error.needed, LARGEST, "numbers", place) from None
     parameters = [*_parameters(entry, launch), *map(_flags, graph.checks)]
     program = emit(timed, entry.name, launch.grid, parameters, _metadata(timed, graph.checks))
     return Compiled(entry, timed, program)
+
+
+def _timed(graph: Graph, machine: Machine, chips: int, split: str) -> Sequence[Schedule]:
+    if chips == 1:
+        return [schedule(arrange(graph), machine)]
+    return schedule_node(partition(graph, chips, split), machine)
 
 
 def _kernel(module: ModuleOp) -> FuncOp:

@@ -73,13 +73,6 @@ def test_an_access_beyond_its_buffer_is_an_error_at_its_line() -> None:
     assert caught.value.code == "TFW0661"
 
 
-def test_a_grid_that_no_memory_holds_is_refused_at_once() -> None:
-    launch = Launch((2**31 - 1, 2**31 - 1, 2**31 - 1), {}, {"a": Buffer(0, 0, 64), "b": Buffer(1, 0, 64)})
-    with pytest.raises(UnsupportedError, match="programs is more than") as caught:
-        lower(parse(_MODULE.format(body=""), "m"), launch)
-    assert caught.value.code == "TFW0660"
-
-
 def test_what_is_not_served_is_refused_at_the_users_line() -> None:
     found = bound("histogram", {})
     with pytest.raises(UnsupportedError) as caught:

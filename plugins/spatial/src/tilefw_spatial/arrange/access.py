@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.picks import Picked, over, picked_elements
 from tilefw_spatial.graph import Axis, Where
+from tilefw_spatial.ramp import Offsets, Valid, check_size
 
 NOWHERE = np.iinfo(np.int64).min  # elements may be negative
 
@@ -19,15 +21,15 @@ class Term:
     """What some axes add together: `offsets` over their extents; where `valid` is False nothing is accessed."""
 
     axes: tuple[Axis, ...]
-    offsets: NDArray[np.int64]
-    valid: NDArray[np.bool_] | None = None
+    offsets: Offsets
+    valid: Valid | None = None
 
     def renamed(self, picks: Mapping[Axis, Picked]) -> Term:
         """The same by other axes."""
         if not any(axis in picks for axis in self.axes):
             return self
-        axes, offsets = picked_elements(self.axes, self.offsets, picks)
-        return Term(axes, offsets, None if self.valid is None else picked_elements(self.axes, self.valid, picks)[1])
+        axes, offsets = picked_elements(self.axes, np.asarray(self.offsets), picks)
+        return Term(axes, offsets, None if self.valid is None else picked_elements(self.axes, np.asarray(self.valid), picks)[1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,20 +44,21 @@ class Access:
         """The access by other axes."""
         base, terms = self.base, []
         for term in (term.renamed(picks) for term in self.terms):
-            if term.axes or (term.valid is not None and not term.valid):
+            if term.axes or (term.valid is not None and not term.valid.all()):
                 terms.append(term)
             else:
-                base += int(term.offsets)
+                base += int(np.asarray(term.offsets))
         return Access(self.parameter, base, tuple(terms))
 
     def elements(self, axes: tuple[Axis, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The element of every index over `axes`, and whether it is accessed."""
         shape = [axis.extent for axis in axes]
+        check_size(prod(shape))
         offsets, valid = np.full(shape, self.base, dtype=np.int64), np.ones(shape, dtype=np.bool_)
         for term in self.terms:
-            offsets += over(term.axes, term.offsets, axes)
+            offsets += over(term.axes, np.asarray(term.offsets), axes)
             if term.valid is not None:
-                valid &= over(term.axes, term.valid, axes)
+                valid &= over(term.axes, np.asarray(term.valid), axes)
         return offsets, valid
 
 
@@ -63,7 +66,7 @@ def access_of(where: Where) -> Access:
     """The access by terms; axes along which nothing changes have none."""
     parts = (*(Term((part.axis,), part.offsets, part.valid) for part in where.along),
              *(Term(part.axes, part.offsets, part.valid) for part in where.joint))
-    lean = (Term(t.axes, t.offsets.astype(np.int64), None if t.valid is None or t.valid.all() else t.valid) for t in parts)
+    lean = (Term(t.axes, t.offsets, None if t.valid is None or t.valid.all() else t.valid) for t in parts)
     return Access(where.parameter, where.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
 
 

@@ -12,9 +12,9 @@ from tilefw_spatial.arrange.matrix import SIDES, Products, activations_order, pa
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Target, normal
 from tilefw_spatial.arrange.region import Region, Regions
-from tilefw_spatial.arrange.transfers import transfer
+from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.arrange.twins import Twins
-from tilefw_spatial.arrange.vector import Chain, Emitter, pieces_of
+from tilefw_spatial.arrange.vector import Chain, Emitter, padding, pieces_of
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
 
@@ -56,21 +56,24 @@ class Arranger:
         axes = (*region.outer, *region.inner)
         for item in self._regions.wanted(region):
             loops = axes if not region.inner or set(item.time) & set(region.inner) else region.outer
-            self._memory.made(item, self._weights.get(item) or in_turn(loops, region.chunks))
+            order = self._weights.get(item)
+            held = self._memory.made(item, order or in_turn(loops, region.chunks))
+            if order is not None:
+                self._sweeps += padding(held.array, order, self._chain)
         if region.folded is not None:
             self._sweeps += folded(region.folded, self._memory, self._chain)
             return
         chunk = Axis("chunk", region.chunks)
-        emitter = Emitter(region, self._memory, chunk)
         if region.drained is not None:
-            self._drained(region, region.drained, emitter, chunk)
+            self._drained(region, region.drained, chunk)
             return
+        emitter = Emitter(region, self._memory, chunk)
         outer = (whole(chunk), *(whole(axis) for axis in region.outer))
         inner = (whole(*region.inner),) if region.inner else ()
         for piece in pieces_of(region, self._regions, self._chain):
             self._sweeps.append(collapsed(emitter.sweep(piece, outer, inner, {})))
 
-    def _drained(self, region: Region, dot: Item, emitter: Emitter, chunk: Axis) -> None:
+    def _drained(self, region: Region, dot: Item, chunk: Axis) -> None:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk)
         found = tiles(dot, chunk)
         share = shared(len(found), parts_of(dot))
@@ -104,7 +107,7 @@ class Arranger:
             order: Order = self._memory.orders[item]
             array = self._memory.held[item].array
             array.role, array.rank = "out", number
-            array.transfers += (transfer(target.access, item.lanes, order.strides, order.chunk, once=True),)
+            array.transfers += transfers(target.access, item.lanes, order.strides, order.chunk, once=True)
 
 
 def _weights(items: list[Item]) -> dict[Item, Order]:

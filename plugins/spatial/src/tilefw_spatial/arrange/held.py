@@ -60,7 +60,7 @@ def vectors(
     start, adds, rest = held.start, [np.zeros(loop.points, dtype=np.int64) for loop in loops], None
     for term in (*held.terms, stepped(chunk, held.chunk)):
         free = [axis for axis in term.axes if axis not in fixed]
-        offsets = term.offsets[tuple(fixed.get(axis, slice(None)) for axis in term.axes)]
+        offsets = np.asarray(term.offsets)[tuple(fixed.get(axis, slice(None)) for axis in term.axes)]
         if not free:
             start += int(offsets)
             continue

@@ -15,33 +15,41 @@ from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.lanes import LANES, Lanes
 from tilefw_spatial.arrange.normal import Fetch, Pick
 from tilefw_spatial.arrange.picks import over
-from tilefw_spatial.arrange.transfers import transfer
+from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.graph import Axis, Constant
 from tilefw_spatial.sweep import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """How vectors follow one another: `strides` by axis of time, `chunk` from chunk to chunk, `vectors` in all."""
+    """How vectors follow one another: `strides` by axis of time, `chunk` from chunk to chunk, `vectors` in all. Of weights `groups`
+    vectors are loaded at once, and each set has `rows` of them, and padding to a multiple of `groups`."""
 
     strides: Mapping[Axis, int]
     chunk: int
     vectors: int
     groups: int = 1
+    rows: int = 0
 
     @property
     def terms(self) -> tuple[Term, ...]:
         return tuple(stepped(axis, stride) for axis, stride in self.strides.items())
 
 
-def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
-    """Chunks outermost, then the axes as given, without gaps."""
+def strides_of(axes: Iterable[Axis], first: int = 1) -> tuple[dict[Axis, int], int]:
+    """Strides of axes that follow one another without gaps, the innermost `first`; and the stride of one around them."""
     strides: dict[Axis, int] = {}
-    count = 1
+    count = first
     for axis in reversed(tuple(axes)):
         strides[axis] = count
         count *= axis.extent
-    return Order(dict(reversed(strides.items())), count if chunks > 1 else 0, count * chunks)
+    return dict(reversed(strides.items())), count
+
+
+def in_turn(axes: Iterable[Axis], chunks: int) -> Order:
+    """Chunks outermost, then the axes as given, without gaps."""
+    strides, count = strides_of(axes)
+    return Order(strides, count if chunks > 1 else 0, count * chunks)
 
 
 @dataclass(slots=True)
@@ -80,7 +88,7 @@ class Memory:
         role = "in" if isinstance(op, Fetch) else "const"
         array = self.array(role, item.value.dtype, order, role)
         if isinstance(op, Fetch):
-            array.transfers = (transfer(op.access, item.lanes, order.strides, order.chunk, op.fill),)
+            array.transfers = transfers(op.access, item.lanes, order.strides, order.chunk, op.fill)
         else:
             array.data = vectors_of(op.data, item.value.axes, item.lanes, order)
         return Held(array, order.chunk, order.terms)

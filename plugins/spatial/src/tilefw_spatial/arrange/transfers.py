@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 from tilefw_spatial.arrange.access import Access, Term
 from tilefw_spatial.arrange.lanes import LANES, Lanes
 from tilefw_spatial.arrange.picks import over
+from tilefw_spatial.arrange.stretches import maps_of, stretch
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.program import AxisMap, Transfer
+from tilefw_spatial.ramp import check_size, together
 
 
-def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False) -> Transfer:
+def transfers(
+    access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False
+) -> tuple[Transfer, ...]:
     """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`; `once`: an element in several
     lanes is taken from the first."""
     if any(not term.axes for term in access.terms):  # a term without axes says that nothing is accessed
-        return Transfer(access.parameter, access.base, (), LANES, chunk, np.zeros((0, 3), dtype=np.int64), fill)
+        return (Transfer(access.parameter, access.base, (), LANES, chunk, np.zeros((0, 3), dtype=np.int64), fill),)
     firsts = lanes.firsts() if once else None
     rest: list[Term] = []
     ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
@@ -30,32 +34,34 @@ def transfer(access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: i
             ways[homes.pop()].append(term)
     split = _separated(access, lanes) if rest else None
     if rest and split is None:
-        return Transfer(access.parameter, 0, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill)
+        return (Transfer(access.parameter, 0, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill),)
     if split is not None:
-        return transfer(split, lanes, strides, chunk, fill, once)
-    maps = [_lane_map(ways[None], lanes, firsts)]
-    maps += [_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None]
-    return Transfer(access.parameter, access.base, tuple(maps), LANES, chunk, None, fill)
+        return transfers(split, lanes, strides, chunk, fill, once)
+    time = tuple(_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None)
+    found = stretch(ways[None], lanes) if lanes.chunks > 1 else None
+    parts = [(_lane_map(ways[None], lanes, firsts),)] if found is None else maps_of(*found, chunk)
+    return tuple(Transfer(access.parameter, access.base, (*maps, *time), LANES, chunk, None, fill) for maps in parts)
 
 
 def _lane_map(terms: list[Term], lanes: Lanes, valid: NDArray[np.bool_] | None) -> AxisMap:
     """All positions as one axis, of which those in `valid` count; a value with no axis along lanes is the same in all."""
+    check_size(lanes.positions)
     offsets = np.zeros(lanes.positions, dtype=np.int64)
     for term in terms:
         index = tuple(lanes.index[axis] for axis in term.axes)
-        offsets = offsets + term.offsets[index]
+        offsets = offsets + np.asarray(term.offsets)[index]
         if term.valid is not None:
-            valid = term.valid[index] if valid is None else valid & term.valid[index]
+            there = np.asarray(term.valid)[index]
+            valid = there if valid is None else valid & there
     return AxisMap(lanes.positions, offsets, 0, 1, valid)
 
 
 def _time_map(axis: Axis, terms: list[Term], stride: int) -> AxisMap:
     offsets, valid = np.zeros(axis.extent, dtype=np.int64), None
     for term in terms:
-        offsets = offsets + term.offsets
-        if term.valid is not None:
-            valid = term.valid if valid is None else valid & term.valid
-    return AxisMap(axis.extent, offsets, stride, 0, valid)
+        offsets = offsets + np.asarray(term.offsets)
+        valid = together(valid, term.valid)
+    return AxisMap(axis.extent, offsets, stride, 0, None if valid is None else np.asarray(valid))
 
 
 def _joint(access: Access) -> tuple[tuple[Axis, ...], NDArray[np.int64], NDArray[np.bool_]]:
@@ -78,7 +84,7 @@ def _separated(access: Access, lanes: Lanes) -> Access | None:
         pick = tuple(slice(None) if axis in group else origin[n] for n, axis in enumerate(axes))
         term = Term(group, offsets[pick] - base, valid[pick])
         terms.append(term)
-        whole += over(group, term.offsets, axes)
+        whole += over(group, np.asarray(term.offsets), axes)
         inside &= over(group, valid[pick], axes)
     same = (inside == valid).all() and (np.where(valid, whole, 0) == np.where(valid, offsets, 0)).all()
     return Access(access.parameter, base, tuple(terms)) if same else None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from tilefw.api import DTYPES, DType
 from tilefw.api.ir import ROWS, evaluate_known
-from tilefw_spatial.lower.known import LARGEST, Known, Term, TooLarge, both, constant, fits, of_term, product, total
+from tilefw_spatial.lower.below import compared
+from tilefw_spatial.lower.known import Known, Term, both, constant, fits, of_term, product, total
+from tilefw_spatial.ramp import check_size
 
 _Rule = Callable[[Sequence[Known], DType], Known | None]
 
@@ -29,8 +32,7 @@ def _computed(row: str, operands: Sequence[Known], result: DType, rounding: str)
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     arrays = [whole.over(keys) for whole in wholes]
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    if prod(shape) > LARGEST:
-        raise TooLarge
+    check_size(prod(shape))
     source = operands[ROWS[row].typed_by].dtype
     found = evaluate_known(ROWS[row], arrays, source, result, "rtz" if rounding == "rtz" else "rtne")
     return of_term(result, operands[0].shape, Term(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
@@ -119,4 +121,5 @@ _RULES: dict[str, _Rule] = {
     "addi": _add, "subi": _subtract, "muli": _multiply, "shl": _shift_left, "andi": _and,
     "exts": _extend_signed, "extu": _extend_unsigned, "trunci": _truncate,
     "rems": _remainder, "remu": _remainder, "mins": _smaller, "maxs": _larger, "select": _select,
+    **{row: partial(compared, row) for row in ("lts", "les", "gts", "ges", "ltu", "leu", "gtu", "geu")},
 }

@@ -14,6 +14,7 @@ import numpy as np
 from tilefw_spatial.graph import Axis, Constant, Dot, Gather, Join, Reduce, Rename, Value
 from tilefw_spatial.lower.known import Array, Key, Term
 from tilefw_spatial.lower.programs import extent
+from tilefw_spatial.ramp import check_size
 
 LONGEST = 1 << 20  # indices of an axis that is fused without need
 
@@ -48,6 +49,7 @@ class Fusion:
         """A term over the new axes; it comes to depend on all of a group that it depends on."""
         new = self.axes(axis for axis in term.keys if isinstance(axis, Axis))
         keys: list[Key] = [part for axis in new for part in self.parts(axis)]
+        check_size(extent(axis for axis in keys if isinstance(axis, Axis)))
         data = np.broadcast_to(term.over(keys), [key.extent for key in keys if isinstance(key, Axis)])
         return Term(data.reshape([axis.extent for axis in new]), new)
 

@@ -18,16 +18,12 @@ from numpy.typing import NDArray
 from tilefw.api import DType
 from tilefw.api.ir import numbers
 from tilefw_spatial.graph import Axis
+from tilefw_spatial.ramp import check_size
 
 Array = NDArray[Any]
 Key = Axis | int  # an axis of the launch, or a dim of the tile by its position
 
-LARGEST = 1 << 26  # elements of one term: 512 MiB of offsets
 _MOST_TERMS = 6  # of a product that is multiplied out
-
-
-class TooLarge(Exception):
-    """A known tile that depends on so many axes at once that it does not fit the compiler's memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +38,20 @@ class Term:
         order = [self.keys.index(key) for key in keys if key in self.keys]
         shape = [self.data.shape[self.keys.index(key)] if key in self.keys else 1 for key in keys]
         return self.data.transpose(order).reshape(shape)
+
+    def rekeyed(self, keys: Sequence[Key]) -> Term:
+        """The same numbers, with other keys in their keys' places."""
+        return Term(self.data, tuple(keys))
+
+    def renamed(self, dims: Mapping[int, int]) -> Term:
+        """The numbers under other dims; one that `dims` lacks has extent 1 and goes."""
+        keep = [i for i, key in enumerate(self.keys) if isinstance(key, Axis) or key in dims]
+        data = self.data.reshape([self.data.shape[i] for i in keep])
+        return Term(data, tuple(_key(self.keys[i], dims) for i in keep))
+
+    def alike(self, other: Term) -> bool:
+        """Whether another term surely has the same numbers over the same keys."""
+        return self is other or (self.keys == other.keys and (self.data is other.data or np.array_equal(self.data, other.data)))
 
     def minimal(self) -> Term:
         """The term without keys that it does not depend on."""
@@ -84,8 +94,7 @@ class Known:
         if len(self.terms) == 1:
             return Term(_canonical(self.terms[0].data, self.dtype), keys)
         shape = np.broadcast_shapes(*(term.over(keys).shape for term in self.terms))
-        if prod(shape) > LARGEST:
-            raise TooLarge
+        check_size(prod(shape))
         join = np.logical_and if self.dtype.bits == 1 else np.add
         return Term(_canonical(reduce(join, (term.over(keys) for term in self.terms)), self.dtype), keys)
 
@@ -95,7 +104,7 @@ class Known:
 
     def renamed(self, dims: Mapping[int, int], shape: tuple[int, ...]) -> Known:
         """The elements under other dims; a dim that `dims` lacks has extent 1 and goes."""
-        return Known(self.dtype, shape, tuple(_renamed(term, dims) for term in self.terms))
+        return Known(self.dtype, shape, tuple(term.renamed(dims) for term in self.terms))
 
     def mapped(self, change: Callable[[Term], Term], shape: tuple[int, ...]) -> Known:
         """Each term changed alike: right for all that only picks and reorders elements."""
@@ -104,12 +113,6 @@ class Known:
     def as_type(self, dtype: DType) -> Known:
         """A sum of integers read as wider or narrower ones of its low bits."""
         return replace(self, dtype=dtype)
-
-
-def _renamed(term: Term, dims: Mapping[int, int]) -> Term:
-    keep = [i for i, key in enumerate(term.keys) if isinstance(key, Axis) or key in dims]
-    data = term.data.reshape([term.data.shape[i] for i in keep])
-    return Term(data, tuple(_key(term.keys[i], dims) for i in keep))
 
 
 def _key(key: Key, dims: Mapping[int, int]) -> Key:
@@ -154,8 +157,7 @@ def counted(dtype: DType, shape: tuple[int, ...], key: Key, count: int, first: i
     """first, first + step, … along one key."""
     if count == 1:
         return constant(first, dtype, shape)
-    if count > LARGEST:
-        raise TooLarge
+    check_size(count)
     return Known(dtype, shape, (Term(first + step * np.arange(count, dtype=np.int64), (key,)),))
 
 
@@ -185,11 +187,11 @@ def product(a: Known, b: Known) -> Known | None:
 
 
 def merged(terms: tuple[Term, ...], join: Callable[[Array, Array], Array]) -> tuple[Term, ...]:
-    """Terms with those joined into another whose keys are among the other's."""
+    """Terms with those joined into another whose keys are among the other's; those in closed form stay as they are."""
     kept: list[Term] = []
     for term in sorted(terms, key=lambda term: -len(term.keys)):
         for index, other in enumerate(kept):
-            if set(term.keys) <= set(other.keys):
+            if set(term.keys) <= set(other.keys) and type(term) is type(other) is Term:
                 kept[index] = Term(join(other.data, term.over(other.keys)), other.keys)
                 break
         else:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw.api import DTYPES, Buffer, DType, Launch, UnsupportedError
+from tilefw.api import DTYPES, Buffer, CapacityError, DType, Launch
 from tilefw.api.ir import (
     AtomicCasOp,
     AtomicRmwOp,
@@ -34,17 +34,16 @@ from tilefw.api.ir import (
     types,
 )
 from tilefw_spatial.graph import Graph
+from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, beyond
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
-from tilefw_spatial.lower.known import LARGEST, Known, TooLarge, constant
-from tilefw_spatial.lower.programs import Labels, Programs, factored, flat
+from tilefw_spatial.lower.known import Known, constant
+from tilefw_spatial.lower.programs import Labels, Programs, factored, flat, labels_of
 from tilefw_spatial.lower.pure import execute
 from tilefw_spatial.lower.state import State, Touch
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
+from tilefw_spatial.ramp import LARGEST, TooLarge
 
-MOST_STEPS = 50_000  # operations of one class of programs, loops unrolled
-MOST_CLASSES = 512
-MOST_PROGRAMS = 1 << 22  # each number that the kernel derives from a program's id is an array of them
 _INT64 = DTYPES["int64"]
 _NONE: frozenset[Operation] = frozenset()
 
@@ -52,15 +51,11 @@ _NONE: frozenset[Operation] = frozenset()
 def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
     """The graph of a launch of the module's only kernel, whose scalars are bound; `fusion` lets sums take products unrounded.
 
-    Raises UnsupportedError (TFW0660) at the line that asks for what the chip or this compiler does not serve, and CompileError
-    (TFW0661) for accesses out of bounds."""
-    function = next(op for op in module.body.block.ops if isinstance(op, FuncOp))
-    count = prod(launch.grid)
-    if count > MOST_PROGRAMS:
-        raise UnsupportedError(
-            f"a grid of {count} programs is more than the {MOST_PROGRAMS} that are scheduled together", "TFW0660",
-            place_of(function), help="give each program a larger block",
-        )
+    Of a grid with more than MOST_PROGRAMS programs it is that of the first of them. Raises UnsupportedError (TFW0660) at the line
+    that asks for what the chip or this compiler does not serve, CapacityError (TFW0691) for what is beyond the compiler's limits,
+    and CompileError (TFW0661) for accesses out of bounds."""
+    function = _function(module)
+    count = min(prod(launch.grid), MOST_PROGRAMS)
     pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
     graph = Graph()
     earlier: list[Touch] = []
@@ -75,7 +70,7 @@ def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
         except control.Divided as divided:
             pending += reversed([divided.numbers[divided.labels == label] for label in np.unique(divided.labels)])
             if classes + len(pending) > MOST_CLASSES:
-                raise unsupported(function, "the programs of the grid go too many different ways", "control.for") from None
+                raise _too_many_ways(function, classes + len(pending)) from None
     return graph
 
 
@@ -86,12 +81,25 @@ def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequen
     state = _state(function, launch, programs, earlier, fusion)
     try:
         _run(state, function.body.block, _NONE)
-    except TooLarge:
-        raise UnsupportedError(
-            f"all programs together have more than {LARGEST} different numbers here", "TFW0660", state.place,
-            help="launch on smaller arrays, or on parts of them",
-        ) from None
+    except TooLarge as error:
+        raise beyond("all programs together have different numbers here", error.needed, LARGEST, "numbers", state.place) from None
     return state
+
+
+def check_grid(module: ModuleOp, launch: Launch) -> None:
+    """Raises CapacityError (TFW0691) for a grid of which `lower` looks at the first programs alone."""
+    if (count := prod(launch.grid)) > MOST_PROGRAMS:
+        place = place_of(_function(module))
+        raise beyond("the grid", count, MOST_PROGRAMS, "programs", place, "give each program a larger block")
+
+
+def _function(module: ModuleOp) -> FuncOp:
+    return next(op for op in module.body.block.ops if isinstance(op, FuncOp))
+
+
+def _too_many_ways(function: FuncOp, ways: int) -> CapacityError:
+    what = "control takes different ways in different programs"
+    return beyond(what, ways, MOST_CLASSES, "ways", place_of(function), "let programs differ in masks, not in trip counts")
 
 
 def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
@@ -142,7 +150,7 @@ def _labels(state: State, entry: Entry | None) -> Labels | None:
     known = entry.offset if isinstance(entry, Pointer) else entry
     if not isinstance(known, Known) or not known.keys:
         return None
-    return np.unique(known.whole().data, return_inverse=True)[1].reshape(-1)
+    return labels_of(known.whole().data)
 
 
 # The walk ----------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tilefw.api.ir import (
 )
 from tilefw_spatial.graph import Load, Value, Where
 from tilefw_spatial.lower.arithmetic import as_offset
+from tilefw_spatial.lower.below import negative
 from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.guards import forbid_beside
 from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
@@ -156,12 +157,16 @@ def _product(a: Known, b: Known) -> Term:
 
 def _inside(index: Known, limit: Known, lower: bool) -> Known:
     """Which indices are below the limit, and not below 0 where `lower` asks for that too."""
-    room = total(limit, index, -1).whole()
-    found = of_term(_BOOL, index.shape, Term(room.data > 0, room.keys))
-    if not lower:
-        return found
-    whole = index.whole()
-    return both(found, of_term(_BOOL, index.shape, Term(whole.data >= 0, whole.keys)))
+    found = _negative(total(index, limit, -1))
+    return both(found, _negative(total(constant(-1, _INT64, index.shape), index, -1))) if lower else found
+
+
+def _negative(known: Known) -> Known:
+    found = negative(known)
+    if found is None:
+        whole = known.whole()
+        found = of_term(_BOOL, known.shape, Term(whole.data < 0, whole.keys))
+    return found
 
 
 def _mask(state: State, mask: SSAValue | None) -> tuple[Known | None, Data | None]:

@@ -107,7 +107,7 @@ def _alike(a: Known, b: Known) -> bool:
     if a is b:
         return True
     return len(a.terms) == len(b.terms) and all(
-        x.keys == y.keys and (x.data is y.data or np.array_equal(x.data, y.data)) for x, y in zip(a.terms, b.terms, strict=True)
+        x.alike(y) for x, y in zip(a.terms, b.terms, strict=True)
     )
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from tilefw.api import Buffer, CompileError
 from tilefw_spatial.graph import Along, Axis, Joint, Where
+from tilefw_spatial.lower.below import Below
 from tilefw_spatial.lower.fuse import Fusion, Sums
-from tilefw_spatial.lower.known import LARGEST, Array, Key, Term, separated
+from tilefw_spatial.lower.known import Array, Key, Term, separated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import Reach, State
 from tilefw_spatial.lower.tiles import refusal
+from tilefw_spatial.ramp import LARGEST, Offsets, Ramp, Span, Valid, check_size, even, run, together
 
 NOWHERE = Where(0, 0, ())
 MOST_TURNS = 64  # each is a store of its own
@@ -27,11 +30,13 @@ def sums(state: State, reach: Reach) -> Sums:
 
 
 def _rooted(state: State, term: Term) -> Term:
-    return Term(term.data, tuple(state.axes[key] if isinstance(key, Axis) else key for key in term.keys))
+    return term.rekeyed([state.axes[key] if isinstance(key, Axis) else key for key in term.keys])
 
 
 def _apart(mask: Term) -> tuple[Term, ...]:
     """A conjunction as terms of one key each, where it is such a one."""
+    if isinstance(mask, Below):
+        return mask.parts() or (mask,)
     if len(mask.keys) < 2:
         return (mask,)
     parts = []
@@ -46,48 +51,103 @@ def _apart(mask: Term) -> tuple[Term, ...]:
 
 def where(reach: Reach, access: Sums, fusion: Fusion, axes: Sequence[Axis], buffer: Buffer | None) -> Where:
     """The access over `axes`. Raises CompileError (TFW0661) where it leaves the buffer."""
-    terms = [fusion.term(term) for term in access.offsets]
-    masks = [fusion.term(term) for term in access.masks]
-    base = sum(int(term.data) for term in terms if not term.keys)
-    along = tuple(_along(axis, [t for t in terms if len(t.keys) == 1], [m for m in masks if len(m.keys) == 1]) for axis in axes)
-    joint = [_joint(term.keys, term.data, None) for term in terms if len(term.keys) > 1]
-    joint += [_joint(mask.keys, np.zeros(mask.data.shape, np.int64), mask.data) for mask in masks if len(mask.keys) > 1]
+    terms, masks = (_by_axis(some, fusion) for some in (access.offsets, access.masks))
+    base = sum(int(term.data) for term in terms.pop((), []))
+    along = tuple(
+        Along(axis, _offsets(axis, terms.pop((axis,), []), fusion), _valid(axis, masks.pop((axis,), []), fusion)) for axis in axes
+    )
+    joint = [_joint(fusion.term(term), False) for some in terms.values() for term in some]
+    joint += [_joint(fusion.term(mask), True) for some in masks.values() for mask in some]
     place = Where(reach.parameter, base, along, tuple(joint))
-    low, high = _range(place)
+    low, high = reach_of(place)
     if not _inside(reach, buffer, low, high):
         place = _checked(reach, place, buffer)
     return place
 
 
-def _joint(keys: Sequence[Key], offsets: Array, valid: Array | None) -> Joint:
-    return Joint(tuple(key for key in keys if isinstance(key, Axis)), offsets, valid)
+def _by_axis(terms: Sequence[Term], fusion: Fusion) -> dict[tuple[Axis, ...], list[Term]]:
+    """Terms by the axes over which they come to be."""
+    found: dict[tuple[Axis, ...], list[Term]] = {}
+    for term in terms:
+        found.setdefault(fusion.axes(key for key in term.keys if isinstance(key, Axis)), []).append(term)
+    return found
 
 
-def _along(axis: Axis, terms: Sequence[Term], masks: Sequence[Term]) -> Along:
-    of_axis = [term.data for term in terms if axis in term.keys]
-    offsets, valid = sum(of_axis[1:], of_axis[0]) if of_axis else np.zeros(axis.extent, np.int64), None
+def _joint(term: Term, masks: bool) -> Joint:
+    """What a term over several axes says: of where the access is made, else of the element."""
+    axes = tuple(key for key in term.keys if isinstance(key, Axis))
+    return Joint(axes, np.zeros(term.data.shape, np.int64), term.data) if masks else Joint(axes, term.data, None)
+
+
+def _offsets(axis: Axis, terms: Sequence[Term], fusion: Fusion) -> Offsets:
+    """What an axis adds to an access: the sum of terms over what it is made of."""
+    ramp = _ramp(fusion.parts(axis), terms)
+    if ramp is not None:
+        return ramp
+    first, *rest = (fusion.term(term).data for term in terms)
+    return even(sum(rest, first))
+
+
+def _ramp(parts: Sequence[Axis], terms: Sequence[Term]) -> Ramp | None:
+    """The sum of terms over axes that were fused, where it advances evenly."""
+    steps, first = dict.fromkeys(parts, 0), 0
+    for term in terms:
+        offsets = even(term.data)
+        if len(term.keys) != 1 or not isinstance(offsets, Ramp):
+            return None
+        (key,) = term.keys
+        assert isinstance(key, Axis)
+        steps[key] += offsets.step
+        first += offsets.first
+    long = [part for part in parts if part.extent > 1]
+    if any(steps[outer] != steps[inner] * inner.extent for outer, inner in pairwise(long)):
+        return None
+    return Ramp(first, steps[long[-1]] if long else 0, extent(parts))
+
+
+def _valid(axis: Axis, masks: Sequence[Term], fusion: Fusion) -> Valid | None:
+    """Where an axis has the access made, None for everywhere."""
+    found: Valid | None = None
     for mask in masks:
-        if axis in mask.keys:
-            valid = mask.data if valid is None else valid & mask.data
-    return Along(axis, offsets, None if valid is None or valid.all() else valid)
+        ramp = _ramp(fusion.parts(axis), mask.sums) if isinstance(mask, Below) else None
+        valid = run(fusion.term(mask).data) if ramp is None else _below(ramp, mask.bound) if isinstance(mask, Below) else None
+        found = together(found, valid)
+    return None if found is None or found.all() else found
 
 
-_FARTHEST = np.iinfo(np.int64).max
+def _below(ramp: Ramp, bound: int) -> Span:
+    """The indices at which a ramp is below a bound."""
+    if ramp.step > 0:
+        return Span(0, min(max(-((ramp.first - bound) // ramp.step), 0), ramp.count), ramp.count)
+    if ramp.step < 0:
+        return Span(min(max((ramp.first - bound) // -ramp.step + 1, 0), ramp.count), ramp.count, ramp.count)
+    return Span(0, ramp.count if ramp.first < bound else 0, ramp.count)
 
 
-def _range(place: Where) -> tuple[int, int]:
+def reach_of(place: Where) -> tuple[int, int]:
     """The first and the last element that are accessed; an empty range where none is."""
     low = high = place.base
-    for part in _independent(place):
-        offsets, valid = elements(part)
-        if not valid.any():
+    for part in independent(place):
+        offsets = accessed(part)
+        if not len(offsets):
             return 0, -1
-        low += int(offsets.min(where=valid, initial=_FARTHEST))
-        high += int(offsets.max(where=valid, initial=-_FARTHEST))
+        low += int(offsets.min())
+        high += int(offsets.max())
     return low, high
 
 
-def _independent(place: Where) -> list[Where]:
+def accessed(place: Where) -> Offsets:
+    """The elements that are accessed, index by index."""
+    if len(place.along) == 1 and not place.joint:
+        (along,) = place.along
+        if isinstance(along.offsets, Ramp) and not isinstance(along.valid, np.ndarray):
+            ramp = along.offsets if along.valid is None else along.offsets[along.valid.low : along.valid.high]
+            return replace(ramp, first=ramp.first + place.base)
+    offsets, valid = elements(place)
+    return offsets[valid]
+
+
+def independent(place: Where) -> list[Where]:
     """An access as parts that have no axis in common, each without the base."""
     parts = [Where(place.parameter, 0, (along,)) for along in place.along]
     for joint in place.joint:
@@ -117,8 +177,9 @@ def _outside(reach: Reach, element: int, buffer: Buffer | None) -> CompileError:
 def _checked(reach: Reach, place: Where, buffer: Buffer | None) -> Where:
     """The access index by index: an error where one leaves the buffer, or, where data decides, without those that do."""
     assert buffer is not None
-    if extent(part.axis for part in place.along) > LARGEST:
-        raise refusal(reach.place, "an access depends on too much at once to be laid out", "memory.gather." + reach.dtype.name)
+    if not reach.clipped and extent(part.axis for part in place.along) > LARGEST:
+        low, high = reach_of(place)
+        raise _outside(reach, high if _inside(reach, buffer, low, low) else low, buffer)
     offsets, valid = elements(place)
     size = reach.dtype.storage_bits // 8
     inside = (buffer.offset + offsets * size >= 0) & (buffer.offset + (offsets + 1) * size <= buffer.nbytes)
@@ -132,8 +193,7 @@ def _checked(reach: Reach, place: Where, buffer: Buffer | None) -> Where:
 def _masked(place: Where, valid: Array) -> Where:
     """An access with one more condition, over all of its axes."""
     term = Term(valid, tuple(part.axis for part in place.along)).minimal()
-    joint = _joint(term.keys, np.zeros(term.data.shape, np.int64), term.data)
-    return replace(place, joint=(*place.joint, joint))
+    return replace(place, joint=(*place.joint, _joint(term, True)))
 
 
 def without_repeats(place: Where, trips: Term) -> Where:
@@ -172,24 +232,28 @@ def _in_turn(place: Where, trips: Term) -> tuple[Array, Array]:
 def elements(place: Where) -> tuple[Array, Array]:
     """The element of every index of an access, and whether it is accessed, over its axes."""
     axes = tuple(part.axis for part in place.along)
+    check_size(extent(axes))
     offsets = np.full([axis.extent for axis in axes], place.base, np.int64)
     valid = np.ones(offsets.shape, np.bool_)
     for part in (*place.along, *place.joint):
         keys: tuple[Key, ...] = (part.axis,) if isinstance(part, Along) else part.axes
-        offsets += Term(part.offsets, keys).over(axes)
+        offsets += Term(np.asarray(part.offsets), keys).over(axes)
         if part.valid is not None:
-            valid &= Term(part.valid, keys).over(axes)
+            valid &= Term(np.asarray(part.valid), keys).over(axes)
     return offsets, valid
+
+
+def _least_step(offsets: Offsets) -> int:
+    return abs(offsets.step) if isinstance(offsets, Ramp) else int(np.diff(np.sort(offsets)).min())
 
 
 def is_distinct(place: Where) -> bool:
     """Whether no two indices touch one element: each part steps over all that the finer ones reach, or it is found one by one."""
     spans = []
-    for part in _independent(place):
-        offsets, valid = elements(part)
-        found = np.sort(offsets[valid])
-        if found.size > 1:
-            spans.append((int(np.diff(found).min()), int(found[-1] - found[0])))
+    for part in independent(place):
+        found = accessed(part)
+        if len(found) > 1:
+            spans.append((_least_step(found), int(found.max()) - int(found.min())))
     reach = 0
     for step, span in sorted(spans):
         if step <= reach:

@@ -54,9 +54,18 @@ def factored(programs: Programs, quantities: Sequence[Labels]) -> Programs:
     return Programs(programs.grid, axes, numbers)
 
 
+def labels_of(numbers: Labels) -> Labels:
+    """For each number how many different smaller ones there are. Those of programs mostly ascend, and need no sorting."""
+    flat = numbers.reshape(-1)
+    steps = np.diff(flat)
+    if (steps >= 0).all():
+        return np.concatenate(([0], np.cumsum(steps > 0))) if flat.size else flat
+    return np.unique(flat, return_inverse=True)[1].reshape(-1)
+
+
 def _factors(quantities: Sequence[Labels], count: int) -> list[Labels]:
     """Independent partitions that together tell all programs apart; the programs themselves where there are none."""
-    labelled = [np.unique(quantity, return_inverse=True)[1].reshape(-1) for quantity in quantities]
+    labelled = [labels_of(quantity) for quantity in quantities]
     chosen: list[Labels] = []
     joint = np.zeros(count, np.int64)
     for labels in sorted(labelled, key=lambda labels: int(labels.max())):
@@ -64,10 +73,10 @@ def _factors(quantities: Sequence[Labels], count: int) -> list[Labels]:
         if factor is not None:
             chosen.append(factor)
             joint = _joined(joint, factor)
+    if chosen and int(joint.max()) + 1 == count:
+        return chosen
     rest = _ranks(joint, np.arange(count))
-    if rest is None:
-        return [np.arange(count)]
-    return [*chosen, rest] if rest.max() or not chosen else chosen
+    return [np.arange(count)] if rest is None else [*chosen, rest]
 
 
 def _independent(joint: Labels, labels: Labels) -> Labels | None:
@@ -91,7 +100,7 @@ def _ranks(joint: Labels, finer: Labels) -> Labels | None:
 
 
 def _joined(a: Labels, b: Labels) -> Labels:
-    return np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)[1].reshape(-1)
+    return labels_of(a * (int(b.max()) + 1) + b)
 
 
 def extent(axes: Iterable[Axis]) -> int:

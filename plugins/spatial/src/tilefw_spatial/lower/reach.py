@@ -28,4 +28,4 @@ def reached(
 
 def _over(term: Term, axes: list[Axis | None]) -> Term:
     keys = [axes[key] if isinstance(key, int) else key for key in term.keys]
-    return Term(term.data, tuple(key for key in keys if key is not None))
+    return term.rekeyed([key for key in keys if key is not None])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tilefw.api import Buffer, DType, Place
 from tilefw.api.ir import Operation, SSAValue, place_of
 from tilefw_spatial.graph import Axis, Check, Constant, Elementwise, Op, Rename, Value
+from tilefw_spatial.limits import MOST_STEPS, beyond
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
 from tilefw_spatial.lower.conjunction import conjunction
@@ -102,9 +103,9 @@ class State:
         self.steps -= 1
         self.place = place_of(op)
         if self.steps < 0:
-            raise unsupported(
-                op, "the launch unrolls into more operations than the compiler takes", "control.for",
-                "loops are unrolled unless their iterations are independent or only accumulate",
+            raise beyond(
+                "this launch unrolls its loops", MOST_STEPS + 1, MOST_STEPS, "operations", self.place,
+                "loops are unrolled unless their iterations are independent or only accumulate", exact=False,
             )
 
     def made(self, op: Op, axes: Sequence[Axis], dtype: DType) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from tilefw_spatial.graph import (
     operands_of,
 )
 from tilefw_spatial.lower.known import Array
+from tilefw_spatial.ramp import Span, Valid, either, taken, taken_valid
 
 
 def trim(values: Sequence[Value], stores: list[Store]) -> None:
@@ -46,7 +47,7 @@ def trim(values: Sequence[Value], stores: list[Store]) -> None:
         stores[index] = replace(store, where=_cut(store.where, axes, kept))
 
 
-def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]:
+def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Valid]:
     """For each axis that can be cut, which indices stay. What is combined along an axis needs all of it."""
     bound: set[Axis] = set()
     for value in values:
@@ -59,11 +60,11 @@ def _kept(values: Sequence[Value], stores: Sequence[Store]) -> dict[Axis, Array]
                 bound.add(axis)
             case Join(axis=axis, parts=parts):
                 bound.update((axis, *parts))
-    kept: dict[Axis, Array] = {}
+    kept: dict[Axis, Valid] = {}
     for store in stores:
         for part in store.where.along:
-            valid = np.ones(part.axis.extent, np.bool_) if part.valid is None else part.valid
-            kept[part.axis] = kept[part.axis] | valid if part.axis in kept else valid
+            valid = Span(0, part.axis.extent, part.axis.extent) if part.valid is None else part.valid
+            kept[part.axis] = either(kept[part.axis], valid) if part.axis in kept else valid
     return {axis: keep for axis, keep in kept.items() if axis not in bound and not keep.all() and keep.any()}
 
 
@@ -88,11 +89,11 @@ def _read_at(operand: Value, axis: Axis) -> Array:
     if isinstance(op, Load) and op.fill == 0:
         for part in op.where.along:
             if part.axis is axis and part.valid is not None:
-                return part.valid
+                return np.asarray(part.valid)
     return np.ones(axis.extent, np.bool_)
 
 
-def _cut(where: Where, axes: dict[Axis, Axis], kept: dict[Axis, Array]) -> Where:
+def _cut(where: Where, axes: dict[Axis, Axis], kept: Mapping[Axis, Valid]) -> Where:
     along = tuple(_shorter(part, axes[part.axis], kept[part.axis]) if part.axis in axes else part for part in where.along)
     joint = tuple(
         Joint(tuple(axes.get(axis, axis) for axis in part.axes), _taken(part.offsets, part.axes, kept),
@@ -102,13 +103,12 @@ def _cut(where: Where, axes: dict[Axis, Axis], kept: dict[Axis, Array]) -> Where
     return replace(where, along=along, joint=joint)
 
 
-def _shorter(part: Along, axis: Axis, keep: Array) -> Along:
-    valid = None if part.valid is None else part.valid[keep]
-    return Along(axis, part.offsets[keep], None if valid is None or valid.all() else valid)
+def _shorter(part: Along, axis: Axis, keep: Valid) -> Along:
+    return Along(axis, taken(part.offsets, keep), None if part.valid is None else taken_valid(part.valid, keep))
 
 
-def _taken(data: Array, axes: Sequence[Axis], kept: dict[Axis, Array]) -> Array:
+def _taken(data: Array, axes: Sequence[Axis], kept: Mapping[Axis, Valid]) -> Array:
     for place, axis in enumerate(axes):
         if axis in kept:
-            data = data.compress(kept[axis], axis=place)
+            data = data.compress(np.asarray(kept[axis]), axis=place)
     return data

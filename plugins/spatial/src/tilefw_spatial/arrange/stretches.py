@@ -1,0 +1,76 @@
+"""Lane positions whose elements advance evenly, told as vectors and the lanes of each instead of position by position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tilefw_spatial.arrange.access import Term
+from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.graph import Axis
+from tilefw_spatial.program import AxisMap
+from tilefw_spatial.ramp import Ramp, Span, Valid, together
+
+
+def stretch(terms: Sequence[Term], lanes: Lanes) -> tuple[Ramp, Span] | None:
+    """What lane positions add to an access, and which of them count; None where that is no even step, or not one run of them."""
+    if lanes.product is None:
+        return None
+    long = [axis for axis in lanes.product if axis.extent > 1]
+    steps, first = dict.fromkeys(lanes.product, 0), 0
+    valid: Valid | None = None
+    for term in terms:
+        if len(term.axes) != 1 or not isinstance(term.offsets, Ramp):
+            return None
+        steps[term.axes[0]] += term.offsets.step
+        first += term.offsets.first
+        if term.valid is not None:
+            found = _positions(term.valid, term.axes[0], lanes, long)
+            if found is None:
+                return None
+            valid = together(valid, found)
+    if any(steps[outer] != steps[inner] * inner.extent for outer, inner in pairwise(long)):
+        return None
+    ramp = Ramp(first, steps[long[-1]] if long else 0, lanes.positions)
+    span = Span(0, lanes.positions, lanes.positions) if valid is None else valid
+    return (ramp, span) if isinstance(span, Span) and span.any() else None
+
+
+def _positions(valid: Valid, axis: Axis, lanes: Lanes, long: Sequence[Axis]) -> Span | None:
+    """The positions that have an index of the outermost axis which counts."""
+    if not isinstance(valid, Span) or (long and axis is not long[0]):
+        return None
+    inner = lanes.positions // axis.extent
+    return Span(valid.low * inner, valid.high * inner, lanes.positions)
+
+
+def maps_of(ramp: Ramp, span: Span, chunk: int) -> list[tuple[AxisMap, ...]]:
+    """Axes for whole vectors, and for what lies in part of a vector before and after them; `chunk` is from vector to vector."""
+    begin, end = -(-span.low // LANES), span.high // LANES
+    if begin > end:  # within one vector
+        return [_part(ramp, span.low, span.high, chunk)]
+    found = [_part(ramp, span.low, begin * LANES, chunk)] if span.low < begin * LANES else []
+    if begin < end:
+        vectors = AxisMap(end - begin, np.asarray(ramp[begin * LANES : end * LANES : LANES]) - ramp.first, chunk, 0)
+        found.append((*_skipped(begin * chunk), vectors, _even(Ramp(ramp.first, ramp.step, LANES))))
+    return [*found, _part(ramp, end * LANES, span.high, chunk)] if end * LANES < span.high else found
+
+
+def _part(ramp: Ramp, low: int, high: int, chunk: int) -> tuple[AxisMap, ...]:
+    """Positions of one vector."""
+    first = low % LANES
+    lanes = _even(ramp[low - first : high])
+    if first:
+        lanes = AxisMap(lanes.extent, lanes.offsets, 0, 1, np.arange(lanes.extent) >= first)
+    return (*_skipped(low // LANES * chunk), lanes)
+
+
+def _even(ramp: Ramp) -> AxisMap:
+    return AxisMap(ramp.count, np.asarray(ramp), 0, 1)
+
+
+def _skipped(vectors: int) -> tuple[AxisMap, ...]:
+    """An axis that stands for so many vectors before the first, none for no vector."""
+    return (AxisMap(2, np.zeros(2, np.int64), vectors, 0, np.array([False, True])),) if vectors else ()
