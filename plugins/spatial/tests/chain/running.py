@@ -35,7 +35,7 @@ def _run(piece: Piece, arrays: Arrays, shape: tuple[int, int], every: int) -> No
     assert all(read.shape == shape for read in reads)
     for step in piece.steps:
         operands = [
-            modified(dtype, reinterpret(_value(source, dtype, reads, results), dtype), source.negate, source.absolute)
+            modified(reinterpret(_value(source, dtype, reads, results), dtype), source.negate, source.absolute)
             for source, dtype in zip(step.operands, operand_types(Native(step.op, step.dtype)), strict=True)
             if source.kind != "none"
         ]

@@ -19,7 +19,7 @@ from tilefw_spatial.chain.region import Region, region_of
 from tilefw_spatial.chain.stretch import Stretch
 from tilefw_spatial.machine import Machine, load
 
-_AHEAD = 32  # steps that costs are ahead of times
+_AHEAD = 8  # steps that costs are ahead of times
 
 
 def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine | None = None) -> list[Piece]:

@@ -12,7 +12,7 @@ from tilefw_spatial.chain.limits import Limits
 from tilefw_spatial.chain.micro import Micro, Operand, element_type, is_reduced
 from tilefw_spatial.chain.node import Input, Literal
 from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite
-from tilefw_spatial.chain.timing import KEPT, TICK, Timed, times
+from tilefw_spatial.chain.timing import KEPT, TICK, Timed, least_moves, times
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.sweep import Source, Step
 
@@ -38,6 +38,8 @@ def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
         streams=[tuple(dict.fromkeys(stream[s] for s in found if s in stream)) for found in sources],
         reads=len(stream),
     )
+    if least_moves(problem) > room:
+        return None
     at = times(problem, room)
     ticks = dict(zip(draft.steps, at, strict=True))
     moves = sum(len(found) for found in _chains(draft, ticks, machine).values())
@@ -117,7 +119,7 @@ class _Writer:
 
     def steps(self) -> tuple[Step, ...]:
         return tuple(
-            self._step(entry, tick, alu) if isinstance(entry, Micro) else self._move(*entry, tick, alu)
+            self._step(entry, tick, alu) if isinstance(entry, Micro) else self._move(entry[0], tick, alu)
             for alu, (tick, entry) in enumerate(self.entries)
         )
 
@@ -128,7 +130,7 @@ class _Writer:
         to = step.result if step.op.startswith("CVT.") else ""
         return Step(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * TICK)
 
-    def _move(self, source: Micro | Input, k: int, tick: int, alu: int) -> Step:
+    def _move(self, source: Micro | Input, tick: int, alu: int) -> Step:
         return Step("MOV", element_type(source), (self._at(Operand(source), tick),), alu=alu, time=tick * TICK)
 
     def _source(self, operand: Operand, tick: int) -> Source:

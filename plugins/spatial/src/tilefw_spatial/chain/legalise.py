@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from tilefw.api import DTYPES, Place, UnsupportedError
@@ -15,6 +14,7 @@ from tilefw_spatial.chain.native import NATIVE, Native
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
 from tilefw_spatial.chain.record import Recorder, Term
 from tilefw_spatial.graph import Combine
+from tilefw_spatial.postorder import postorder
 
 _CONTRACTIBLE = frozenset({"addf", "subf", "mulf", "addi", "subi", "muli"})
 
@@ -37,15 +37,13 @@ def legalise(results: Results) -> list[Wanted]:
     """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit has
     no way to, at the user's line."""
     recorder = Recorder()
-    terms: dict[int, Term] = {}
-    for node in _in_order(result.node for result in results):
-        terms[id(node)] = _term(recorder, node, [terms[id(operand)] for operand in operands_of(node)])
-    found: dict[tuple[int, str], Wanted] = {}
+    terms: dict[Node, Term] = {}
+    for node in postorder((result.node for result in results), lambda user: reversed(operands_of(user))):
+        terms[node] = _term(recorder, node, [terms[operand] for operand in operands_of(node)])
+    found: dict[tuple[Micro, str], Wanted] = {}
     for result in results:
-        micro = _written(recorder, terms[id(result.node)], result.node.dtype)
-        if result.full and micro.makes_reduced:
-            micro = recorder.spread(micro)
-        name = (id(micro), result.node.dtype)
+        micro = _written(recorder, terms[result.node], result.node.dtype)
+        name = (micro, result.node.dtype)
         keys = found[name].keys if name in found else ()
         found[name] = Wanted((*keys, result.key), micro, result.node.dtype)
     return contracted(list(found.values()))
@@ -58,22 +56,6 @@ def operands_of(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Combined):
         return (node.operand,) if node.initial is None else (node.operand, node.initial)
     return ()
-
-
-def _in_order(roots: Iterable[Node]) -> list[Node]:
-    """Every node below the roots once, operands before their users."""
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack = [(root, False) for root in roots][::-1]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack += [(operand, False) for operand in reversed(operands_of(node))]
-    return order
 
 
 def _term(recorder: Recorder, node: Node, operands: list[Term]) -> Term:

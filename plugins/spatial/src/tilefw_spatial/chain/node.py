@@ -73,12 +73,10 @@ Node = Input | Literal | Apply | Combined
 @dataclass(frozen=True, slots=True)
 class Result:
     """A value that is needed outside the region, under the caller's name `key` for the array that takes it: a vector a point, or
-    if the node is reduced a vector for each point of the domain without its innermost loop; with `full` a vector a point in any
-    case, the same ones along that loop."""
+    if the node is reduced a vector for each point of the domain without its innermost loop."""
 
     key: Hashable
     node: Node
-    full: bool = False
 
 
 Results = Sequence[Result]

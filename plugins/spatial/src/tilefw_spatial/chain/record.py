@@ -106,10 +106,6 @@ class Recorder:
             self._made[name] = Micro(native.op, native.dtype, sources, reduced, every, self.contractible)
         return self._made[name]
 
-    def spread(self, step: Micro) -> Micro:
-        """A reduced result once for each point of the whole domain."""
-        return self._made.setdefault((step, "spread"), Micro("MOV", step.result, (Operand(step),)))
-
     def placed(self, native: Native, operand: Term) -> Micro:
         """The step itself, even of a constant."""
         name = (native, _named(operand.operand), "placed")
@@ -131,7 +127,7 @@ def folded(native: Native, operands: tuple[Operand, ...]) -> Literal:
     for operand, dtype in zip(operands, operand_types(native), strict=True):
         assert isinstance(operand.source, Literal)
         element = immediate(dtype, operand.source.bits)
-        read.append(modified(dtype, element, operand.negate, operand.absolute))
+        read.append(modified(element, operand.negate, operand.absolute))
     to = isa.result_type(native.op, native.dtype)
     found = meaning(native.op, native.dtype, read)
     return Literal(int(reinterpret(found, "uint32" if to != "int1" else "int1")[0, 0]), to)

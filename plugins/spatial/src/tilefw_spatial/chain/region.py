@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilefw_spatial.chain.immediates import with_immediates
 from tilefw_spatial.chain.micro import Micro, Operand, Wanted, producers
 from tilefw_spatial.chain.node import Input
+from tilefw_spatial.postorder import postorder
 
 _SATELLITES = 3  # steps that are done again rather than in a piece of their own
 
@@ -89,40 +90,15 @@ def steps_of(wanted: Sequence[Wanted]) -> list[Micro]:
     """All steps below the results, operands before their users: depth first, the operand that holds most values first, so that few
     wait at a time (Sethi and Ullman, 1970)."""
     roots = list(dict.fromkeys(result.micro for result in wanted))
-    order: list[Micro] = []
     weight: dict[Micro, int] = {}
-    done: set[Micro] = set()
-    below = _below(roots)
-    for step in below:
-        inner = sorted((weight[p] for p in dict.fromkeys(producers(step)) if isinstance(p, Micro)), reverse=True)
+    for step in postorder(roots, _steps_read):
+        inner = sorted((weight[read] for read in _steps_read(step)), reverse=True)
         weight[step] = max((w + i for i, w in enumerate(inner)), default=1)
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        step, complete = stack.pop()
-        if complete:
-            order.append(step)
-        elif step not in done:
-            done.add(step)
-            stack.append((step, True))
-            operands = [p for p in dict.fromkeys(producers(step)) if isinstance(p, Micro)]
-            stack += [(p, False) for p in sorted(operands, key=weight.__getitem__)]
-    return order
+    return postorder(roots, lambda step: sorted(_steps_read(step), key=weight.__getitem__))
 
 
-def _below(roots: Sequence[Micro]) -> list[Micro]:
-    """All steps below the roots, operands first, in any such order."""
-    order: list[Micro] = []
-    seen: set[Micro] = set()
-    stack = [(root, False) for root in roots]
-    while stack:
-        step, complete = stack.pop()
-        if complete:
-            order.append(step)
-        elif step not in seen:
-            seen.add(step)
-            stack.append((step, True))
-            stack += [(p, False) for p in producers(step) if isinstance(p, Micro)]
-    return order
+def _steps_read(step: Micro) -> list[Micro]:
+    return [source for source in dict.fromkeys(producers(step)) if isinstance(source, Micro)]
 
 
 def _phases(

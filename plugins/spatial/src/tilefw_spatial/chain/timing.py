@@ -7,7 +7,7 @@ a MOV.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 TICK = 4
@@ -37,6 +37,37 @@ def times(problem: Timed, enough: int) -> list[int]:
     best = min((search.improved(start, enough) for start in search.starts()), key=search.moves)
     first = min(best, default=0)
     return [t - first for t in best]
+
+
+def least_moves(problem: Timed) -> int:
+    """MOVs that the problem needs at any times: a value waits for a reader at least as long as the longest way to it takes."""
+    total = 0
+    readers: list[list[int]] = [[] for _ in range(problem.reads)]
+    for v, streams in enumerate(problem.streams):
+        for r in streams:
+            readers[r].append(v)
+    ways = _longest_ways(problem)
+    for u, latency in enumerate(problem.latency):
+        last = max((ways[w].get(u, 0) for w, takes in enumerate(problem.takes) if u in takes), default=latency)
+        total += moves_after(last - latency, stream=False)
+    for found in readers:
+        last = max((ways[w].get(v, 0) for w in found for v in found), default=0)
+        total += moves_after(last, stream=True)
+    return total
+
+
+def _longest_ways(problem: Timed) -> list[dict[int, int]]:
+    """For each step those that it stands on, and how many ticks after them it can issue at the earliest."""
+    ways: list[dict[int, int]] = []
+    for takes in problem.takes:
+        found: dict[int, int] = {}
+        for u in takes:
+            latency = problem.latency[u]
+            found[u] = max(found.get(u, 0), latency)
+            for below, ticks in ways[u].items():
+                found[below] = max(found.get(below, 0), ticks + latency)
+        ways.append(found)
+    return ways
 
 
 class _Search:
@@ -89,21 +120,31 @@ class _Search:
         elif high is None:
             high = max(low, max(at))
         assert low is not None and high is not None
-        found, least = at[v], self._around(v, at)
+        costs = self._costs(v, at)
+        found, least = at[v], costs(at[v])
         for t in range(low, high + 1):
-            at[v] = t
-            cost = self._around(v, at)
+            cost = costs(t)
             if cost < least:
                 found, least = t, cost
         return found
 
-    def _around(self, v: int, at: list[int]) -> int:
-        total = self._held(v, at)
-        for u in self.p.takes[v]:
-            total += self._held(u, at)
-        for r in self.p.streams[v]:
-            total += self._carried(r, at)
-        return total
+    def _costs(self, v: int, at: list[int]) -> Callable[[int], int]:
+        """MOVs of the values around a step, by its tick."""
+        until = max((at[w] for w in self.users[v]), default=None)
+        made = [(at[u] + self.p.latency[u], max((at[w] for w in self.users[u] if w != v), default=at[u])) for u in self.p.takes[v]]
+        read = [[at[w] for w in self.readers[r] if w != v] for r in self.p.streams[v]]
+        bounds = [(min(others), max(others)) for others in read if others]
+        latency = self.p.latency[v]
+
+        def cost(t: int) -> int:
+            total = 0 if until is None else moves_after(until - t - latency, stream=False)
+            for appears, latest in made:
+                total += moves_after((t if t > latest else latest) - appears, stream=False)
+            for first, latest in bounds:
+                total += moves_after(max(t, latest) - min(t, first), stream=True)
+            return total
+
+        return cost
 
     def _held(self, v: int, at: list[int]) -> int:
         users = self.users[v]
