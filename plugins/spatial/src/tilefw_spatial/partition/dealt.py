@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.partition.chunks import Activations, Chunks, part_of_transfer
-from tilefw_spatial.partition.needs import reads_of, sent
+from tilefw_spatial.partition.chunks import Activations, Chunks
+from tilefw_spatial.partition.filling import parts
+from tilefw_spatial.partition.needs import sent, sources_of
 from tilefw_spatial.partition.packing import Packing, carried, packing, taken_apart
 from tilefw_spatial.sweep import Array, LinkSweep, MatrixSweep, Product, Sweep, Walk, Work
 
@@ -34,11 +35,11 @@ class Dealer:
     def deal(self, arrays: Sequence[Array]) -> None:
         """Divide an input that all chips have alike, an array a chip."""
         found = [chip.chunks(array) for chip, array in zip(self._activations, arrays, strict=True)]
-        chunks = found[0]
-        if chunks is None or any(other != chunks for other in found):
+        alike = [chunks for chunks in found if chunks is not None and chunks == found[0]]
+        if len(alike) < len(arrays):
             self._whole(arrays)
         else:
-            self._by_chunks(arrays, chunks)
+            self._by_chunks(arrays, alike)
 
     def finish(self) -> None:
         """Let sweeps read the parts, and make what must be made of them before."""
@@ -49,7 +50,7 @@ class Dealer:
             for sweep in work.sweeps:
                 if isinstance(sweep, MatrixSweep):
                     sweep.products = [self._read(product) for product in sweep.products]
-                for array in reads_of(sweep):
+                for array in sources_of(sweep):
                     if id(array) not in done:
                         done.add(id(array))
                         sweeps += self._ahead.get(id(array), ())
@@ -79,10 +80,11 @@ class Dealer:
                 array.role, array.transfers = "link", ()
         self._send(owner, arrays, arrays[0].vectors)
 
-    def _by_chunks(self, arrays: Sequence[Array], chunks: Chunks) -> None:
+    def _by_chunks(self, arrays: Sequence[Array], alike: Sequence[Chunks]) -> None:
         """The chunk whose lanes are not all used goes first: riders are to be taken apart while the rest arrives."""
-        for array in arrays:
-            self._parts[id(array)] = _Parts(array, chunks.rows)
+        for array, own in zip(arrays, alike, strict=True):
+            self._parts[id(array)] = _Parts(array, own)
+        chunks = alike[0]
         last, full = len(chunks.used) - 1, list(range(len(chunks.used)))
         packed = packing(chunks.rows, chunks.used[last]) if chunks.used[last] else None
         if packed is not None:
@@ -98,7 +100,7 @@ class Dealer:
     def _part(self, arrays: Sequence[Array], owner: int, numbers: Sequence[int]) -> list[Array]:
         """Some chunks of each chip's array as arrays of their own, of which the host fills the owner's."""
         return [
-            self._parts[id(array)].add(numbers, "in" if chip == owner else "link", owner) for chip, array in enumerate(arrays)
+            self._parts[id(array)].add(numbers, "in" if chip == owner else "link") for chip, array in enumerate(arrays)
         ]
 
     def _packed(self, arrays: Sequence[Array], number: int, packed: Packing) -> None:
@@ -107,7 +109,7 @@ class Dealer:
         parts = self._part(arrays, owner, [number])
         for chip, (array, part) in enumerate(zip(arrays, parts, strict=True)):
             if chip == owner:
-                part.transfers += tuple(carried(packed, part.transfers[0]))
+                part.transfers += tuple(ride for transfer in part.transfers for ride in carried(packed, transfer))
                 continue
             part.role = "temp"  # sweeps make a part of it
             self._ahead[id(part)], pieces = taken_apart(packed, part)
@@ -125,25 +127,26 @@ class _Parts:
     """One chip's array in parts: `places` has for each chunk its part and its first vector there."""
 
     array: Array
-    rows: int
+    chunks: Chunks
     arrays: list[Array] = field(default_factory=list)
     places: dict[int, tuple[Array, int]] = field(default_factory=dict)
 
-    def add(self, numbers: Sequence[int], role: str, owner: int) -> Array:
+    def add(self, numbers: Sequence[int], role: str) -> Array:
         """A part of some chunks."""
         name = f"{self.array.name}part{len(self.arrays)}"
-        transfers = (part_of_transfer(self.array.transfers[0], self.rows, numbers),) if role == "in" else ()
-        part = replace(self.array, name=name, vectors=len(numbers) * self.rows, role=role, transfers=transfers)
+        rows = self.chunks.rows
+        transfers = parts(self.chunks.fillings, numbers) if role == "in" else ()
+        part = replace(self.array, name=name, vectors=len(numbers) * rows, role=role, transfers=transfers)
         self.arrays.append(part)
-        self.places.update({number: (part, place * self.rows) for place, number in enumerate(numbers)})
+        self.places.update({number: (part, place * rows) for place, number in enumerate(numbers)})
         return part
 
     def walk(self, walk: Walk) -> Walk:
         """A walk within one chunk."""
         first = walk.start if walk.table is None else int(walk.table[0])
-        number = first // self.rows
+        number = first // self.chunks.rows
         part, place = self.places[number]
-        moved = place - number * self.rows
+        moved = place - number * self.chunks.rows
         if walk.table is not None:
             return replace(walk, array=part, table=walk.table + moved)
         return replace(walk, array=part, start=walk.start + moved)

@@ -8,16 +8,16 @@ gets them takes them apart: a permutation for each piece, and an OR of the piece
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.partition.combined import combined
+from tilefw_spatial.partition.filling import LANES, moves
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.sweep import Array, LaneSweep, Sweep, Walk
 
-LANES = 320
 PIECES = 5
 """The most pieces that a rider is cut into: as many permutations bring it together again."""
 
@@ -80,13 +80,15 @@ def packing(rows: int, used: int) -> Packing | None:
 
 
 def carried(packed: Packing, transfer: Transfer) -> Iterator[Transfer]:
-    """What the owner's host puts into the gaps of the carriers. `transfer` fills the vectors: positions along lanes, then rows."""
+    """What the host puts into the gaps of the carriers, where `transfer` fills the vectors: an axis along lanes, then rows."""
     along, rows = transfer.axes
     for ride in packed.rides():
         own, other, width = packed.lanes(ride)
         lanes = _moved(along, own, other, width)
         time = _moved(rows, packed.carriers + ride.rider, ride.carrier, ride.count)
-        yield Transfer(transfer.parameter, transfer.base, (lanes, time), transfer.lanes, 0, None, transfer.fill)
+        ride_along = replace(transfer, axes=(lanes, time))
+        if moves(ride_along):
+            yield ride_along
 
 
 def _moved(axis: AxisMap, begin: int, at: int, count: int) -> AxisMap:
