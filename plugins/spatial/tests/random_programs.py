@@ -45,13 +45,13 @@ def _stream(rng: random.Random, planes: int) -> int:
 def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: Field) -> Inst:
     match field.use:
         case Use.TAKE:
-            return replace(inst, **{field.part: _stream(rng, planes_of(row, inst, field))})
+            return replace(inst, **{field.part: _stream(rng, planes_of(inst, field))})
         case Use.PUT:
             if not row.operands:
-                return replace(inst, dst=_stream(rng, planes_of(row, inst, field)))
+                return replace(inst, dst=_stream(rng, planes_of(inst, field)))
             if rng.random() < 0.5:
                 return inst
-            return replace(inst, dst=_stream(rng, planes_of(row, inst, field)), flags=inst.flags | PUT_FLAG)
+            return replace(inst, dst=_stream(rng, planes_of(inst, field)), flags=inst.flags | PUT_FLAG)
         case Use.ROW | Use.ACCUMULATOR:
             return _rows(rng, inst, any(f.use is Use.STEP for f in row.fields))
         case Use.STEP if field.key == "step":
@@ -84,7 +84,7 @@ def _rows(rng: random.Random, inst: Inst, steps: bool) -> Inst:
 def _operand(rng: random.Random, row: Row, inst: Inst, field: Field) -> Inst:
     kinds = {Use.MASK: [0, 1, 2], Use.CONSTANT: [2, 3]}.get(field.use, [0, 1, 2, 3])
     kind, at = Kind(rng.choice(kinds)), "abc".index(field.part)
-    value = {Kind.STREAM: _stream(rng, planes_of(row, inst, field)), Kind.ALU: rng.randrange(64)}.get(kind, 0)
+    value = {Kind.STREAM: _stream(rng, planes_of(inst, field)), Kind.ALU: rng.randrange(64)}.get(kind, 0)
     map_ = inst.map & ~(3 << 2 * at) | kind << 2 * at
     if field.use is not Use.MASK and TYPES[inst.dtype].is_float and not (field.use is Use.START and kind is Kind.LANE):
         map_ |= rng.randrange(2) << 6 + at | rng.randrange(2) << 9 + at
@@ -103,7 +103,7 @@ def program(machine: Machine, rng: random.Random) -> Program:
         Parameter("s", "scalar", "fp32", value=rng.choice([0.5, -1e30, float("inf")])),
         Parameter("load beside x", "check", "int1", 320),
     )
-    tensors = tuple(_tensor(machine, rng, f"t{i}", len(chips)) for i in range(rng.randint(0, 4)))
+    tensors = tuple(_tensor(rng, f"t{i}", len(chips)) for i in range(rng.randint(0, 4)))
     grid, cycles = (rng.randint(1, 9), 1, 2), rng.randint(20, 10**6)
     note = {"note": "random", "blocks": [1, 2, {"depth": 0.5}]}
     return Program("kernel", machine.name, machine.hash, grid, parameters, tensors, chips, cycles, note)
@@ -129,7 +129,7 @@ def _chip(machine: Machine, rng: random.Random) -> ChipCode:
     return ChipCode(queues, tuple(maps))
 
 
-def _tensor(machine: Machine, rng: random.Random, name: str, chips: int) -> Tensor:
+def _tensor(rng: random.Random, name: str, chips: int) -> Tensor:
     dtype, groups = rng.choice(sorted(TYPES)), rng.randint(1, 3)
     vectors, segment = rng.randint(1, 12), groups * rng.randint(1, 3)
     places = -(-vectors // segment) * groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilefw_spatial import word
 from tilefw_spatial.arrange import choose, lanes, matrix
 from tilefw_spatial.chain import Limits
 from tilefw_spatial.isa import SUMS
@@ -16,4 +17,5 @@ def test_numbers_are_the_machine_s() -> None:
     assert {dtype: machine.depth(dtype) for dtype in SUMS} == matrix.DEPTHS
     assert {dtype: machine.planes if dtype == "int8" else 1 for dtype in SUMS} == matrix.PLANES
     assert (choose.ALUS, Limits().alus, Limits().streams) == (machine.alus, machine.alus, machine.streams)
+    assert machine.instruction_bytes == word.BYTES
     assert SDM1.limits["memory_bytes"] == machine.capacity

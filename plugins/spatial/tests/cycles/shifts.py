@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cycles.launched import MACHINE, Launched, Ran
-from tilefw_spatial.check import Judged, Verdict, movable, shift, shifted
+from tilefw_spatial.check import Verdict, movable, shift, shifted
 
 TAKEN, FINDING, OTHER, SAME = "its queue is taken", "a finding", "other results or cycles", "nothing to be seen"
 
@@ -31,10 +31,10 @@ class Shifts:
         assert not sound.problems and not before.findings, launched.name
         for chip, queue, place, by in _drawn(launched, rng, count):
             verdict = shift(launched.program, MACHINE, chip, queue, place, by, sound)
-            self._one(launched, sound, before, (chip, queue, place, by), verdict, slowly)
+            self._one(launched, before, (chip, queue, place, by), verdict, slowly)
 
     def _one(
-        self, launched: Launched, sound: Judged, before: Ran, what: tuple[int, str, int, int], verdict: Verdict, slowly: bool
+        self, launched: Launched, before: Ran, what: tuple[int, str, int, int], verdict: Verdict, slowly: bool
     ) -> None:
         program = shifted(launched.program, *what)
         if program is None:

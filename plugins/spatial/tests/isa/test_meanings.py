@@ -160,9 +160,9 @@ def test_comparisons_order_values(dtype: str) -> None:
 
 def test_a_modifier_acts_on_the_sign_alone() -> None:
     nan = single(0xFFC12345)
-    assert bits_of(modified("fp32", nan, absolute=True)) == 0x7FC12345
-    assert bits_of(modified("fp32", nan, negate=True, absolute=True)) == 0xFFC12345
-    assert bits_of(modified("fp32", single(0x80000000), negate=True)) == 0
+    assert bits_of(modified(nan, absolute=True)) == 0x7FC12345
+    assert bits_of(modified(nan, negate=True, absolute=True)) == 0xFFC12345
+    assert bits_of(modified(single(0x80000000), negate=True)) == 0
 
 
 # --- conversions -----------------------------------------------------------------------------------------------------------

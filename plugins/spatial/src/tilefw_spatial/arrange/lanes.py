@@ -6,6 +6,7 @@ are usually a product of axes in mixed radix; after a rename they are any table.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from functools import cached_property
 from math import prod
@@ -19,7 +20,7 @@ from tilefw_spatial.graph import Axis
 LANES = 320
 
 
-class Lanes:
+class Lanes(ABC):
     """`index[axis][position]` for each axis along lanes; axes that a value lacks are dropped (`restricted`), which repeats its
     elements. Two of one `key` are the same."""
 
@@ -30,7 +31,12 @@ class Lanes:
 
     @cached_property
     def index(self) -> dict[Axis, NDArray[np.int64]]:
-        raise NotImplementedError
+        """For each axis along lanes its index at every position."""
+        return self._index()
+
+    @abstractmethod
+    def _index(self) -> dict[Axis, NDArray[np.int64]]:
+        """What `index` keeps."""
 
     @property
     def chunks(self) -> int:
@@ -69,8 +75,7 @@ class Product(Lanes):
         self.axes = frozenset(axes)
         self.positions = prod(axis.extent for axis in axes)
 
-    @cached_property
-    def index(self) -> dict[Axis, NDArray[np.int64]]:
+    def _index(self) -> dict[Axis, NDArray[np.int64]]:
         found: dict[Axis, NDArray[np.int64]] = {}
         inner = 1
         for axis in reversed(self.product or ()):
@@ -87,8 +92,7 @@ class Everywhere(Lanes):
         self.axes = frozenset()
         self.positions = LANES
 
-    @cached_property
-    def index(self) -> dict[Axis, NDArray[np.int64]]:
+    def _index(self) -> dict[Axis, NDArray[np.int64]]:
         return {}
 
     def with_last(self, axis: Axis) -> Lanes | None:
@@ -104,8 +108,7 @@ class Part(Lanes):
         self.positions = whole.positions if positions is None else positions
         self.key = ("part", whole.key, axes, self.positions)
 
-    @cached_property
-    def index(self) -> dict[Axis, NDArray[np.int64]]:
+    def _index(self) -> dict[Axis, NDArray[np.int64]]:
         return {axis: self._whole.index[axis][: self.positions] for axis in self.axes}
 
     def with_last(self, axis: Axis) -> Lanes | None:
@@ -124,8 +127,7 @@ class Renamed(Lanes):
         self.positions = whole.positions
         self.key = ("renamed", whole.key, rename, self.axes)
 
-    @cached_property
-    def index(self) -> dict[Axis, NDArray[np.int64]]:
+    def _index(self) -> dict[Axis, NDArray[np.int64]]:
         whole = self._whole.index
         return {
             axis: pick.table.reshape([a.extent for a in pick.axes])[tuple(whole[a] for a in pick.axes)]

@@ -54,7 +54,7 @@ def takes(machine: Machine, burst: Burst) -> Iterator[Effect]:
     for field in row.fields:
         if field.use is Use.TAKE:
             late = machine.delays[row.latency] if row.name in ("WR", "SCT") else 0
-            planes = planes_of(row, burst.inst, field)
+            planes = planes_of(burst.inst, field)
             yield from _streams(machine, burst, field.part, getattr(burst.inst, field.part), planes, burst.time + late, 1)
         elif field.use in ALU_USES:
             yield from _operand(machine, burst, field)
@@ -89,7 +89,7 @@ def puts(machine: Machine, burst: Burst) -> Iterator[Effect]:
         return
     for field in row.fields:
         if field.use is Use.PUT:
-            yield from _streams(machine, burst, "dst", inst.dst, planes_of(row, inst, field), begin, 1)
+            yield from _streams(machine, burst, "dst", inst.dst, planes_of(inst, field), begin, 1)
 
 
 def _streams(

@@ -45,7 +45,7 @@ def meaning(op: str, dtype: str, operands: Sequence[Array], every: int = 1) -> A
         return _INTEGER[op](*operands)
 
 
-def modified(dtype: str, x: Array, negate: bool = False, absolute: bool = False) -> Array:
+def modified(x: Array, negate: bool = False, absolute: bool = False) -> Array:
     """An operand with its modifiers, which are for floats: |x| first, then -x."""
     return floats.modified(x, negate, absolute) if negate or absolute else x
 

@@ -71,7 +71,7 @@ def misplaced(queue: Queue, inst: Inst) -> str | None:
     return None
 
 
-def planes_of(row: Row, inst: Inst, field: Field) -> int:
+def planes_of(inst: Inst, field: Field) -> int:
     """How many consecutive streams a stream field names."""
     if field.planes:
         return field.planes
@@ -98,7 +98,7 @@ def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
     row = OPS[inst.op][0]
     value: int = getattr(inst, field.part)
     if field.use in (Use.TAKE, Use.PUT) and not (field.use is Use.PUT and is_vector(inst.op) and not inst.flags & PUT_FLAG):
-        yield from _stream(value, planes_of(row, inst, field))
+        yield from _stream(value, planes_of(inst, field))
     elif field.use in ALU_USES:
         yield from _operand(machine, inst, field, value)
     elif field.use in (Use.ROW, Use.ACCUMULATOR):
@@ -121,7 +121,7 @@ def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator
     if kind not in _KINDS[field.use]:
         yield f"operand {field.part} of {inst.op} cannot be {'the number of the lane' if kind is Kind.LANE else kind.name.lower()}"
     elif kind is Kind.STREAM:
-        yield from _stream(value, planes_of(OPS[inst.op][0], inst, field))
+        yield from _stream(value, planes_of(inst, field))
     elif kind is Kind.ALU and value >= machine.alus * machine.delay_steps:
         yield f"operand {field.part}: {value} is no ALU and delay"
     elif kind in (Kind.IMMEDIATE, Kind.LANE) and value:

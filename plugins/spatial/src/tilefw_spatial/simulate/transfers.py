@@ -97,7 +97,7 @@ def collect(tensor: Tensor, buffers: Sequence[HostBuffer | None], chips: Sequenc
 
 def place(home: Home, vectors: Words, poisoned: NDArray[np.bool_] | None, chips: Sequence[Chip]) -> None:
     """Vectors into the rows of their home; those that are poisoned are as if nobody had written them."""
-    for rows, plane, index in _homes(home, chips):
+    for rows, plane, index in _homes(home):
         count = len(range(*index.indices(home.vectors)))
         slice_ = chips[rows.chip].slices[rows.slice]
         begin = rows.bank * chips[rows.chip].machine.rows + rows.row
@@ -110,7 +110,7 @@ def gathered(home: Home, chips: Sequence[Chip]) -> tuple[Words, NDArray[np.bool_
     nbytes, lanes = TYPES[home.dtype].nbytes, chips[0].machine.lanes
     raw = np.empty((home.vectors, lanes, nbytes), np.uint8)
     written = np.ones(home.vectors, bool)
-    for rows, plane, index in _homes(home, chips):
+    for rows, plane, index in _homes(home):
         count = len(range(*index.indices(home.vectors)))
         slice_ = chips[rows.chip].slices[rows.slice]
         begin = rows.bank * chips[rows.chip].machine.rows + rows.row
@@ -119,7 +119,7 @@ def gathered(home: Home, chips: Sequence[Chip]) -> tuple[Words, NDArray[np.bool_
     return raw.view(f"u{nbytes}")[..., 0], written
 
 
-def _homes(home: Home, chips: Sequence[Chip]) -> Iterator[tuple[Any, int, slice]]:
+def _homes(home: Home) -> Iterator[tuple[Any, int, slice]]:
     """Every run of rows of a home with its byte plane and the vectors that lie there."""
     segments = range(0, home.vectors, home.segment)
     for plane, (s, group) in product(range(len(home.planes)), product(range(len(segments)), range(home.groups))):

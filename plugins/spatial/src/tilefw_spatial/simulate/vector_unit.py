@@ -104,7 +104,7 @@ def _value(
         values = np.repeat(values, operand.every, axis=0)
     negate, absolute = inst.map >> NEGATE + operand.place & 1, inst.map >> ABSOLUTE + operand.place & 1
     if TYPES[dtype].is_float:
-        values = modified(dtype, values, bool(negate), bool(absolute))
+        values = modified(values, bool(negate), bool(absolute))
     return values[:count]
 
 

@@ -35,7 +35,7 @@ def fill(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[An
     elif tensor.transfers:
         image[:] = np.frombuffer(tensor.transfers[0].fill.to_bytes(nbytes, "little"), np.uint8)
     for transfer in tensor.transfers:
-        for data, vector, lane in _elements(tensor, transfer, arrays, lanes, nbytes, findings):
+        for data, vector, lane in _elements(tensor, transfer, arrays, nbytes, findings):
             image[vector, lane] = data
     for vector, plane, slice_, row in _rows(home, slices):
         slice_.data[row] = image[vector, :, plane]
@@ -51,7 +51,7 @@ def collect(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence
         image[vector, :, plane] = slice_.data[row]
         written[vector] &= slice_.written[row].all()
     for transfer in tensor.transfers:
-        for data, vector, lane in _elements(tensor, transfer, arrays, lanes, nbytes, findings):
+        for data, vector, lane in _elements(tensor, transfer, arrays, nbytes, findings):
             data[:] = image[vector, lane]
             if not written[vector]:
                 findings.whole(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
@@ -68,7 +68,7 @@ def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, Slice, 
 
 
 def _elements(
-    tensor: Tensor, transfer: Transfer, arrays: Sequence[HostArray | None], lanes: int, nbytes: int, findings: Findings
+    tensor: Tensor, transfer: Transfer, arrays: Sequence[HostArray | None], nbytes: int, findings: Findings
 ) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
     """Every element of a transfer: its bytes at the host, its vector, its lane."""
     array = arrays[transfer.parameter]

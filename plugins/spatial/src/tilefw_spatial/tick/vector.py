@@ -70,7 +70,7 @@ def _operand(lane: Superlane, point: Point, field: Field) -> Operand:
     dtype = "int1" if field.use is Use.MASK else inst.dtype
     x, tainted = _found(lane, point, field, dtype)
     if TYPES[dtype].is_float:
-        x = modified(dtype, x, bool(inst.map >> 6 + place & 1), bool(inst.map >> 9 + place & 1))
+        x = modified(x, bool(inst.map >> 6 + place & 1), bool(inst.map >> 9 + place & 1))
     return x, tainted
 
 
