@@ -1,4 +1,4 @@
-"""No times need fewer MOVs than the bound says, times that are found keep all latencies, and the bound is met where a chain waits."""
+"""No times need fewer MOVs than the bound says, found times keep all latencies, and the bound is met where a value waits."""
 
 from __future__ import annotations
 
