@@ -98,7 +98,7 @@ def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[st
 
 
 def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> Launch | None:
-    from tilefw.runtime.compiler import stated_launch
+    from tilefw.runtime.bound_launch import stated_launch
 
     grid = None if args.grid is None else tuple(literal(extent) for extent in args.grid.split(","))
     return stated_launch(info, dict(args.signature), grid, literals(args.scalar), literals(args.extent))

@@ -27,7 +27,8 @@ def from_library(
 
     from tilefw.kernels.instance import instance
     from tilefw.kernels.spec import load
-    from tilefw.runtime.launch import facts_of, launch_of
+    from tilefw.runtime.bound_launch import launch_of
+    from tilefw.runtime.launch import facts_of
 
     spec = load(name)
     launch = spec.prepare(spec.resolve(given), np.random.default_rng(seed))

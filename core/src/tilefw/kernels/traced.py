@@ -11,8 +11,9 @@ from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import KernelSpec, Parameters
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
+from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.launch import LaunchResult, execute, facts_of, launch_of, require_timeline
+from tilefw.runtime.launch import LaunchResult, execute, facts_of, require_timeline
 from tilefw.runtime.loader import find
 
 

@@ -21,7 +21,8 @@ from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import required
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
-from tilefw.runtime.launch import execute, facts_of, launch_of
+from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import Watched, stage
 from tilefw.tile.accuracy import Comparison

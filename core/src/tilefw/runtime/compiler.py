@@ -11,12 +11,10 @@ from tilefw.api.artifact import Artifact
 from tilefw.api.artifact_file import decode, encode
 from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
-from tilefw.api.dtypes import DTYPES, dtype
-from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError, LaunchError
-from tilefw.api.launch import Buffer, Launch
-from tilefw.api.target import BOUND_FACTS, TargetInfo
+from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError
+from tilefw.api.launch import Launch
 from tilefw.runtime import config, options, reproducer
-from tilefw.runtime.binding import grid_of, scalar
+from tilefw.runtime.bound_launch import stated_launch
 from tilefw.runtime.cache import digest, disk_cache
 from tilefw.runtime.diagnostics import with_text
 from tilefw.runtime.fingerprint import fingerprint
@@ -81,42 +79,6 @@ def compile(
     request = options.resolve(keywords, chosen.info, launch=launch, keep_levels=True)
     source = from_jit(kernel, stated, constexprs or {})
     return compile_source(source, chosen, request, assemble=True).artifact
-
-
-def stated_launch(
-    info: TargetInfo, signature: Mapping[str, str], grid: Any, scalars: Mapping[str, int | float], extents: Mapping[str, int]
-) -> Launch | None:
-    """The launch that a caller states ahead of time, for a target that wants to know it; every pointer has a storage of its own."""
-    if not info.wants & BOUND_FACTS:
-        return None
-    numbers = [name for name, kind in signature.items() if not kind.startswith("*") and not kind.endswith(":1")]
-    pointers = [name for name, kind in signature.items() if kind.startswith("*")]
-    lacking = [f"scalars[{name!r}]" for name in numbers if name not in scalars]
-    lacking += [f"extents[{name!r}]" for name in pointers if name not in extents]
-    if grid is None or lacking:
-        raise CompileError(
-            f"{info.name} compiles for one launch, and is not told which", code="TFW0642",
-            note=f"it lacks {', '.join([*(['grid'] if grid is None else []), *lacking])}",
-            help="compile(…, grid=(5,), scalars={'n': 5000}, extents={'x_ptr': 20000}): extents are bytes behind the pointers",
-        )
-    buffers = {name: Buffer(number, 0, _stated_extent(name, extents[name])) for number, name in enumerate(pointers)}
-    return Launch(grid_of(grid), {name: _stated_scalar(name, signature[name], scalars[name]) for name in numbers}, buffers)
-
-
-def _stated_extent(name: str, value: Any) -> int:
-    nbytes = int(scalar(f"extents[{name!r}]", value, DTYPES["int64"]))
-    if nbytes < 0:
-        raise LaunchError(f"extents[{name!r}] is a number of bytes, not {nbytes}", code="TFW0325")
-    return nbytes
-
-
-def _stated_scalar(name: str, kind: str, value: Any) -> int | float:
-    """A scalar as a parameter of that type holds it. Raises LaunchError TFW0324, TFW0325; the front end tells what is no type."""
-    try:
-        plain = dtype(kind.partition(":")[0])
-    except KeyError:
-        return value
-    return scalar(f"scalars[{name!r}]", value, plain)
 
 
 def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.device import Finding, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.device import Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
-from tilefw.api.launch import Buffer, Launch
-from tilefw.api.target import BOUND_FACTS, UNDER_2_GIB, TargetInfo
+from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
+from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.loader import Target, find
@@ -130,28 +130,6 @@ def require_timeline(info: TargetInfo) -> None:
 def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> list[Any]:
     """The values that the compiled kernel takes, in order: what the signature folds (`:1`, None) is no parameter of it."""
     return [values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None]
-
-
-def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int, int]) -> Launch | None:
-    """What a target that compiles for one launch wants to know of it; None for any other target.
-
-    Arguments that are None are constants of the code already."""
-    if not info.wants & BOUND_FACTS:
-        return None
-    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
-    stores = storages(arrays)
-    buffers = {}
-    for name, array in arrays:
-        number = next(n for n, store in enumerate(stores) if store.holds(array))
-        buffers[name] = Buffer(number, array.address - stores[number].start, stores[number].nbytes)
-    scalars = {name: _number(value) for name, value in values.items() if value is not None and name not in buffers}
-    return Launch(grid, scalars, buffers)
-
-
-def _number(value: Any) -> int | float:
-    """A scalar argument, which may be typed (`np.float32(2)`, `Scalar`), as a Python number."""
-    plain = value.value if isinstance(value, Scalar) else value
-    return plain.item() if hasattr(plain, "item") else plain
 
 
 def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:

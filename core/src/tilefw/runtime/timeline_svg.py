@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
+from operator import attrgetter
 
 from tilefw.api.timeline import Row, Span, Timeline, Utilisation
 from tilefw.runtime.diagnostics import render_utilisation
@@ -45,7 +47,7 @@ def picture(timeline: Timeline, title: str, figures: tuple[Utilisation, ...] = (
     body: list[str] = []
     y = float(top)
     ends: list[tuple[float, float]] = []
-    for group, rows in _groups(timeline):
+    for group, rows in groupby(timeline.rows, key=attrgetter("group")):  # as long as its rows stand together
         begin = y
         body.append(f'<text class="group" x="8" y="{y + ROW}">{escape(group)}</text>')
         for row in rows:
@@ -58,18 +60,6 @@ def picture(timeline: Timeline, title: str, figures: tuple[Utilisation, ...] = (
     parts = [_STYLE, *_head(head), *_legend(kinds, LINE * (len(head) + 1)), *grid, *body]
     size = f'viewBox="0 0 {LEFT + PLOT + RIGHT} {height}" width="{LEFT + PLOT + RIGHT}" height="{height}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n' + "\n".join(parts) + "\n</svg>\n"
-
-
-def _groups(timeline: Timeline) -> Iterator[tuple[str, list[Row]]]:
-    """Rows by group; a group goes on as long as its rows stand together."""
-    rows: list[Row] = []
-    for row in timeline.rows:
-        if rows and rows[0].group != row.group:
-            yield rows[0].group, rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows[0].group, rows
 
 
 def _row(row: Row, y: float, cycles: int, kinds: dict[str, int]) -> Iterator[str]:

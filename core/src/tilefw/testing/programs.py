@@ -30,8 +30,9 @@ from tilefw.kernels.spec import Buffer
 from tilefw.passes.dce import DcePass
 from tilefw.runtime import compiler, config, options
 from tilefw.runtime.binding import bind
+from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.launch import execute, facts_of, launch_of
+from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
 from tilefw.tile.accuracy import Comparison

@@ -15,7 +15,7 @@ from tilefw.api.ir import ModuleOp, context, refuse_unserved
 from tilefw.kernels.reference import typed
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.arrays import host_array, is_array, storages
-from tilefw.runtime.launch import launch_of
+from tilefw.runtime.bound_launch import launch_of
 from tilefw.testing.programs import numbered
 from tilefw.testing.random_program import fresh
 from tilefw.tile.text import parse
