@@ -14,8 +14,9 @@ from math import prod
 from tilefw_spatial.arrange.held import Held, Loop, walk, whole
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.lanes import LANES
-from tilefw_spatial.arrange.memory import Order
+from tilefw_spatial.arrange.memory import Order, in_turn, strides_of
 from tilefw_spatial.graph import Axis, Dot
+from tilefw_spatial.isa import TYPES
 from tilefw_spatial.sweep import MatrixSweep, Product
 
 SIDES = ("W", "E")
@@ -27,7 +28,6 @@ _LEAST_ROWS = 20  # with fewer, loading the weights takes longer than multiplyin
 _PITCH = 40  # cycles from the weights of one product to those of the next, at least: 20 to load them, 20 to install them
 _SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again, and it is drained by itself
 PLANES = {"fp16": 1, "bf16": 1, "fp8e4nv": 1, "fp8e5": 1, "int8": 2}  # of one side, each at a tile of its own; else a pair
-BYTES = {"fp16": 2, "bf16": 2, "fp8e4nv": 1, "fp8e5": 1, "int8": 1}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,32 +69,17 @@ def weights_order(dot: Item) -> Order:
     """The order of a dot's weights: the rows of K of one tile follow one another, from a multiple of what one cycle loads."""
     shape = shape_of(dot)
     weights = dot.operands[0]
-    groups = STREAMS // BYTES[weights.value.dtype]
-    strides: dict[Axis, int] = {}
-    count = 1
-    for axis in reversed(shape.depth):
-        strides[axis] = count
-        count *= axis.extent
-    count = -(-count // groups) * groups
-    chunk = count
-    count *= weights.lanes.chunks
-    for axis in reversed((*shape.batch, *shape.bands)):
-        strides[axis] = count
-        count *= axis.extent
-    return Order(dict(reversed(strides.items())), chunk if weights.lanes.chunks > 1 else 0, count, groups)
+    groups = STREAMS // TYPES[weights.value.dtype].nbytes
+    inner, rows = strides_of(shape.depth)
+    chunk = -(-rows // groups) * groups
+    outer, vectors = strides_of((*shape.batch, *shape.bands), chunk * weights.lanes.chunks)
+    return Order({**outer, **inner}, chunk if weights.lanes.chunks > 1 else 0, vectors, groups, rows)
 
 
 def activations_order(dot: Item) -> Order:
     """The order of a dot's activations: the rows of one part of K follow one another."""
     shape = shape_of(dot)
-    activations = dot.operands[1]
-    strides: dict[Axis, int] = {}
-    count = 1
-    for axis in reversed((*shape.batch, *shape.rows)):
-        strides[axis] = count
-        count *= axis.extent
-    chunks = activations.lanes.chunks
-    return Order(dict(reversed(strides.items())), count if chunks > 1 else 0, count * chunks)
+    return in_turn((*shape.batch, *shape.rows), dot.operands[1].lanes.chunks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
