@@ -7,6 +7,7 @@ from tilefw_spatial.arrange import choose, lanes, matrix
 from tilefw_spatial.chain import Limits
 from tilefw_spatial.isa import SUMS
 from tilefw_spatial.machine import load
+from tilefw_spatial.partition import blocks
 from tilefw_spatial.target import SDM1
 
 
@@ -17,5 +18,6 @@ def test_numbers_are_the_machine_s() -> None:
     assert {dtype: machine.depth(dtype) for dtype in SUMS} == matrix.DEPTHS
     assert {dtype: machine.planes if dtype == "int8" else 1 for dtype in SUMS} == matrix.PLANES
     assert (choose.ALUS, Limits().alus, Limits().streams) == (machine.alus, machine.alus, machine.streams)
+    assert machine.delays["load_weights"] + machine.delays["install_weights"] == blocks.LAST
     assert machine.instruction_bytes == word.BYTES
     assert SDM1.limits["memory_bytes"] == machine.capacity

@@ -10,8 +10,8 @@ import pytest
 from launches import bound
 from work_evaluator import Evaluator, cells
 
+from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.machine import load
-from tilefw_spatial.partition.filling import LANES
 from tilefw_spatial.partition.packing import carried, packing, taken_apart
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import AxisMap, Transfer

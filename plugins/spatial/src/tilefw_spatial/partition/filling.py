@@ -9,10 +9,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.sweep import Array
-
-LANES = 320
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.partition.combined import combined
-from tilefw_spatial.partition.filling import LANES, moves
+from tilefw_spatial.partition.filling import moves
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.sweep import Array, LaneSweep, Sweep, Walk
 
