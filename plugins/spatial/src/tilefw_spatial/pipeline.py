@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilefw.api import DTYPES, Entry, InternalError, Launch, Place
+from tilefw.api import DTYPES, CapacityError, Entry, InternalError, Launch, Place
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of, place_of
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.checked import CHECK
@@ -51,6 +51,9 @@ def compile_kernel(
     except TooLarge as error:
         what = "the elements of an access are told one by one, as they follow no even step"
         raise beyond(what, error.needed, LARGEST, "numbers", place) from None
+    except CapacityError as error:
+        error.place = error.place or place
+        raise
     parameters = [*_parameters(entry, launch), *map(_flags, graph.checks)]
     program = emit(timed, entry.name, launch.grid, parameters, _metadata(timed, graph.checks))
     return Compiled(entry, timed, program)

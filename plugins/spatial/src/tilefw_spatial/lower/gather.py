@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilefw.api import Buffer, DType
-from tilefw.api.ir import Operation
+from tilefw.api.ir import Operation, place_of
 from tilefw_spatial.graph import Gather, Load, Where
+from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.guards import BOOL, allowed, forbid
 from tilefw_spatial.lower.known import Known, constant, counted, total
@@ -52,8 +53,8 @@ def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None, 
     state.loads.append(touch)
     places = tuple(state.dim_axis(chosen, dim) for dim in range(len(chosen.shape)))
     reach, target = reached(state, op, table, mask, places, True)
-    if extent(state.axes.all(reach.axes)) > MOST_ELEMENTS:
-        raise unsupported(op, "the table that loaded data chooses from is larger than the compiler takes", capability)
+    if (count := extent(state.axes.all(reach.axes))) > MOST_ELEMENTS:
+        raise beyond("loaded data chooses from a table", count, MOST_ELEMENTS, "elements", place_of(op))
     value = state.made(Load(Where(pointer.parameter, 0, ())), (axis, *(a for a in reach.axes if a is not axis)), pointer.dtype)
     state.reaches[value] = reach
     index = state.value(_within(state, chosen, first, axis.extent), target)

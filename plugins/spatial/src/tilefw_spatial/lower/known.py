@@ -169,6 +169,9 @@ def total(a: Known, b: Known, sign: int = 1) -> Known:
 
 def both(a: Known, b: Known) -> Known:
     """a and b, of i1."""
+    for one, other in ((a, b), (b, a)):
+        if one.number is not None:
+            return other if one.number else one
     return replace(a, terms=merged((*a.terms, *b.terms), np.logical_and))
 
 

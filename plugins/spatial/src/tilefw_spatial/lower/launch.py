@@ -34,7 +34,7 @@ from tilefw.api.ir import (
     types,
 )
 from tilefw_spatial.graph import Graph
-from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, beyond
+from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, SOME_PROGRAMS, beyond
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
 from tilefw_spatial.lower.known import Known, constant
@@ -51,11 +51,13 @@ _NONE: frozenset[Operation] = frozenset()
 def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
     """The graph of a launch of the module's only kernel, whose scalars are bound; `fusion` lets sums take products unrounded.
 
-    Of a grid with more than MOST_PROGRAMS programs it is that of the first of them. Raises UnsupportedError (TFW0660) at the line
-    that asks for what the chip or this compiler does not serve, CapacityError (TFW0691) for what is beyond the compiler's limits,
-    and CompileError (TFW0661) for accesses out of bounds."""
+    Of a grid with more than MOST_PROGRAMS programs it is that of the first SOME_PROGRAMS. Raises UnsupportedError (TFW0660) at the
+    line that asks for what the chip or this compiler does not serve, CapacityError (TFW0691) for what is beyond the compiler's
+    limits, and CompileError (TFW0661) for accesses out of bounds."""
     function = _function(module)
-    count = min(prod(launch.grid), MOST_PROGRAMS)
+    count = prod(launch.grid)
+    if count > MOST_PROGRAMS:
+        count = SOME_PROGRAMS
     pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
     graph = Graph()
     earlier: list[Touch] = []

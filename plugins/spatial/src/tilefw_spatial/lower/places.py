@@ -10,12 +10,12 @@ import numpy as np
 
 from tilefw.api import Buffer, CompileError
 from tilefw_spatial.graph import Along, Axis, Joint, Where
+from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.below import Below
 from tilefw_spatial.lower.fuse import Fusion, Sums
 from tilefw_spatial.lower.known import Array, Key, Term, separated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import Reach, State
-from tilefw_spatial.lower.tiles import refusal
 from tilefw_spatial.ramp import LARGEST, Offsets, Ramp, Span, Valid, check_size, even, run, together
 
 NOWHERE = Where(0, 0, ())
@@ -216,8 +216,8 @@ def turns(place: Where, trips: Term, reach: Reach) -> list[Where]:
     number[indices[order]] = np.arange(order.size) - np.repeat(first, counts)
     most = int(counts.max())
     if most > MOST_TURNS:
-        what = f"data masks a store that writes one element up to {most} times, and {MOST_TURNS} is the most"
-        raise refusal(reach.place, what, f"memory.scatter.{reach.dtype.name}")
+        what, help = "data masks a store that writes one element again and again", "let each iteration store elements of its own"
+        raise beyond(what, most, MOST_TURNS, "times", reach.place, help)
     return [_masked(place, (number == turn).reshape(offsets.shape)) for turn in range(most)]
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
@@ -88,7 +89,8 @@ class Floor:
         raise CapacityError(
             f"no slices of {self.machine.name} are left for '{array.name}', which needs {rows_of(array)} rows apart from those of "
             "the arrays that it is used with", code="TFW0690", resource="memory", needed=rows_of(array) * self.machine.lanes,
-            available=self.left(), unit="bytes",
+            available=self.left(), unit="bytes", help=SMALLER,
+            note="a slice does one thing a cycle, and all places of an array are on one side of the chip",
         )
 
     def bury(self, settled: Settled) -> None:

@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 
 from tilefw.api import CapacityError
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule.copies import copy_numbers
@@ -140,7 +141,7 @@ def _check_capacity(rows: int, machine: Machine) -> None:
     if needed > machine.capacity:
         raise CapacityError(
             f"the arrays of this launch take {needed} bytes of memory at one time, of which {machine.name} has {machine.capacity}",
-            code="TFW0690", help="launch on smaller arrays, or on parts of them", resource="memory", needed=needed,
+            code="TFW0690", help=SMALLER, resource="memory", needed=needed,
             note="inputs and results are on the chip from the first cycle to the last, what lies between as long as it is needed",
             available=machine.capacity, unit="bytes",
         )
