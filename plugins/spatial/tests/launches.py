@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from graph_evaluator import Evaluator
+from graph_evaluator import Array, Evaluator
 
 from tilefw.api import DEFAULT_BUDGET, Buffer, Launch
 from tilefw.api.ir import ModuleOp, context
@@ -16,8 +16,10 @@ from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, load
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.arrays import host_array, is_array, storages
+from tilefw.runtime.bound_launch import launch_of
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import lower
+from tilefw_spatial.target import SDM1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,20 @@ class Bound:
     instance: Instance
     launch: Launch
     outputs: tuple[str, ...]
+
+    @property
+    def passed(self) -> dict[str, Any]:
+        """The arguments that are not constants of the code."""
+        return {name: value for name, value in self.instance.passed.items() if value is not None}
+
+    @property
+    def buffers(self) -> dict[int, Buffer]:
+        """Where pointers point, by the number of the parameter."""
+        return {list(self.passed).index(name): buffer for name, buffer in self.launch.buffers.items()}
+
+    def reference(self, budget: int = DEFAULT_BUDGET) -> Reference:
+        """What the reference interpreter makes of the arguments as they are now."""
+        return Reference(self.instance.source.build(), self.launch.grid, self.passed, budget=budget)
 
     def module(self) -> ModuleOp:
         """Tile IR as a backend of this launch gets it."""
@@ -42,31 +58,21 @@ def bound(kernel: str, parameters: Mapping[str, Any], seed: int = 0) -> Bound:
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(seed))
     made = instance(spec, launch)
     values = {name: value for name, value in made.passed.items() if value is not None}
+    told = launch_of(SDM1, values, (*launch.grid, 1, 1)[:3])
+    assert told is not None
+    return Bound(made, told, launch.outputs)
+
+
+def memory(values: Mapping[str, Any]) -> list[Array]:
+    """The storages of a launch's arguments, as bytes that are theirs."""
     arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
-    stores = storages(arrays)
-    buffers = {}
-    for name, array in arrays:
-        number = next(n for n, store in enumerate(stores) if store.holds(array))
-        buffers[name] = Buffer(number, array.address - stores[number].start, stores[number].nbytes)
-    scalars = {n: v.item() if hasattr(v, "item") else v for n, v in values.items() if n not in buffers}
-    return Bound(made, Launch((*launch.grid, 1, 1)[:3], scalars, buffers), launch.outputs)
-
-
-def evaluate(found: Bound, graph: Graph) -> None:
-    """The graph's stores into the launch's own arrays."""
-    values = found.instance.passed
-    arrays = [(name, host_array(value)) for name, value in values.items() if value is not None and is_array(value)]
-    memory = [np.asarray(store.view()) for store in storages(arrays)]
-    names = [name for name, value in values.items() if value is not None]
-    buffers = {names.index(name): buffer for name, buffer in found.launch.buffers.items()}
-    Evaluator(memory, buffers).run(graph)
+    return [np.asarray(store.view()).reshape(-1).view(np.uint8) for store in storages(arrays)]
 
 
 def judged(kernel: str, parameters: Mapping[str, Any], seed: int = 0, budget: int = DEFAULT_BUDGET) -> tuple[Graph, dict[str, Any]]:
     """The graph of a launch, and how its results compare with the reference interpreter's, by output."""
     found = bound(kernel, parameters, seed)
     graph = lower(found.module(), found.launch)
-    passed = {name: value for name, value in found.instance.passed.items() if value is not None}
-    reference = Reference(found.instance.source.build(), found.launch.grid, passed, budget=budget)
-    evaluate(found, graph)
+    reference = found.reference(budget)
+    Evaluator(memory(found.passed), found.buffers).run(graph)
     return graph, {name: reference.compare(name) for name in found.outputs}

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launches import bound
+from launches import bound, memory
 from work_evaluator import Evaluator
 
-from tilefw.api import DEFAULT_BUDGET
-from tilefw.kernels.reference import Reference
-from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.lower import lower
@@ -33,14 +30,11 @@ def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, A
     found = bound(kernel, parameters)
     graph = on_machine_types(lower(found.module(), found.launch))
     work = arrange(graph)
-    passed = {name: value for name, value in found.instance.passed.items() if value is not None}
-    reference = Reference(found.instance.source.build(), found.launch.grid, passed, budget=DEFAULT_BUDGET)
-    arrays = [(name, host_array(value)) for name, value in passed.items() if is_array(value)]
-    memory = [np.asarray(store.view()) for store in storages(arrays)]
-    places = {list(passed).index(name): buffer for name, buffer in found.launch.buffers.items()}
-    buffers = {number: memory[buffer.storage] for number, buffer in places.items()}
-    buffers |= {len(passed) + n: np.zeros(check.elements, np.uint8) for n, check in enumerate(graph.checks)}
-    Evaluator(work, buffers, {number: buffer.offset for number, buffer in places.items()})
+    reference = found.reference()
+    host = memory(found.passed)
+    buffers = {number: host[buffer.storage] for number, buffer in found.buffers.items()}
+    buffers |= {len(found.passed) + n: np.zeros(check.elements, np.uint8) for n, check in enumerate(graph.checks)}
+    Evaluator(work, buffers, {number: buffer.offset for number, buffer in found.buffers.items()})
     return work, {name: reference.compare(name) for name in found.outputs}
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from launches import bound
+from launches import bound, memory
 from numpy.typing import NDArray
 
 from tilefw.api import Buffer, Launch
 from tilefw.api.ir import ModuleOp, context, refuse_unserved
 from tilefw.kernels.reference import typed
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.bound_launch import launch_of
 from tilefw.testing.programs import numbered
 from tilefw.testing.random_program import fresh
@@ -99,9 +98,8 @@ class Launched:
 def kernel(name: str, parameters: Mapping[str, Any], chips: int = 1, split: str = "n", seed: int = 0) -> Launched:
     """A launch of a library kernel. Raises UnsupportedError, CapacityError."""
     found = bound(name, parameters, seed)
-    values = {key: value for key, value in found.instance.passed.items() if value is not None}
     said = "".join(f" {key}={value}" for key, value in parameters.items()) + (f" chips={chips} split={split}" if chips > 1 else "")
-    return _launched(name + said, found.instance.source.build(), found.launch, values, chips, split)
+    return _launched(name + said, found.instance.source.build(), found.launch, found.passed, chips, split)
 
 
 def random(seed: int, index: int, tiles: bool) -> Launched:
@@ -122,9 +120,5 @@ def _launched(
     refuse_unserved(module, SDM1.name, SDM1.capabilities, launch)
     made = compile_kernel(module, launch, MACHINE, chips, split)
     program = container.read(container.write(made.program), name)
-    return Launched(name, program, _memory(values), launch.buffers, max(s.cycles for s in made.schedules))
-
-
-def _memory(values: Mapping[str, Any]) -> Memory:
-    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
-    return [np.asarray(store.view()).reshape(-1).view(np.uint8).copy() for store in storages(arrays)]
+    before = [storage.copy() for storage in memory(values)]
+    return Launched(name, program, before, launch.buffers, max(s.cycles for s in made.schedules))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import launches
 import numpy as np
 import pytest
 from graph_evaluator import Evaluator
@@ -14,7 +15,6 @@ from launches import Bound, bound
 from tilefw.api import LaunchError, UnsupportedError
 from tilefw.kernels.spec import load as kernel_named
 from tilefw.kernels.verify import verify
-from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw_spatial import container
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.check import check
@@ -58,10 +58,8 @@ def program(launch: Bound, chips: int, split: str) -> Program:
 
 
 def memory(launch: Bound) -> list[np.ndarray]:
-    """The bytes of the launch's storages."""
-    values = {name: value for name, value in launch.instance.passed.items() if value is not None}
-    arrays = [(name, host_array(value)) for name, value in values.items() if is_array(value)]
-    return [np.asarray(store.view()).reshape(-1).view(np.uint8).copy() for store in storages(arrays)]
+    """A copy of the launch's storages."""
+    return [storage.copy() for storage in launches.memory(launch.passed)]
 
 
 def hosts(kind: type, launch: Bound, made: Program, stores: list[np.ndarray]) -> list[Any]:
