@@ -7,7 +7,7 @@ given up: beyond `KEPT` intervals the oldest half counts as taken, which bounds 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 Span = tuple[int, int]
 """A half-open interval: the first integer, and the one behind the last."""
@@ -72,9 +72,6 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def overlap(left: Iterable[Span], right: Iterable[Span]) -> bool:
-    """Whether two sets of spans have an integer in common."""
-    taken = Intervals()
-    for begin, end in left:
-        taken.add(begin, end)
-    return any(taken.meets(begin, end) for begin, end in right)
+def overlap(left: Collection[Span], right: Collection[Span]) -> bool:
+    """Whether two sets of spans, of which one has few, have an integer in common."""
+    return any(begin < other_end and other_begin < end for begin, end in left for other_begin, other_end in right)

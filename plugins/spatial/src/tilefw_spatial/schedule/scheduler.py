@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tilefw.api import CapacityError, InternalError
@@ -22,7 +23,7 @@ from tilefw_spatial.schedule.matrix import Plane, Sums
 from tilefw_spatial.schedule.memory import Stores, Touch
 from tilefw_spatial.schedule.placement import NEAR, Placement, place
 from tilefw_spatial.schedule.reservations import Demand, Exhausted, Placed, Reservations
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work, arrays_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,43 @@ WAITING = 0.75
 """Where no queue is at work for more of the cycles, sweeps wait for one another: only then is the order of arrays tried."""
 
 
+LONG = 512
+"""Sweeps of work of which only the beginning, `SAMPLE` sweeps, is placed in all ways, and all of it in the best of them: the ways
+differ in what they do to sweeps that meet, which the beginning shows."""
+
+SAMPLE = 128
+
+
 def schedule(work: Work, machine: Machine) -> Schedule:
     """Place and time all of the work. Raises CapacityError where arrays do not fit the chip."""
-    best: Schedule | None = None
+    if len(work.sweeps) > LONG:
+        near, by_use = _best(_beginning(work), machine)[0]
+        with suppress(CapacityError):
+            return _scheduled(work, machine, near, by_use)
+    return _best(work, machine)[1]
+
+
+def _beginning(work: Work) -> Work:
+    sweeps = work.sweeps[:SAMPLE]
+    drained = (part for sweep in sweeps if isinstance(sweep, VectorSweep) for part in sweep.drains)
+    return Work(sweeps, list(dict.fromkeys(array for sweep in (*sweeps, *drained) for array in arrays_of(sweep))))
+
+
+def _best(work: Work, machine: Machine) -> tuple[tuple[int, bool], Schedule]:
+    """Of all tries the one that takes the fewest cycles."""
+    best: tuple[tuple[int, bool], Schedule] | None = None
     refused: CapacityError | None = None
     for near, by_use in TRIES:
-        if by_use and best is not None and _busiest(best.issues) > WAITING * best.cycles:
+        if by_use and best is not None and _busiest(best[1].issues) > WAITING * best[1].cycles:
             continue
         try:
             found = _scheduled(work, machine, near, by_use)
         except CapacityError as error:
             refused = error
             continue
-        if best is None or found.cycles < best.cycles:
-            best = found
-        if _busiest(best.issues) >= GOOD_ENOUGH * best.cycles:
+        if best is None or found.cycles < best[1].cycles:
+            best = (near, by_use), found
+        if _busiest(best[1].issues) >= GOOD_ENOUGH * best[1].cycles:
             break
     if best is None:
         assert refused is not None, "some placement is tried"
