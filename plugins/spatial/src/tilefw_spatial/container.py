@@ -44,9 +44,11 @@ def is_container(data: bytes) -> bool:
     return data[:3] == MAGIC[:3]
 
 
-def write(program: Program) -> bytes:
-    """The file of a program. Raises CodeError (TFW0735, TFW0736, TFW0737) for one that the machine cannot be given."""
-    machine = load(program.machine)
+def write(program: Program, machine: Machine | None = None) -> bytes:
+    """The file of a program; `machine` is another than the packaged one of its name.
+
+    Raises CodeError (TFW0735, TFW0736, TFW0737) for a program that the machine cannot be given."""
+    machine = machine or load(program.machine)
     _same_machine(machine, program.machine_hash, program.entry)
     for fault in program_faults(machine, program):
         raise CodeError(f"{program.entry}: {fault}", WRONG_WORD if fault.startswith("chip") else DAMAGED)

@@ -15,8 +15,7 @@ from tilefw_spatial.trains import idle, words
 MAX_BURST = 4096
 MAX_REPEATS = 4096
 MAX_PERIOD = 65535
-BANK = 4096
-"""What the fields of a word hold (`isa`): an address is bank · 4096 + row."""
+"""What the fields of a word hold (`isa`)."""
 
 ALIGNING = "C2C.0"
 """The queue that brings a chip onto the time line of its node: the first of those that have DSK."""
@@ -64,7 +63,8 @@ def queues(issues: Iterable[Issue], machine: Machine, begin: int = 0) -> dict[st
     for name in machine.queues:
         if name in by_queue:
             own = by_queue[name]
-            made = _queue(own) if machine.queues[name].kind != "C2C" else words((part for issue in own for part in split(issue)), 0)
+            linked = machine.queues[name].kind == "C2C"
+            made = words((part for issue in own for part in split(issue)), 0) if linked else _queue(own, machine.rows)
             found[name] = (*(_prologue(name, machine) if begin else ()), *made)
     return found
 
@@ -77,10 +77,10 @@ def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
     return (Inst("NOP", imm=1), Inst("DSK"), Inst("NTFY"), Inst("NOP", imm=machine.delays["notify"] - 1))
 
 
-def _queue(issues: list[Issue]) -> Iterator[Inst]:
-    """One queue: an instruction issues when all before it have."""
+def _queue(issues: list[Issue], bank: int) -> Iterator[Inst]:
+    """One queue, of memory with banks of so many rows: an instruction issues when all before it have."""
     now = 0
-    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle)):
+    for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle), bank):
         yield from idle(issue.cycle - now)
         yield issue.inst
         if issue.repeats > 1:
@@ -120,11 +120,12 @@ def _short_bursts(issue: Issue) -> Iterator[Issue]:
         yield Issue(issue.queue, issue.cycle + first, part)
 
 
-def coalesced(issues: Iterable[Issue]) -> Iterator[Issue]:
-    """Neighbours that are alike but for equal distances in time and address become one repeated instruction."""
+def coalesced(issues: Iterable[Issue], bank: int) -> Iterator[Issue]:
+    """Neighbours that are alike but for equal distances in time and address become one repeated instruction, which stays in its
+    bank: an address is bank number · rows of a bank + row."""
     pending: Issue | None = None
     for issue in issues:
-        joined = _joined(pending, issue) if pending else None
+        joined = _joined(pending, issue, bank) if pending else None
         if joined is None and pending:
             yield pending
         pending = joined or issue
@@ -132,13 +133,13 @@ def coalesced(issues: Iterable[Issue]) -> Iterator[Issue]:
         yield pending
 
 
-def _joined(first: Issue, then: Issue) -> Issue | None:
+def _joined(first: Issue, then: Issue, bank: int) -> Issue | None:
     """The two as one, where `then` goes on with what `first` repeats."""
     if then.repeats > 1 or first.repeats >= MAX_REPEATS:
         return None
     if replace(then.inst, address=0) != replace(first.inst, address=0):
         return None
-    if then.inst.address // BANK != first.inst.address // BANK:  # a repeated instruction stays in its bank
+    if then.inst.address // bank != first.inst.address // bank:
         return None
     period = (then.cycle - first.cycle) // first.repeats
     jump = (then.inst.address - first.inst.address) // first.repeats

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -162,8 +164,12 @@ class MachineFileError(ValueError):
 
 
 @cache
-def load(name: str = "sdm-1") -> Machine:
-    """The machine file `data/<name>.yaml` of this package."""
+def load(name: str | Path = "sdm-1") -> Machine:
+    """The machine file `data/<name>.yaml` of this package, or the one at a path. Raises FileNotFoundError, MachineFileError."""
+    if isinstance(name, Path):
+        return read(name.read_text(encoding="utf-8"))
+    if not re.fullmatch(r"[\w-]+", name):  # names come from programs too: they are no paths
+        raise FileNotFoundError(f"there is no machine file {name[:40]!r}")
     return read((files("tilefw_spatial") / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
 
 

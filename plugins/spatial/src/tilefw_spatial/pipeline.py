@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tilefw.api import DTYPES, CapacityError, Entry, InternalError, Launch, Place
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of, place_of
 from tilefw_spatial.arrange import arrange
+from tilefw_spatial.assumed import check_machine
 from tilefw_spatial.checked import CHECK
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
@@ -40,7 +41,8 @@ def compile_kernel(
     module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
 ) -> Compiled:
     """The program of the module's kernel for one launch, on as many chips; `fusion` lets sums take products unrounded. Raises
-    UnsupportedError and CapacityError."""
+    UnsupportedError and CapacityError, and CompileError for a machine that the stages are not made for."""
+    check_machine(machine)
     kernel = _kernel(module)
     entry, place = entry_of(kernel), place_of(kernel)
     try:

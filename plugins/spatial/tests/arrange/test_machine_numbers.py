@@ -19,5 +19,7 @@ def test_numbers_are_the_machine_s() -> None:
     assert {dtype: machine.planes if dtype == "int8" else 1 for dtype in SUMS} == matrix.PLANES
     assert (choose.ALUS, Limits().alus, Limits().streams) == (machine.alus, machine.alus, machine.streams)
     assert machine.delays["load_weights"] + machine.delays["install_weights"] == blocks.LAST
+    load_weights, install = machine.delays["load_weights"], machine.delays["install_weights"]
+    assert (choose.LOAD, matrix.PITCH) == (load_weights, load_weights + install)
     assert machine.instruction_bytes == word.BYTES
     assert SDM1.limits["memory_bytes"] == machine.capacity

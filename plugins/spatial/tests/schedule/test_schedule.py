@@ -48,11 +48,10 @@ def _computes(work: Work, buffers: dict[int, np.ndarray], machine: Machine) -> N
 
 
 @pytest.mark.parametrize("seed", [1, 9, 30])
-def test_rows_of_arrays_that_are_no_longer_needed_are_used_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_arrays_that_are_no_longer_needed_are_used_again(seed: int) -> None:
     rows = 128
     while not _shared_rows(seed, rows):
         rows -= 8
-    monkeypatch.setattr("tilefw_spatial.emit.BANK", rows)
     work, buffers = random_work(replace(MACHINE, rows=rows), seed, 60, recent=4)
     _computes(work, buffers, replace(MACHINE, rows=rows))
 

@@ -16,9 +16,9 @@ from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
 from tilefw_spatial.arrange.split import split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
+from tilefw_spatial.machine import SIDES
 
 ALUS = 16
-SIDES = 2
 # Beyond so many cycles a reduction across lanes is thought of, over each of the longest axes.
 _LONG = 1000
 _TRIED = 2
@@ -29,7 +29,7 @@ _ALL_SETS = 6
 # along half the chip, a chain of steps, write.
 _SWEEP = 60
 _TURN = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
-_LOAD = 20  # cycles to load one set of weights (LW), during which the set before it multiplies
+LOAD = 20  # cycles to load one set of weights (`delays.load_weights` of data/sdm-1.yaml), during which the set before it multiplies
 # A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
 _VECTOR = 1e-3
 
@@ -167,4 +167,4 @@ def _product_cost(item: Item) -> float:
     for axis in shape.rows:
         rows *= axis.extent
     tiles = item.points // rows
-    return (tiles * parts * max(rows, _LOAD) + tiles * _SWEEP) / SIDES
+    return (tiles * parts * max(rows, LOAD) + tiles * _SWEEP) / len(SIDES)

@@ -17,15 +17,15 @@ from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.arrange.memory import Order, in_turn, strides_of
 from tilefw_spatial.graph import Axis, Dot
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import SIDES
 from tilefw_spatial.sweep import MatrixSweep, Product
 
-SIDES = ("W", "E")
 ROWS = 4096  # of one of the two sets of accumulators of a side (machine page)
 # K of one set of weights, and rows of K that one cycle of loading brings (16 streams of bytes).
 DEPTHS = {"fp16": 160, "bf16": 160, "fp8e4nv": 160, "fp8e5": 160, "int8": 320}
 STREAMS = 16
-_LEAST_ROWS = 20  # with fewer, loading the weights takes longer than multiplying by them
-_PITCH = 40  # cycles from the weights of one product to those of the next, at least: 20 to load them, 20 to install them
+_LEAST_ROWS = 20  # `load_weights`: with fewer, loading the weights takes longer than multiplying by them
+PITCH = 40  # cycles from the weights of one product to those of the next, at least: `load_weights` and `install_weights`
 _SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again, and it is drained by itself
 PLANES = {"fp16": 1, "bf16": 1, "fp8e4nv": 1, "fp8e5": 1, "int8": 2}  # of one side, each at a tile of its own; else a pair
 
@@ -113,7 +113,7 @@ def _blocks(dot: Item, count: int, rows: int) -> int:
 
     def cycles(blocks: int) -> float:
         turns = -(-count * blocks // (planes * len(SIDES)))
-        return turns * max(-(-rows // blocks), _PITCH) * (1 + _SPLIT * blocks)
+        return turns * max(-(-rows // blocks), PITCH) * (1 + _SPLIT * blocks)
 
     return min((1, 2, 4), key=cycles)
 

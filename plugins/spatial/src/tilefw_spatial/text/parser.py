@@ -24,10 +24,11 @@ OTHER_MACHINE = "TFW0737"
 _LONGEST_GAP = 1 << 30  # cycles that NOPs are made for: a second of the chip
 
 
-def parse(text: str, filename: str) -> Program:
-    """The program of a text. Raises CodeError with the place of the first mistake."""
+def parse(text: str, filename: str, machine: Machine | None = None) -> Program:
+    """The program of a text; `machine` is another than the packaged one of its name. Raises CodeError with the place of the first
+    mistake."""
     try:
-        return _File(text).read()
+        return _File(text, machine).read()
     except Fault as fault:
         raise error(text, filename, fault) from None
 
@@ -73,7 +74,8 @@ class _Chip:
 
 
 class _File:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, machine: Machine | None = None) -> None:
+        self._given = machine
         self._pieces = list(lines(text))
         self._end = Piece("", len(text))
         self._machine: Machine | None = None
@@ -155,7 +157,8 @@ class _File:
     def on_machine(self, piece: Piece) -> None:
         name, _, found = piece.text.partition(" ")
         try:
-            self._machine = load(name) if re.fullmatch(r"[\w-]+", name) else None
+            given = self._given if self._given is not None and self._given.name == name else None
+            self._machine = given or (load(name) if re.fullmatch(r"[\w-]+", name) else None)
         except FileNotFoundError:
             self._machine = None
         if self._machine is None:

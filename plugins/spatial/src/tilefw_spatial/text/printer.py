@@ -16,9 +16,9 @@ from tilefw_spatial.text.runs import bytes_text, numbers_text
 from tilefw_spatial.text.statement import statement
 
 
-def render(program: Program) -> str:
-    """The whole text."""
-    return "\n".join(_lines(load(program.machine), program)) + "\n"
+def render(program: Program, machine: Machine | None = None) -> str:
+    """The whole text; `machine` is another than the packaged one of the program's name."""
+    return "\n".join(_lines(machine or load(program.machine), program)) + "\n"
 
 
 def _lines(machine: Machine, program: Program) -> Iterator[str]:
