@@ -38,6 +38,7 @@ from tilefw.sim.program import (
 
 if TYPE_CHECKING:
     from tilefw.sim.algebra import PRIMITIVES, Algebra, Value
+    from tilefw.sim.buffers import SimulatedBuffers
     from tilefw.sim.device import Decoders, SimulatorDevice
     from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
     from tilefw.sim.memory import GlobalMemory
@@ -49,14 +50,16 @@ _HOMES = {
     **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
     **dict.fromkeys(("LoadedProgram", "launch", "load_program", "pack"), "tilefw.sim.engine"),
     "GlobalMemory": "tilefw.sim.memory",
+    "SimulatedBuffers": "tilefw.sim.buffers",
     **dict.fromkeys(("Step", "trace"), "tilefw.sim.recording"),
 }
 
 __all__ = [
-    "PRIMITIVES", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders",
-    "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
-    "Issue", "Jump", "LoadedProgram", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatorDevice", "Sink",
-    "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
+    "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Destination", "Exit",
+    "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
+    "LoadedProgram", "PRIMITIVES", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatedBuffers",
+    "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch",
+    "load_program", "pack", "trace",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A simulator as a device: buffers, copies, arguments and launches, the same for every chip; a plugin decodes its artifacts."""
+"""A simulator as a device: arguments and launches, the same for every chip of lanes; a plugin decodes its artifacts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
+from tilefw.sim.buffers import SimulatedBuffers
 from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
-from tilefw.sim.memory import GlobalMemory
 from tilefw.sim.program import Chip, Program, ProgramParameter
 
 Decoders = Mapping[str, Callable[[], Program]]
@@ -31,7 +31,7 @@ class SimulatedModule:
     globals: dict[str, int] = field(default_factory=dict)
 
 
-class SimulatorDevice(ABC):
+class SimulatorDevice(SimulatedBuffers, ABC):
     """`tilefw.api.Device` for artifacts of one `format` on one `chip`."""
 
     executor: Literal["sim"] = "sim"
@@ -39,40 +39,13 @@ class SimulatorDevice(ABC):
     format: ClassVar[str]
 
     def __init__(self, chip: Chip) -> None:
+        super().__init__()
         self.name = chip.name
         self.chip = chip
-        self._memory = GlobalMemory()
 
     @abstractmethod
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
         """The entries in an artifact of this device's format; `name` is its file's, for messages. Raises CodeError."""
-
-    # --- memory --------------------------------------------------------------------------------------------------------
-
-    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
-
-    def free(self, handle: int) -> None:
-        self._memory.free(handle)
-
-    def write(self, handle: int, data: Any, offset: int = 0) -> None:
-        view = memoryview(data).cast("B")
-        self._check_range(handle, len(view), offset)
-        self._memory.region(handle).initialise(offset, view)
-
-    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
-        self._check_range(handle, nbytes, offset)
-        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
-
-    def _check_range(self, handle: int, nbytes: int, offset: int) -> None:
-        size = self._memory.region(handle).size
-        if offset < 0 or nbytes < 0 or offset + nbytes > size:
-            raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
-
-    def memory_info(self) -> Mapping[str, int]:
-        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
-
-    # --- code ----------------------------------------------------------------------------------------------------------
 
     def load(self, artifact: Artifact) -> SimulatedModule:
         """Prepare an artifact; raises CodeError."""

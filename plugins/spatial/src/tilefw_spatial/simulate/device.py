@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tilefw.api import Argument, Artifact, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
-from tilefw.api.sim import GlobalMemory
+from tilefw.api.sim import SimulatedBuffers
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Parameter, Program
@@ -34,40 +34,17 @@ class Loaded:
     listing: Listing | None = None
 
 
-class SpatialDevice:
+class SpatialDevice(SimulatedBuffers):
     """`tilefw.api.Device` for programs of one machine."""
 
     executor: Literal["sim"] = "sim"
     assembled = True
 
     def __init__(self, machine: Machine, name: str = "") -> None:
+        super().__init__()
         self.name = name or machine.name
         self.machine = machine
         self.last: Simulation | None = None  # what the last launch ran, for reports and timelines
-        self._memory = GlobalMemory()
-
-    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
-
-    def free(self, handle: int) -> None:
-        self._memory.free(handle)
-
-    def write(self, handle: int, data: Any, offset: int = 0) -> None:
-        view = memoryview(data).cast("B")
-        self._check_range(handle, len(view), offset)
-        self._memory.region(handle).initialise(offset, view)
-
-    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
-        self._check_range(handle, nbytes, offset)
-        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
-
-    def _check_range(self, handle: int, nbytes: int, offset: int) -> None:
-        size = self._memory.region(handle).size
-        if offset < 0 or nbytes < 0 or offset + nbytes > size:
-            raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
-
-    def memory_info(self) -> Mapping[str, int]:
-        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
 
     def load(self, artifact: Artifact) -> Loaded:
         """The program of an artifact. Raises CodeError."""

@@ -1,0 +1,39 @@
+"""What a simulated device keeps in memory: buffers, and copies to and from them, whatever the chip that it simulates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilefw.api.errors import LaunchError
+from tilefw.sim.memory import GlobalMemory
+
+
+class SimulatedBuffers:
+    """The half of `tilefw.api.Device` that is about buffers, in one `GlobalMemory`; handles are its regions'."""
+
+    def __init__(self) -> None:
+        self._memory = GlobalMemory()
+
+    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)
+
+    def free(self, handle: int) -> None:
+        self._memory.free(handle)
+
+    def write(self, handle: int, data: Any, offset: int = 0) -> None:
+        view = memoryview(data).cast("B")
+        self._check_range(handle, len(view), offset)
+        self._memory.region(handle).initialise(offset, view)
+
+    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
+        self._check_range(handle, nbytes, offset)
+        return self._memory.region(handle).data[offset : offset + nbytes].tobytes()
+
+    def _check_range(self, handle: int, nbytes: int, offset: int) -> None:
+        size = self._memory.region(handle).size
+        if offset < 0 or nbytes < 0 or offset + nbytes > size:
+            raise LaunchError(f"a copy of {nbytes} bytes at offset {offset} of an allocation of {size}", code="TFW0345")
+
+    def memory_info(self) -> Mapping[str, int]:
+        return {"total": self._memory.limit, "used": self._memory.used, "free": self._memory.limit - self._memory.used}
