@@ -1,0 +1,174 @@
+"""Needs are counted in closed form: buffers beyond the chip are refused at once, by their bytes, whatever their size."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from work_evaluator import cells
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api import DTYPES, Artifact, CapacityError
+from tilefw_spatial import limits
+from tilefw_spatial.arrange.lanes import LANES
+from tilefw_spatial.arrange.stretches import maps_of
+from tilefw_spatial.footprint import distinct
+from tilefw_spatial.graph import Along, Axis, Where
+from tilefw_spatial.lower.below import Below, negative
+from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.program import Transfer
+from tilefw_spatial.ramp import Ramp, Span, even, run, taken, taken_valid, together
+
+
+@tilefw.jit
+def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    where = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + where, tl.load(x_ptr + where, mask=where < n) * 2.0, mask=where < n)
+
+
+@tilefw.jit
+def first_of_many(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    where = tl.arange(0, BLOCK)
+    tl.store(y_ptr + where, tl.load(x_ptr + where))
+
+
+@tilefw.jit
+def in_steps(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    where = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + where)
+    for step in range(n):
+        x = x * x + step
+    tl.store(y_ptr + where, x)
+
+
+@tilefw.jit
+def in_many_ways(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    where = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + where)
+    for _ in range(tl.program_id(0)):
+        x = x * x + 1.0
+    tl.store(y_ptr + where, x)
+
+
+def compiled(kernel, n: int, block: int, programs: int, elements: int) -> Artifact:
+    """The program of one launch, made anew; `elements` are those of each buffer."""
+    signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i64"}
+    extents = {"x_ptr": 4 * elements, "y_ptr": 4 * elements}
+    return tilefw.compile(kernel, "spatial-sdm1", signature, {"BLOCK": block}, grid=(programs,), scalars={"n": n}, extents=extents)
+
+
+@pytest.mark.parametrize(("n", "block"), [(57 * 10**6, 128), (10**9, 1 << 12), (10**10, 1 << 16), (10**12, 1 << 20)])
+def test_buffers_beyond_the_chip_are_refused_at_once_and_by_their_bytes(n: int, block: int) -> None:
+    begin = time.process_time()
+    with pytest.raises(CapacityError, match=f"need at least {8 * n} bytes of memory") as caught:
+        compiled(scale, n, block, -(-n // block), n)
+    assert time.process_time() - begin < 3  # 0.1 to 0.6 s where nothing else runs
+    error = caught.value
+    assert (error.code, error.resource, error.unit) == ("TFW0690", "memory", "bytes")
+    assert (error.needed, error.available) == (8 * n, 220 << 20)
+    assert error.note == f"bytes: {4 * n} of 'x_ptr' loaded, {4 * n} of 'y_ptr' stored"
+    assert error.place is not None and error.help
+
+
+def test_of_a_grid_beyond_all_bounds_the_first_programs_are_counted() -> None:
+    with pytest.raises(CapacityError, match="need at least") as caught:
+        compiled(scale, 10**12, 1024, 10**12 // 1024, 10**12)
+    assert caught.value.code == "TFW0690" and caught.value.needed == limits.SOME_PROGRAMS * 1024 * 8
+
+
+def test_a_launch_that_fills_the_chip_is_compiled_in_the_memory_of_its_tables() -> None:
+    n = 28 * 10**6
+    tracemalloc.start()
+    artifact = compiled(scale, n, 128, -(-n // 128), n)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150 << 20
+    assert artifact.binary is not None and len(artifact.binary) < 1 << 16
+    assert artifact.metadata["memory_bytes"] == 8 * n
+
+
+@pytest.mark.parametrize(("kernel", "n", "programs", "unit", "most"), [
+    (first_of_many, 1, 1 << 30, "programs", limits.MOST_PROGRAMS),
+    (in_steps, 60_000, 1, "operations", limits.MOST_STEPS),
+    (in_many_ways, 1, 600, "ways", limits.MOST_CLASSES),
+])
+def test_the_compilers_own_limits_are_told_with_their_figures(kernel, n: int, programs: int, unit: str, most: int) -> None:
+    with pytest.raises(CapacityError, match=f"the compiler takes {most}") as caught:
+        compiled(kernel, n, 32, programs, 1 << 20)
+    error = caught.value
+    assert (error.code, error.unit, error.available) == ("TFW0691", unit, most) and error.needed > most
+    assert error.place is not None and error.note and error.help
+
+
+# Closed forms are what they stand for ---------------------------------------------------------------------------------------
+
+RAMPS = st.builds(Ramp, st.integers(-50, 50), st.integers(-7, 7), st.integers(1, 40))
+
+
+@st.composite
+def spans(draw: st.DrawFn, count: int) -> Span:
+    low = draw(st.integers(0, count))
+    return Span(low, draw(st.integers(low, count)), count)
+
+
+@given(RAMPS, st.data())
+def test_a_ramp_and_a_span_are_their_tables(ramp: Ramp, data: st.DataObject) -> None:
+    table = np.asarray(ramp)
+    assert even(table) == (ramp if ramp.count > 1 else Ramp(ramp.first, 0, 1))
+    assert (ramp.min(), ramp.max(), ramp.any()) == (table.min(), table.max(), table.any())
+    one, other = data.draw(spans(ramp.count)), data.draw(spans(ramp.count))
+    flags, others = np.asarray(one), np.asarray(other)
+    assert (one.any(), one.all(), one.sum()) == (flags.any(), flags.all(), flags.sum())
+    assert np.array_equal(np.asarray(run(flags)), flags)
+    assert np.array_equal(np.asarray(taken(ramp, one)), table[flags])
+    assert np.array_equal(np.asarray(together(one, other)), flags & others)
+    kept = taken_valid(one, other)
+    assert np.array_equal(np.ones(others.sum(), bool) if kept is None else np.asarray(kept), flags[others])
+
+
+@given(st.lists(RAMPS, min_size=1, max_size=3), st.integers(-100, 100))
+def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int) -> None:
+    axes = [Axis(f"a{number}", ramp.count) for number, ramp in enumerate(ramps)]
+    terms = [Term(np.asarray(ramp), (axis,)) for ramp, axis in zip(ramps, axes, strict=True)]
+    known = Known(DTYPES["int64"], (), (*terms, Term(np.asarray(-bound))))
+    expected = sum((term.over(axes) for term in terms), np.asarray(-bound)) < 0
+    found = negative(known)
+    assert found is not None
+    assert np.array_equal(np.broadcast_to(found.whole().over(axes), expected.shape), expected)
+    (term,) = found.terms
+    if isinstance(term, Below) and (parts := term.parts()) is not None:
+        both = np.logical_and.reduce([np.broadcast_to(part.over(term.keys), term.data.shape) for part in parts])
+        assert np.array_equal(both, term.data)
+
+
+@given(st.integers(1, 4 * LANES), st.integers(-3, 3), st.integers(1, 5), st.data())
+def test_a_stretch_of_lane_positions_moves_what_each_position_does(count: int, step: int, chunk: int, data: st.DataObject) -> None:
+    span = data.draw(spans(count).filter(Span.any))
+    found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(Ramp(2, step, count), span, chunk)]
+    moved = sorted(zip(*(np.concatenate(part).tolist() for part in zip(*found, strict=True)), strict=True))
+    assert moved == sorted((9 + step * p, p // LANES * chunk, p % LANES) for p in range(span.low, span.high))
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), min_size=1, max_size=4))
+def test_elements_are_never_counted_twice(digits: list[tuple[int, int]]) -> None:
+    along = tuple(Along(Axis("a", count), Ramp(0, step, count)) for step, count in digits)
+    touched = {sum(step * i for (step, _), i in zip(digits, index, strict=True)) for index in np.ndindex(*(c for _, c in digits))}
+    found = distinct(Where(0, 0, along))
+    assert 1 <= found <= len(touched)
+    if len(touched) == np.prod([count for _, count in digits]) and _nested(digits):
+        assert found == len(touched)
+
+
+def _nested(digits: list[tuple[int, int]]) -> bool:
+    """Whether each step is beyond all that smaller ones reach."""
+    reach = 0
+    for step, count in sorted(digit for digit in digits if digit[1] > 1):
+        if step <= reach:
+            return False
+        reach += step * (count - 1)
+    return True
