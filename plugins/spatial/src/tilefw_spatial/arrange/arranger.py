@@ -8,7 +8,7 @@ from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.fold import folded
 from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
-from tilefw_spatial.arrange.matrix import SIDES, Products, activations_order, parts_of, shared, tiles, weights_order
+from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Target, normal
 from tilefw_spatial.arrange.region import Region, Regions
@@ -16,6 +16,7 @@ from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.arrange.twins import Twins
 from tilefw_spatial.arrange.vector import Chain, Emitter, padding, pieces_of
 from tilefw_spatial.graph import Axis, Dot, Graph
+from tilefw_spatial.machine import SIDES
 from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
 
 
