@@ -90,3 +90,20 @@ def rows_of_one_feature(x, out, n, N: tl.constexpr):
 
 def test_a_product_of_one_term_stands_among_reductions() -> None:
     judge(rows_of_one_feature, (1,), normal(5), np.zeros(5, np.float32), 5, N=8)
+
+
+@tilefw.jit
+def both_computed(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i = tl.arange(0, M)
+    j = tl.arange(0, N)
+    k = tl.arange(0, K)
+    left = tl.exp(tl.load(a + i[:, None] * K + k[None, :]).to(tl.float32)).to(tl.float16)
+    right = tl.maximum(tl.load(b + k[:, None] * N + j[None, :]), 0.0)
+    tl.store(out + i[:, None] * N + j[None, :], tl.dot(left, right))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 16])
+def test_computed_weights_of_any_number_of_rows(k: int) -> None:
+    """One cycle loads eight rows of K: what fills up the last eight is written, too, before it is read."""
+    a, b = normal(64, k, dtype=np.float16), normal(k, 32, dtype=np.float16)
+    judge(both_computed, (1,), a, b, np.zeros((64, 32), np.float32), M=64, N=32, K=k)

@@ -97,6 +97,21 @@ def test_each_rule_that_is_broken_is_found_by_both(name: str) -> None:
     assert fast == slow == {code}
 
 
+def test_one_burst_takes_results_of_several_types() -> None:
+    """Bits go from ALU to ALU: the sign bit that an integer operation makes is no number, though a float comes right behind it."""
+    made = [("int32", 1 << 31), ("fp32", 0x3F800000)]
+    timed: dict[str, list[tuple[int, Inst]]] = {
+        "VXM.0": [(100 + n, Inst("CST", dtype, 1, imm=bits, map=kinds(2))) for n, (dtype, bits) in enumerate(made)],
+        "VXM.1": [(104, Inst("MOV", "int32", 2, a=0, map=kinds(1), dst=32, flags=PUT_FLAG))],
+    }
+    for byte in range(4):
+        timed[f"MEM.W{byte}"] = [(107 + byte, Inst("WR", "", 2, a=32 + byte, address=0, step=1))]
+    out = Tensor("x", "out", home("int32", 2, [(f"MEM.W{byte}", 0, 0) for byte in range(4)]), (matrix(0, 2),))
+    array = np.zeros(2 * 320 * 4, np.uint8)
+    assert both(program(timed, [out], [("x", "int32")]), [array]) == (set(), set(), True)
+    assert array.view(np.uint32).reshape(2, 320)[:, 0].tolist() == [bits for _, bits in made]
+
+
 @pytest.mark.parametrize("by", [-1, 1])
 def test_a_program_that_says_other_cycles_than_it_takes_is_found_by_both(by: int) -> None:
     made = program({"MEM.E0": [read(100, 2)]}, [X], [("x", "uint8")])

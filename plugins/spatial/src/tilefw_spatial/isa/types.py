@@ -76,4 +76,4 @@ def reinterpret(source: NDArray[np.generic], dtype: str) -> NDArray[np.generic]:
     unsigned = np.ascontiguousarray(source).view(f"u{source.dtype.itemsize}")
     if dtype == "int1":
         return (unsigned & 0xFF) != 0
-    return unsigned.astype(f"u{TYPES[dtype].nbytes}").view(to)
+    return unsigned.astype(f"u{TYPES[dtype].nbytes}", copy=False).view(to)

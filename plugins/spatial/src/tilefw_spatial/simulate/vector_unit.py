@@ -131,7 +131,8 @@ def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, eve
     first, period = burst.time + (every - 1) * burst.period + delay, burst.period * every
     line = chip.results[burst.queue.number]
     line.forget(chip.now - machine.delay_step * machine.delay_steps - chip.patience)
-    rival = line.add(Segment(first, period, len(result), result, tainted, burst))
+    bits = reinterpret(result, "uint32")  # one consumer's burst may take results of several types, one after the other
+    rival = line.add(Segment(first, period, len(result), bits, tainted, burst))
     if rival is not None:
         chip.findings.add(Faults.PRODUCERS, f"two results of {burst.queue.name} in one cycle", burst, first, other=rival.source)
     if inst.flags & isa.PUT_FLAG:
