@@ -230,6 +230,28 @@ def test_division_and_remainder_of_f32_are_exact(row: str, meaning: Any) -> None
     assert np.array_equal(on_base_chip(row, (x, "f32"), (y, "f32")), meaning(x, y), equal_nan=True)
 
 
+class _OnePlaceOff(NumpyChip):
+    """A chip whose approximate quotient is the number next to the nearest, towards zero or away from it."""
+
+    def __init__(self, lanes: int, towards: float) -> None:
+        super().__init__(BASE_ROWS, lanes)
+        self._towards = np.float32(towards)
+
+    def _compute(self, row: str, values: list[Any], result: str) -> Any:
+        exact = super()._compute(row, values, result)
+        return np.nextafter(exact, self._towards) if row == "divf" and result == "f32" else exact
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("towards", [0, 4])
+def test_a_number_by_itself_is_one_however_rough_the_quotient_is(towards: float) -> None:
+    """The place below 1 is half a step away from it, not a whole one as everywhere above."""
+    x = some_f32(2000)
+    x = x[np.isfinite(x) & (x != 0)]
+    got = legal(_OnePlaceOff(len(x), towards))("div_rn", Lanes(x, "f32"), Lanes(x, "f32")).data
+    assert (got == 1).all()
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("row", "meaning"), [
     ("sqrt_rn", np.sqrt), ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc),

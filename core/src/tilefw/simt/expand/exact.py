@@ -50,7 +50,8 @@ def parts(b: Legal, x: Value) -> tuple[Value, Value]:
 
 def _quotient(b: Legal, x: Value, y: Value) -> tuple[Value, Value]:
     """(q, sign of x/y - q as -1, 0 or 1 in an i32) for 1 <= x/y < 2: q is the nearest f32."""
-    q = b("divf", x, y)
+    q, one = b("divf", x, y), b.real(1.0, "f32")
+    q = b("select", b("ltf", q, one), one, q)  # of equal operands an approximate quotient may be below 1, where steps are halves
     half_step = b("mulf", y, b.real(2.0**-24, "f32"))
     for _ in range(3):  # the approximate quotient is at most 3 places off
         residual = b("fma", b("negf", q), y, x)
