@@ -55,6 +55,14 @@ def in_many_ways(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + where, x)
 
 
+@tilefw.jit
+def to_both(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    where = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + where) + 1.0
+    tl.store(x_ptr + where, x)
+    tl.store(y_ptr + where, x)
+
+
 def compiled(kernel, n: int, block: int, programs: int, elements: int) -> Artifact:
     """The program of one launch, made anew; `elements` are those of each buffer."""
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i64"}
@@ -90,6 +98,11 @@ def test_a_launch_that_fills_the_chip_is_compiled_in_the_memory_of_its_tables() 
     assert peak < 150 << 20
     assert artifact.binary is not None and len(artifact.binary) < 1 << 16
     assert artifact.metadata["memory_bytes"] == 8 * n
+
+
+def test_what_is_stored_twice_counts_once() -> None:
+    n = 28 * 10**6  # two arrays of 112 MB fit the chip, three do not
+    assert compiled(to_both, n, 128, n // 128, n).metadata["memory_bytes"] == 8 * n
 
 
 @pytest.mark.parametrize(("kernel", "n", "programs", "unit", "most"), [

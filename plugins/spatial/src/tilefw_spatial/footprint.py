@@ -51,14 +51,21 @@ def needs(graph: Graph) -> list[Need]:
     for value in _needed_whole(graph):
         if isinstance(value.op, Load):
             loads.setdefault(value.op.where.parameter, []).append(_bytes(value.op.where, value.dtype))
-    stores: dict[int, dict[Value, int]] = {}
+    found = [Need(parameter, "loaded", _apart(accesses)) for parameter, accesses in loads.items()]
+    found += [Need(parameter, "stored", nbytes) for parameter, nbytes in _stored(graph).items()]
+    return sorted((need for need in found if need.nbytes), key=lambda need: (need.parameter, need.verb))
+
+
+def _stored(graph: Graph) -> dict[int, int]:
+    """The bytes of each parameter's results. A value that is stored twice is one array: it counts where most of it is stored."""
+    largest: dict[Value, tuple[int, int]] = {}
     for store in graph.stores:
         _, _, nbytes = _bytes(store.where, store.value.dtype)
-        kept = stores.setdefault(store.where.parameter, {})
-        kept[store.value] = max(nbytes, kept.get(store.value, 0))  # what is stored twice is one array
-    found = [Need(parameter, "loaded", _apart(accesses)) for parameter, accesses in loads.items()]
-    found += [Need(parameter, "stored", sum(kept.values())) for parameter, kept in stores.items()]
-    return sorted((need for need in found if need.nbytes), key=lambda need: (need.parameter, need.verb))
+        largest[store.value] = max(largest.get(store.value, (0, 0)), (nbytes, -store.where.parameter))
+    found: dict[int, int] = {}
+    for nbytes, parameter in largest.values():
+        found[-parameter] = found.get(-parameter, 0) + nbytes
+    return found
 
 
 def _needed_whole(graph: Graph) -> list[Value]:
