@@ -6,7 +6,9 @@ Each stage is a plain function of what the one before it made; none knows of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tilefw.api import DTYPES, CapacityError, Entry, InternalError, Launch, Place
@@ -37,6 +39,20 @@ class Compiled:
     program: Program
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for garbage in cycles: what the stages build is alive to their ends, and to look through it again and again takes
+    half as long as all of them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_uncollected()
 def compile_kernel(
     module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
 ) -> Compiled:
