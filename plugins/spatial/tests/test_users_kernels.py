@@ -107,3 +107,16 @@ def test_computed_weights_of_any_number_of_rows(k: int) -> None:
     """One cycle loads eight rows of K: what fills up the last eight is written, too, before it is read."""
     a, b = normal(64, k, dtype=np.float16), normal(k, 32, dtype=np.float16)
     judge(both_computed, (1,), a, b, np.zeros((64, 32), np.float32), M=64, N=32, K=k)
+
+
+@tilefw.jit
+def row_and_column(table, rows, columns, out, WIDTH: tl.constexpr, B: tl.constexpr):
+    row = table + tl.load(rows + tl.program_id(0)) * WIDTH
+    i = tl.arange(0, B)
+    tl.store(out + tl.program_id(0) * B + i, tl.load(row + tl.load(columns + i).to(tl.int64) * -1 + (WIDTH - 1)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_data_chooses_a_row_and_in_it_a_column_from_its_end(dtype: Any) -> None:
+    table, rows, columns = normal(5, 12), np.asarray([4, 0, 2], np.int32), np.arange(16).astype(dtype) % 12
+    judge(row_and_column, (3,), table, rows, columns, np.zeros((3, 16), np.float32), WIDTH=12, B=16)

@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
-from tilefw.api import Buffer, DType
+from tilefw.api import DTYPES, Buffer, DType
 from tilefw.api.ir import Operation, place_of
 from tilefw_spatial.graph import Gather, Load, Where
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.guards import BOOL, allowed, forbid
 from tilefw_spatial.lower.known import Known, constant, counted, total
-from tilefw_spatial.lower.linear import linear
+from tilefw_spatial.lower.linear import Linear, linear
 from tilefw_spatial.lower.order import forwarded
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.state import State, Touch
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, unsupported
 
+_INT32 = DTYPES["int32"]
 MOST_ELEMENTS = 1 << 24  # of a table: what is known of every one of them takes some 30 bytes of the compiler's memory
 
 
-def advanced(pointer: Entry, offset: Entry) -> Pointer | None:
-    """A pointer moved by a known or loaded integer; None where two loaded ones would meet, or it is no pointer of a parameter."""
+def advanced(state: State, pointer: Entry, offset: Entry) -> Pointer | None:
+    """A pointer moved by a known or loaded integer; None where it is no pointer of a parameter."""
     if not isinstance(pointer, Pointer):
         return None
     if isinstance(offset, Known):
         return pointer.moved(total(pointer.offset, as_offset(offset)))
-    if not isinstance(offset, Data) or pointer.chosen is not None:
+    if not isinstance(offset, Data):
         return None
     form = linear(offset)
-    if form.scale < 1:
-        return None
-    return replace(pointer, offset=total(pointer.offset, form.known), chosen=form.base, scale=form.scale)
+    if form.scale < 1:  # a table's rows are counted upwards
+        form = Linear(offset, 1, constant(0, INT64, offset.shape))
+    chosen, scale = form.base, form.scale
+    if pointer.chosen is not None:
+        scale = gcd(pointer.scale, form.scale)
+        chosen = _together(state, (pointer.chosen, pointer.scale // scale), (form.base, form.scale // scale))
+    return replace(pointer, offset=total(pointer.offset, form.known), chosen=chosen, scale=scale)
+
+
+def _together(state: State, *parts: tuple[Data, int]) -> Data:
+    """The sum of multiples of loaded integers, as wide as the widest of them and no less than 32 bits."""
+    dtype = INT64 if any(data.dtype.bits > 32 for data, _ in parts) else _INT32
+    terms: list[Entry] = []
+    for data, factor in parts:
+        term: Entry = data if data.dtype.bits == dtype.bits else state.elementwise("exts", [data], dtype)
+        terms.append(term if factor == 1 else state.elementwise("muli", [term, constant(factor, dtype, data.shape)], dtype))
+    found = state.elementwise("addi", terms, dtype)
+    assert isinstance(found, Data)
+    return found
 
 
 def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None) -> Data:

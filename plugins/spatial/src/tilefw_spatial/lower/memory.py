@@ -108,7 +108,7 @@ def _address(state: State, op: PointerAccess, kind: str) -> Pointer:
     if op.offsets is not None:
         shape = types.shape_of(op.offsets.type)
         chosen = None if entry.chosen is None else spread_data(entry.chosen, shape)
-        moved = advanced(replace(entry, offset=_spread(entry.offset, shape), chosen=chosen), state.values[op.offsets])
+        moved = advanced(state, replace(entry, offset=_spread(entry.offset, shape), chosen=chosen), state.values[op.offsets])
         if moved is None:
             raise unsupported(op, "the address depends on loaded data", capability)
         entry = moved

@@ -92,7 +92,7 @@ def _num_programs(state: State, op: NumProgramsOp) -> Entry:
 def _add_pointer(state: State, op: AddPtrOp) -> Entry:
     pointer, offset = state.values[op.pointer], state.values[op.offset]
     dtype = types.dtype_of(types.pointee_of(op.pointer.type))
-    moved = advanced(pointer, offset)
+    moved = advanced(state, pointer, offset)
     if moved is None:
         raise unsupported(op, "the address depends on loaded data", f"memory.gather.{dtype.name}")
     return moved
