@@ -55,8 +55,8 @@ def rows_of(array: Array) -> int:
 class Floor:
     """The rows of one chip. The greater `near`, the more distance from the unit that uses an array counts against busy slices.
 
-    Arrays of `linked`, by identity, go over links, which keep a slice for many cycles a row: they take slices in turn, so that
-    what has just arrived can be read while the next arrives."""
+    Arrays of `linked`, by identity, are operands of products that go over links, which keep a slice for many cycles a row: they
+    take slices in turn, so that what has just arrived can be multiplied while the next arrives."""
 
     def __init__(self, machine: Machine, near: int, linked: Collection[int] = ()) -> None:
         self.machine, self.near, self._linked = machine, near, linked

@@ -65,7 +65,8 @@ def place(
     lives = lifetimes((need.array for need in needs.values()), work.sweeps if order is None else order, kept)
     sizes = {key: rows_of(need.array) * need.copies for key, need in needs.items()}
     _check_capacity(most_alive(lives, sizes), machine)
-    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work), kept)
+    in_turn = {key for key in kept if key in needs and needs[key].sides}  # operands of products
+    this = _Placer(machine, near, needs, _together(work, needs), _sides(work, needs), _mates(work), in_turn)
     born = sorted(needs, key=lambda key: lives[key].birth)
     if sum(sizes.values()) * machine.lanes <= machine.capacity:
         # Those that meet the most others have the fewest slices to choose from: if slices run short, they come first.
