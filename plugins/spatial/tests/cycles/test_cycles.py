@@ -7,6 +7,7 @@ import random
 import pytest
 
 from cycles import campaign, launched
+from cycles.edits import ERROR, KINDS, Edits
 from cycles.shifts import SAME, TAKEN, Shifts
 
 KERNELS = {
@@ -52,3 +53,14 @@ def test_a_cycle_more_or_less_is_an_error_or_harmless(name: str) -> None:
     assert shifts.total == 40
     assert shifts.seen[False, TAKEN] < 20
     assert shifts.seen[False, SAME] <= 2, "the checker is strict, not blind"
+
+
+def test_what_a_simulator_finds_in_an_edited_program_is_an_error_of_the_checker() -> None:
+    """A sample of `campaign.edits`: nothing that a simulator finds is sound to the checker, and most edits are errors."""
+    found = Edits()
+    for name in ("matmul", "softmax"):
+        found.sample(launched.kernel(name, KERNELS[name]), random.Random(name), 6)
+    assert found.contradictions == []
+    assert {kind for kind, _ in found.seen} == set(KINDS)
+    for kind in ("stream", "row", "slice", "dropped", "weight buffer", "count of REP"):
+        assert {seen for k, seen in found.seen if k == kind} == {ERROR}, kind
