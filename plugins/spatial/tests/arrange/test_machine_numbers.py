@@ -20,6 +20,6 @@ def test_numbers_are_the_machine_s() -> None:
     assert (choose.ALUS, Limits().alus, Limits().streams) == (machine.alus, machine.alus, machine.streams)
     assert machine.delays["load_weights"] + machine.delays["install_weights"] == blocks.LAST
     load_weights, install = machine.delays["load_weights"], machine.delays["install_weights"]
-    assert (choose.LOAD, matrix.PITCH) == (load_weights, load_weights + install)
+    assert (load_weights, load_weights + install) == (choose.LOAD, matrix.PITCH)
     assert machine.instruction_bytes == word.BYTES
     assert SDM1.limits["memory_bytes"] == machine.capacity
