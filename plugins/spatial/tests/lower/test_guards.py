@@ -121,6 +121,26 @@ def test_a_check_is_no_argument_and_survives_text() -> None:
 
 
 @tilefw.jit
+def blocks_of_rows(index_ptr, table_ptr, out_ptr, N: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.arange(0, 8)
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + row, mask=row < N, other=0)
+    inside = (row < N)[:, None] & (column < WIDTH)[None, :]
+    found = tl.load(table_ptr + index[:, None] * WIDTH + column[None, :], mask=inside, other=0)
+    tl.store(out_ptr + row[:, None] * WIDTH + column[None, :], found, mask=inside)
+
+
+def test_a_row_has_one_flag_although_the_last_block_of_columns_is_not_full() -> None:
+    """Columns beyond the table's would leave the last row's buffer; the mask leaves them out, so that the index alone decides."""
+    sizes = {"index_ptr": 7, "table_ptr": 50, "out_ptr": 70}
+    program = compiled(blocks_of_rows, sizes, 3, {"N": 7, "WIDTH": 10, "BLOCK": 4})
+    assert [parameter.nbytes for parameter in program.parameters[3:]] == [8]
+    index = np.array([0, 4, 5, 1, -1, 2, 3], np.int32)
+    fast, slow = found(program, index, np.arange(50, dtype=np.int32), np.zeros(70, np.int32))
+    assert fast == slow and counts(fast) == [2]
+
+
+@tilefw.jit
 def kept_elements(choice_ptr, x_ptr, out_ptr, N: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     chosen = (i < N) & (tl.load(choice_ptr + i, mask=i < N, other=1) != 0)

@@ -6,6 +6,7 @@ Nothing of the machine stops at a wrong address: an index is kept within the tab
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -19,6 +20,7 @@ from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.state import PendingStore, State
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer
 
+_MOST_SUMMED = 1 << 20  # numbers of terms that are added up: beyond them bounds are those of each by itself
 BOOL = DTYPES["int1"]
 _INT64 = DTYPES["int64"]
 
@@ -120,14 +122,27 @@ def _ceil(value: int, scale: int) -> int:
 
 def _bounds(offset: Known, mask: Known | None) -> tuple[int, int]:
     """The least and the greatest that an offset may be where a mask has it, term by term."""
+    conditions = () if mask is None else tuple(condition for condition in mask.terms if condition.keys)
     low = high = 0
-    for term in offset.terms:
+    for term in _summed(offset.terms, conditions):
         data = term.over(term.keys)
-        for condition in () if mask is None else mask.terms:
-            if condition.keys and set(condition.keys) <= set(term.keys):
+        for condition in conditions:
+            if set(condition.keys) <= set(term.keys):
                 valid = np.broadcast_to(condition.over(term.keys), data.shape)
                 data = np.ma.array(data, mask=~valid | np.ma.getmaskarray(data))
         if not np.ma.count(data):
             return 0, 0  # nothing is accessed
         low, high = low + int(data.min()), high + int(data.max())
     return low, high
+
+
+def _summed(terms: Sequence[Term], conditions: Iterable[Term]) -> list[Term]:
+    """A sum's terms, those that one condition is about added up: `64 · block + i` where `64 · block + i < columns`."""
+    apart = list(terms)
+    for condition in conditions:
+        met = [term for term in apart if set(term.keys) & set(condition.keys)]
+        keys = tuple(dict.fromkeys(key for term in met for key in term.keys))
+        shape = np.broadcast_shapes(*(term.over(keys).shape for term in met))
+        if len(met) > 1 and prod(shape) <= _MOST_SUMMED:
+            apart = [*(term for term in apart if term not in met), Term(reduce(np.add, (term.over(keys) for term in met)), keys)]
+    return apart
