@@ -1,18 +1,13 @@
-"""One damaged file through what reads it, and what came of it in a word; all but a result or an error of ours is a failure."""
+"""One damaged file through what reads it, and what came of it in a word."""
 
 from __future__ import annotations
 
 import random
-import signal
-import traceback
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import assembled
 
-from tilefw.api import BufferView, KernelError, LaunchOptions, Scalar
+from tilefw.api import BufferView, LaunchOptions, Scalar
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.errors import CodeError
 from tilefw_amd import code_object
@@ -24,51 +19,6 @@ from tilefw_amd.target import MI300X
 BACKEND = AmdBackend(MI300X)
 BUDGET = 50_000  # instructions over all lanes: some hundreds of a wave
 BUFFER_BYTES = 4096
-HANG_SECONDS = 20
-
-
-class HangError(BaseException):
-    """An attempt took longer than HANG_SECONDS."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a file, in a word; `trace` is that of a failure."""
-
-    word: str
-    trace: str = ""
-
-
-@contextmanager
-def bounded() -> Iterator[None]:
-    """Raise HangError inside the block after HANG_SECONDS; warnings that a user would see are errors."""
-
-    def expired(*_: object) -> None:
-        raise HangError
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def outcome(attempt: Callable[[], str]) -> Outcome:
-    """The word that `attempt` gives, or the code of the error of ours that it raises."""
-    try:
-        with bounded():
-            return Outcome(attempt())
-    except KernelError as error:
-        assert error.code != "TFW0000" and str(error)
-        return Outcome(error.code)
-    except HangError:
-        return Outcome("hang", traceback.format_exc())
-    except Exception:
-        return Outcome("traceback", traceback.format_exc())
 
 
 def whole(data: bytes) -> str:

@@ -7,31 +7,28 @@ with plugins/amd/tests and the root of the repository on PYTHONPATH. `--only KIN
 
 from __future__ import annotations
 
-import argparse
 import functools
 import random
-import resource
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import assembled
 
 from cdna3.random_inst import random_inst
 from fuzz import attempts, damage
-from fuzz.attempts import BACKEND, Outcome, outcome
+from fuzz.attempts import BACKEND
 from oracles import corpus
 from oracles.chips import GFX942
+from tilefw.testing import damaged
+from tilefw.testing.damaged import Campaign, Damage, Seen
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.table import forms
 
 # Triton's that are small: what is damaged in them is seen sooner.
 TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose")
-FAILURES = ("traceback", "hang", "memory")
 CODE_BYTES = 64
 # A file of some kilobytes may take so much more memory than the process has before: its image (at most 256 MB), and copies of it.
 MEMORY_KILOBYTES = 2 << 20
@@ -121,116 +118,28 @@ def _text(rng: random.Random) -> Callable[[], str]:
 
 
 # Kinds, with their part of all attempts.
-KINDS: Mapping[str, tuple[float, Callable[[random.Random], Callable[[], str]]]] = {
+DAMAGES: Mapping[str, tuple[float, Damage]] = {
     **{f"file {kind}": (0.1, functools.partial(_file, kind)) for kind in damage.DAMAGES},
     "random code": (0.15, _code),
     "text changed": (0.45, _text),
 }
+CAMPAIGN = Campaign(DAMAGES, subjects, MEMORY_KILOBYTES)
 
 
-@dataclass
-class Kind:
-    """What was seen of one kind; seconds, kilobytes."""
-
-    words: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    slowest: float = 0.0
-    grown: int = 0
-    failures: list[str] = field(default_factory=list)
-
-
-def attempt(kind: str, seed: int, number: int) -> Outcome:
-    """Attempt `number` of a kind: made of (seed, kind, number) alone."""
-    return outcome(KINDS[kind][1](random.Random(f"{seed} {kind} {number}")))
-
-
-def run(count: int, seed: int) -> dict[str, Kind]:
-    """About `count` attempts, each kind its part of them."""
-    subjects()
-    return {kind: _of_kind(kind, round(count * part), seed) for kind, (part, _) in KINDS.items()}
-
-
-def _of_kind(kind: str, count: int, seed: int) -> Kind:
-    seen = Kind()
-    for number in range(count):
-        before, start = _peak(), time.perf_counter()
-        found = attempt(kind, seed, number)
-        seconds = time.perf_counter() - start
-        grown = _peak() - before
-        word = "memory" if grown > MEMORY_KILOBYTES else found.word
-        seen.words[word] += 1
-        seen.seconds += seconds
-        seen.slowest = max(seen.slowest, seconds)
-        seen.grown = max(seen.grown, grown)
-        if word in FAILURES:
-            seen.failures.append(f"{kind}:{number} {word} {seconds:.1f} s {grown >> 10} MB\n{found.trace}")
-    return seen
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def failures(found: Mapping[str, Kind]) -> list[str]:
-    return [failure for kind in found.values() for failure in kind.failures]
-
-
-def report(found: Mapping[str, Kind], seed: int) -> str:
+def report(found: Mapping[str, Seen], seed: int) -> str:
     """The result as Markdown."""
-    total = sum(sum(kind.words.values()) for kind in found.values())
-    seconds, whole = sum(kind.seconds for kind in found.values()), len(subjects().binaries)
-    lines = [
+    whole = len(subjects().binaries)
+    return "\n".join([
         "# Damaged code objects and assembly text for amd-cdna3, and what comes of them", "",
-        f"{total:,} attempts (seed {seed}) in {seconds:.0f} s, made of {whole} whole files, {whole - 2} of them Triton's. "
-        f"Peak memory of the process: {_peak() >> 10} MB.",
-        f"Tracebacks, hangs (over {attempts.HANG_SECONDS} s) and attempts that took more than {MEMORY_KILOBYTES >> 20} GB: "
-        f"{len(failures(found))}.", "",
+        f"{damaged.summary(found, seed)}, made of {whole} whole files, {whole - 2} of them Triton's. "
+        f"Peak memory of the process: {damaged.peak() >> 10} MB.",
+        f"Tracebacks, hangs (over {damaged.HANG_SECONDS} s) and attempts that took more than {MEMORY_KILOBYTES >> 20} GB: "
+        f"{len(damaged.failures(found))}.", "",
         "A file is read, disassembled and launched (one workgroup, "
         f"{attempts.BUDGET:,} instructions at most); text is assembled and what comes out read.", "",
-        "| | attempts | ran or assembled | findings | refused | failed | ms each | slowest, s | memory of one, MB |",
-        "|---|---|---|---|---|---|---|---|---|", *map(_row, found, found.values()), "", "## Refused, by code", "",
-        "| | " + " | ".join(codes := sorted({w for k in found.values() for w in k.words if w.startswith("TFW")})) + " |",
-        "|---|" + "---|" * len(codes),
-        *(f"| {name} | " + " | ".join(f"{kind.words[code]:,}" for code in codes) + " |" for name, kind in found.items()),
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _row(name: str, kind: Kind) -> str:
-    words, count = kind.words, sum(kind.words.values())
-    refused = sum(n for word, n in words.items() if word.startswith("TFW"))
-    return (
-        f"| {name} | {count:,} | {words['ran'] + words['assembled']:,} | {words['findings']:,} | {refused:,} "
-        f"| {len(kind.failures)} | {1000 * kind.seconds / max(1, count):.1f} | {kind.slowest:.1f} | {kind.grown >> 10} |"
-    )
-
-
-def _chosen(only: str, seed: int) -> Iterator[str]:
-    kind, _, number = only.rpartition(":")
-    found = attempt(kind, seed, int(number))
-    yield found.word
-    yield found.trace
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="KIND:NUMBER")
-    parser.add_argument("--report", type=Path, help="where the result goes (default: shown)")
-    options = parser.parse_args()
-    if options.only:
-        print(*_chosen(options.only, options.seed), sep="\n")
-        return 0
-    found = run(options.count, options.seed)
-    page = report(found, options.seed)
-    if options.report:
-        options.report.write_text(page, encoding="utf-8")
-    else:
-        print(page)
-    print(*failures(found), sep="\n", file=sys.stderr)
-    return 1 if failures(found) else 0
+        *damaged.tables(found, ["ran", "assembled"], memory=True), "",
+    ])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(damaged.main(CAMPAIGN, report, __doc__ or ""))

@@ -1,23 +1,21 @@
-"""One damaged program through all that reads it, and what came of it in a word: a result, an error of ours, or a failure."""
+"""How programs are damaged, and one damaged program through all that reads it; what came of it in a word."""
 
 from __future__ import annotations
 
 import random
 import re
-import signal
 import struct
-import traceback
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from launches import bound
 from random_programs import program
 
-from tilefw.api import BufferView, KernelError, LaunchOptions, Scalar
+from tilefw.api import BufferView, LaunchOptions, Scalar
+from tilefw.testing.damaged import Damage
 from tilefw_spatial import container, text
 from tilefw_spatial.backend import SpatialBackend
 from tilefw_spatial.checked import arguments
@@ -33,53 +31,11 @@ MACHINE = load()
 BACKEND = SpatialBackend(SDM1)
 BUDGET = 320 * 5_000  # lanes by vectors: some thousand instructions
 LARGEST_BUFFER = 1 << 16
-HANG_SECONDS = 20
-FAILURES = ("traceback", "hang")
 KERNELS = ("vector_add", "softmax", "matmul")
 _EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "sdm-1" / "increment.s"
 _HEADER = 40
 _SECTION = struct.Struct("<4sII")
 _SNIPPETS = ("", " ", "0", "9" * 30, "-1", ",", "\n", '"', "=", ".", "->", "é", "\0", "@", "n=4096", "sW31", "b1:4095", "#1e40")
-
-
-class HangError(BaseException):
-    """An attempt took longer than HANG_SECONDS."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a program, in a word; `trace` is that of a failure."""
-
-    word: str
-    trace: str = ""
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    def expired(*_: object) -> None:
-        raise HangError
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, HANG_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def outcome(attempt: Callable[[], str]) -> Outcome:
-    """The word that `attempt` gives, or the code of the error of ours that it raises."""
-    try:
-        with _bounded():
-            return Outcome(attempt())
-    except KernelError as error:
-        assert error.code != "TFW0000" and str(error)
-        return Outcome(error.code)
-    except HangError:
-        return Outcome("hang", traceback.format_exc())
-    except Exception:
-        return Outcome("traceback", traceback.format_exc())
 
 
 def whole(data: bytes) -> str:
@@ -239,7 +195,7 @@ def _file(make: Callable[[random.Random], bytes], rng: random.Random) -> Callabl
     return partial(whole, make(rng))
 
 
-KINDS: Mapping[str, tuple[float, Callable[[random.Random], Callable[[], str]]]] = {
+DAMAGES: Mapping[str, tuple[float, Damage]] = {
     "bytes changed": (0.1, partial(_file, _bytes_changed)),
     "bytes changed below right checksums": (0.3, partial(_file, lambda rng: resealed(_bytes_changed(rng)))),
     "numbers of the tables changed": (0.05, partial(_file, _numbers_changed)),
@@ -248,8 +204,3 @@ KINDS: Mapping[str, tuple[float, Callable[[random.Random], Callable[[], str]]]] 
     "text changed": (0.3, lambda rng: partial(assembled, _text_changed(rng))),
 }
 """Kinds of damage, with their part of all attempts."""
-
-
-def attempt(kind: str, seed: int, number: int) -> Outcome:
-    """Attempt `number` of a kind: made of (seed, kind, number) alone."""
-    return outcome(KINDS[kind][1](random.Random(f"{seed} {kind} {number}")))
