@@ -15,8 +15,8 @@ What is known beforehand: `target` and `capabilities` (what is claimed), `machin
 origin), `isa/` (the table of instructions, its meanings, its element types). Refused before anything is laid out: what needs more
 than the chip's memory (`footprint`), what is beyond the compiler's own `limits`, a machine whose numbers are not those `assumed`.
 
-The program as a file: `container` (`word` for instructions, `tables` for all else, `reading` where bytes come from strangers), as
-text: `text/`; from either back: `foreign`. `valid` says what is no program of the machine at all.
+The program as a file: `container/`, as text: `text/`; from either back: `foreign`. `valid` says what is no program of the machine
+at all.
 
 What judges it, none of them knowing the compiler: `simulate/` (a burst at a time: the device that runs launches, its traces and its
 counts), `tick/` (a cycle at a time, to judge the other), `check/` (every constraint derived anew from the binary). `checked` tells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.resources import files
 
-from tilefw_spatial import container, word
+from tilefw_spatial.container import file, word
 from tilefw_spatial.isa import OPS, ROWS, TYPES, Row, functions
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.text import __doc__ as _text
@@ -25,7 +25,7 @@ def page() -> str:
         skew=machine.skew, quantities="\n".join(_quantities(machine)), capacity=f"{machine.capacity:,}", hash=machine.hash,
         layout="\n".join(_layout()), types=", ".join(f"{t.code} {t.name}" for t in TYPES.values()), rows=len(ROWS), ops=len(OPS),
         delay_step=machine.delay_step, text=_example(_text or ""), operands=(_operands or "").partition("\n\n")[2],
-        container=(container.__doc__ or "").strip(), functions=(functions.__doc__ or "").partition("\n\n")[2].strip(),
+        container=(file.__doc__ or "").strip(), functions=(functions.__doc__ or "").partition("\n\n")[2].strip(),
         ex2=", ".join(value.hex() for value in functions.EX2), lg2=", ".join(value.hex() for value in functions.LG2),
     )
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Inst:
-    """One instruction word, field by field (`word.py` packs it); what each field means is the row's affair (`isa`). `op` is a row
-    with its variant (`CMP.lt`).
+    """One instruction word, field by field (packed by `container.word`); what each field means is the row's affair (`isa`). `op`
+    is a row with its variant (`CMP.lt`).
 
     `dtype` is an element type's name (`fp16`) or empty; `burst` counts vectors on consecutive cycles, 1 to 4096. `a`, `b`, `c` and
     `dst` are six bits each: a stream (0-31 flow east, 32-63 west), or an ALU's operand as `map` says. `address` is bank · 4096 +

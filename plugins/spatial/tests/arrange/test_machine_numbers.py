@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilefw_spatial import word
 from tilefw_spatial.arrange import choose, lanes, matrix
 from tilefw_spatial.chain import Limits
+from tilefw_spatial.container import word
 from tilefw_spatial.isa import SUMS
 from tilefw_spatial.machine import load
 from tilefw_spatial.partition import blocks

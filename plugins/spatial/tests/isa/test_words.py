@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from random_programs import instruction
 
+from tilefw_spatial.container.word import LAYOUT, WordError, pack, unpack
 from tilefw_spatial.isa import CODES, OPS, PUT_FLAG, ROWS
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Inst
-from tilefw_spatial.word import LAYOUT, WordError, pack, unpack
 
 MACHINE = load()
 

@@ -22,12 +22,12 @@ import struct
 import zlib
 
 from tilefw.api import CodeError, Place
-from tilefw_spatial import tables
+from tilefw_spatial.container import tables
+from tilefw_spatial.container.reading import Damaged, Reader
+from tilefw_spatial.container.word import BYTES, WordError, decode, encode
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Inst, Program
-from tilefw_spatial.reading import Damaged, Reader
 from tilefw_spatial.valid import program_faults
-from tilefw_spatial.word import BYTES, WordError, decode, encode
 
 MAGIC = b"SDM\x01"
 DAMAGED = "TFW0736"  # the file is cut, changed, or holds what is no program

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial import reading
+from tilefw_spatial.container import reading
+from tilefw_spatial.container.reading import Damaged, Node, Reader
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import AxisMap, ChipCode, Home, Parameter, Program, Rows, Tensor, Transfer
-from tilefw_spatial.reading import Damaged, Node, Reader
 
 Array = NDArray[Any]
 
