@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.api import Buffer, Launch
+from tilefw.api import Launch
 from tilefw.api.ir import context
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import load as kernel_named
 from tilefw.passes.pipeline import default_passes
+from tilefw.runtime.bound_launch import launch_of
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
+from tilefw_spatial.target import SDM1
 
 WAYS = ("one chip", "n", "gather", "k")
 
@@ -59,13 +61,12 @@ def product(size: int) -> Product:
     spec = kernel_named("matmul")
     prepared = spec.prepare(spec.resolve({"m": size, "n": size, "k": size}), np.random.default_rng(0))
     made = instance(spec, prepared)
-    values = {name: value for name, value in made.passed.items() if value is not None}
     rng = np.random.default_rng(1)
     arrays = {name: rng.uniform(-1, 1, (size, size)).astype(np.float16) for name in ("a_ptr", "b_ptr")}
     arrays["out_ptr"] = np.zeros((size, size), np.float16)
-    buffers = {name: Buffer(number, 0, array.nbytes) for number, (name, array) in enumerate(arrays.items())}
-    scalars = {n: v.item() if hasattr(v, "item") else v for n, v in values.items() if n not in buffers}
-    launch = Launch((*prepared.grid, 1, 1)[:3], scalars, buffers)
+    values = {name: arrays.get(name, value) for name, value in made.passed.items() if value is not None}
+    launch = launch_of(SDM1, values, (*prepared.grid, 1, 1)[:3])
+    assert launch is not None
     module = made.source.build()
     for step in default_passes(launch):
         step.apply(context(), module)
