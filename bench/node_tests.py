@@ -1,6 +1,6 @@
 """ONNX's node tests on every target, counted by kind of operator: writes `onnx.md`. Not a ratio: a record of what passes.
 
-    python bench/node_tests.py            # runs the pack on each target, some four minutes
+    python bench/node_tests.py            # runs the pack on each target, some six minutes
     python bench/node_tests.py REPORT …   # counts reports that `tilefw conformance --pack onnx --report` has written
 """
 

@@ -1,4 +1,4 @@
-"""What pages that count reports of the suite have in common: the targets, a run of one, its refusals, how near its bounds it comes."""
+"""What pages that count reports of the suite share: the targets, a run of one, its refusals, how near its bounds it comes."""
 
 from __future__ import annotations
 
