@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launches import Bound, bound
+from launches import Bound, bound, memory
 
 from tilefw.api import CodeError, CompileError
-from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw_spatial import container, text
 from tilefw_spatial.check import check
 from tilefw_spatial.machine import Machine, load
@@ -51,14 +50,9 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return changed(tmp_path_factory.mktemp("machine") / "other.yaml", CHANGES)
 
 
-def memory(launch: Bound) -> list[np.ndarray]:
-    arrays = [(name, host_array(v)) for name, v in launch.instance.passed.items() if v is not None and is_array(v)]
-    return [np.asarray(store.view()).reshape(-1).view(np.uint8).copy() for store in storages(arrays)]
-
-
 def ran(launch: Bound, program: Program, machine: Machine) -> list[np.ndarray]:
     """The memory after a run, in which both simulators and the prediction agree."""
-    fast, slow = memory(launch), memory(launch)
+    fast, slow = ([storage.copy() for storage in memory(launch.passed)] for _ in range(2))
     places = [launch.launch.buffers.get(parameter.name) for parameter in program.parameters]
     done = simulate(program, machine, [None if b is None else HostBuffer("", fast[b.storage], b.offset) for b in places])
     ticked = simulate_slowly(program, machine, [None if b is None else HostArray("", slow[b.storage], b.offset) for b in places])
