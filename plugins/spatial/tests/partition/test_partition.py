@@ -43,6 +43,7 @@ LAUNCHES: list[tuple[str, dict[str, Any], int, str]] = [
     ("matmul", {"m": 70, "n": 90, "k": 700}, 4, "k"),
     ("matmul", {"m": 33, "n": 50, "k": 170, "bias": True, "activation": "relu"}, 3, "k"),
     ("int8_matmul", {"m": 40, "n": 30, "k": 700}, 2, "k"),
+    ("matmul", {"m": 128, "n": 128, "k": 608}, 3, "k"),  # in whole sets of weights the chips' sums would lie in different ways
     ("matmul", {"m": 33, "n": 50, "k": 170}, 4, "gather"),
     ("attention", {"queries": 33, "keys": 40, "heads": 1}, 2, "gather"),
     ("attention", {"queries": 33, "keys": 40}, 2, "stages"),
@@ -154,14 +155,16 @@ def test_shares_of_a_graph_are_the_graph(kernel: str, parameters: dict[str, Any]
     assert all(np.array_equal(a, b) for a, b in zip(whole, divided, strict=True))
 
 
-@pytest.mark.parametrize(("kernel", "split", "code"), [
-    ("softmax", "k", "TFW0656"), ("attention", "k", "TFW0656"), ("matmul", "stages", "TFW0658"),
+@pytest.mark.parametrize(("kernel", "split", "code", "said"), [
+    ("softmax", "k", "TFW0656", "has none"), ("attention", "k", "TFW0656", "has 4"),
+    ("matmul", "stages", "TFW0658", "2 chips need 2 stages, and this one has 1"),
 ])
-def test_what_a_split_does_not_serve_is_refused_by_name(kernel: str, split: str, code: str) -> None:
+def test_what_a_split_does_not_serve_is_refused_by_name(kernel: str, split: str, code: str, said: str) -> None:
     launch = bound(kernel, {})
     with pytest.raises(UnsupportedError) as error:
         compile_kernel(launch.module(), launch.launch, MACHINE, 2, split)
     assert error.value.code == code
+    assert error.value.message.endswith(said)
 
 
 @pytest.mark.parametrize("given", [{"chips": 0}, {"chips": 9}, {"chips": "two"}, {"chips": 2, "split": "m"}])

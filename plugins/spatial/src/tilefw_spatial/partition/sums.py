@@ -17,12 +17,12 @@ from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.matrix import DEPTHS
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.isa import SUMS
-from tilefw_spatial.partition.alike import check_results_alike
+from tilefw_spatial.partition.alike import results_alike, same
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
 from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.needs import needed, sent, touched
-from tilefw_spatial.partition.restrict import Part, part_of, part_sums
+from tilefw_spatial.partition.restrict import part_of, part_sums
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
 
 
@@ -31,35 +31,48 @@ def sums_split(graph: Graph, chips: int) -> NodeWork:
     found = products(graph)
     if len(found) != 1:
         raise UnsupportedError(
-            f"split=k divides the sums of one product; this kernel has {len(found)}", code="TFW0656",
+            f"split=k divides the sums of one product; this kernel has {len(found) or 'none'}", code="TFW0656",
             place=found[0].place if found else None, help="split=n divides any kernel",
         )
     product = found[0]
-    works: list[Work] = []
-    owners: list[int] = []
-    for part in _terms(product.op, chips):
-        blocks, owners = in_blocks(part_sums(graph, product, part), chips)
-        works.append(arrange(blocks))
-    check_results_alike(works)
-    return _Exchange([_Chip.of(work) for work in works], owners).work()
+    axis = _divided(product.op, chips)
+    for shares in (_in_sets(axis, product.op, chips), _even(axis, chips)):
+        works: list[Work] = []
+        owners: list[int] = []
+        for begin, end in pairwise(accumulate(shares, initial=0)):
+            blocks, owners = in_blocks(part_sums(graph, product, part_of(axis, begin, end)), chips)
+            works.append(arrange(blocks))
+        exchanged = [_Chip.of(work) for work in works]
+        if results_alike(works) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
+            return _Exchange(exchanged, owners).work()
+    raise UnsupportedError(
+        "the chips' parts of the sums are laid out in different ways", code="TFW0657",
+        help="split=n divides this kernel, as does another number of chips",
+    )
 
 
-def _terms(op: object, chips: int) -> list[Part]:
-    """Each chip's part of the longest contracted axis, in whole sets of weights where there are enough of them."""
+def _divided(op: object, chips: int) -> Axis:
+    """The longest contracted axis."""
     assert isinstance(op, Dot)
     axis = max(op.contracted, key=lambda axis: axis.extent)
     if axis.extent < chips:
         raise UnsupportedError(
             f"split=k divides sums of {axis.extent} terms among {chips} chips", code="TFW0656", help="use fewer chips, or split=n"
         )
-    shares = _shares(axis, DEPTHS.get(op.a.dtype, 1), chips)
-    return [part_of(axis, begin, end) for begin, end in pairwise(accumulate(shares, initial=0))]
+    return axis
 
 
-def _shares(axis: Axis, depth: int, chips: int) -> list[int]:
+def _even(axis: Axis, chips: int) -> list[int]:
+    """Parts that differ by one at most: where sets of weights leave the last a part that is laid out in another way."""
+    return [axis.extent * (chip + 1) // chips - axis.extent * chip // chips for chip in range(chips)]
+
+
+def _in_sets(axis: Axis, op: Dot, chips: int) -> list[int]:
+    """Whole sets of weights where there are enough of them."""
+    depth = DEPTHS.get(op.a.dtype, 1)
     sets = -(-axis.extent // depth)
     if sets < chips:
-        return [axis.extent * (chip + 1) // chips - axis.extent * chip // chips for chip in range(chips)]
+        return _even(axis, chips)
     shares = [(sets * (chip + 1) // chips - sets * chip // chips) * depth for chip in range(chips)]
     full = max(chip for chip in range(chips) if shares[chip] == max(shares))
     shares[full] -= sum(shares) - axis.extent
@@ -94,6 +107,19 @@ class _Chip:
                 chip.sweeps.append(sweep)
                 chip.rest.append(sweep)
         return chip
+
+    def shapes(self) -> tuple[object, ...]:
+        """What arrays of sums must share, number by number, for one chip to add another's: their form, and which vectors of which
+        results are made of them."""
+        numbers = {id(array): number for number, array in enumerate(self.results)}
+        going_on = {id(sweep.reads[0].walk.array): sweep for sweep in self.rest if isinstance(sweep, VectorSweep) and sweep.reads}
+        return tuple(
+            (total.dtype, total.vectors, total.groups, tuple(
+                (numbers.get(id(write.walk.array)), write.walk.start, write.walk.strides, write.walk.table)
+                for write in going_on[id(total)].writes
+            ))
+            for total in self.totals
+        )
 
 
 def replace_name(array: Array, name: str, role: str = "temp") -> Array:
