@@ -370,6 +370,20 @@ def drawn(rng: random.Random, steps: int = 4) -> tuple[Program, list[NDArray[np.
     return draft.program(), draft.arrays
 
 
+def shaken(rng: random.Random, made: Program, amounts: Sequence[int]) -> Program | None:
+    """The program with the first NOP of one queue longer by one of `amounts` of cycles, so that all behind it moves; None where no
+    queue begins with one."""
+    names = [(chip, name) for chip, code in enumerate(made.chips) for name, words in code.queues.items() if words[0].op == "NOP"]
+    if not names:
+        return None
+    chip, name = rng.choice(names)
+    code = made.chips[chip]
+    first, *rest = code.queues[name]
+    moved = replace(first, imm=first.imm + rng.choice(amounts))
+    queues = {**code.queues, name: ((moved,) if moved.imm else ()) + tuple(rest)}
+    return replace(made, chips=(*made.chips[:chip], replace(code, queues=queues), *made.chips[chip + 1 :]))
+
+
 def host_buffers(arrays: Sequence[NDArray[np.uint8]]) -> list[HostBuffer | None]:
     """Arrays as the fast simulator takes them."""
     return [HostBuffer(f"p{i}", array, 0) for i, array in enumerate(arrays)]
