@@ -31,7 +31,8 @@ def staged(graph: Graph, chips: int) -> NodeWork:
     bounds = bounds_of(steps, cuts, chips, load())
     if bounds is None:
         raise UnsupportedError(
-            f"split=stages cuts a kernel where arrays are whole: this one has {len(cuts) + 1} stages, not {chips}",
+            "split=stages cuts a kernel where arrays are whole: "
+            f"{chips} chips need {chips} stages, and this one has {len(cuts) + 1}",
             code="TFW0658", help="use fewer chips, or split=n",
         )
     return _Line(work, [steps[begin:end] for begin, end in pairwise(bounds)]).work()
