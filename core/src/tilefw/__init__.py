@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
     from tilefw.api.errors import (
+        CapacityError,
         CheckError,
         CodeError,
         CompileError,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Artifact": "tilefw.api.artifact",
     **dict.fromkeys(
-        ("CheckError", "CodeError", "CompileError", "IRError", "InternalError", "KernelError", "LaunchError", "PluginError",
-         "UnsupportedError", "UsageError"),
+        ("CapacityError", "CheckError", "CodeError", "CompileError", "IRError", "InternalError", "KernelError", "LaunchError",
+         "PluginError", "UnsupportedError", "UsageError"),
         "tilefw.api.errors",
     ),
     **dict.fromkeys(
@@ -53,9 +54,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Artifact", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError", "LaunchError",
-    "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile", "constexpr_function",
-    "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference", "reinterpret", "set_target", "target", "targets",
+    "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError",
+    "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile",
+    "constexpr_function", "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference", "reinterpret", "set_target",
+    "target", "targets",
 ]
 
 

@@ -72,6 +72,14 @@ def test_the_nearest_choice_is_suggested(given: dict[str, object], help: str | N
     assert caught.value.help == help
 
 
+@pytest.mark.parametrize(("name", "help"), [("block_m", "did you mean 'block'?"), ("m", None)])
+def test_the_nearest_parameter_is_suggested(name: str, help: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        load("vector_add").resolve({name: 1})
+    assert caught.value.code == "TFW0941"
+    assert caught.value.help == help
+
+
 def test_text_is_converted() -> None:
     assert load("vector_add").resolve({"n": "0x10", "dtype": "bf16"})["n"] == 16
     assert load("rope").resolve({"interleaved": "true"})["interleaved"] is True

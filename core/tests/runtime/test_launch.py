@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Artifact, BufferView, CapacityError, CheckError, CodeError, InternalError, LaunchError, Scalar
+from tilefw.api import Artifact, BufferView, CapacityError, CheckError, CodeError, Finding, InternalError, LaunchError, Scalar
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import executor, loader, options
 from tilefw.runtime.binding import grid_of
+from tilefw.runtime.diagnostics import check_error
 
 sys.path.insert(0, str(Path(__file__).parent))
 import chip
@@ -87,6 +89,12 @@ def test_a_finding_raises_and_copies_nothing_back():
     assert len(caught.value.findings) == 2 and caught.value.code == "TFW0801"
     text = str(caught.value)
     assert "a load past the end" in text and "ld r0, [r1]" in text and "lane 5; 2 times" in text
+
+
+def test_a_finding_of_no_thread_tells_how_often_it_was_found():
+    twice = Finding("bounds", "TFW0801", "a load past the end", count=2)
+    assert "2 times in all" in str(check_error([twice]))
+    assert "in all" not in str(check_error([replace(twice, count=1)]))
 
 
 def test_a_warning_is_in_the_result():

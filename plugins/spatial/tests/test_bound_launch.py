@@ -61,12 +61,23 @@ def test_other_launches_are_refused(saved: Path) -> None:
         ((x, y[1:], np.int32(N)), (3,), "made for 2800 bytes behind y_ptr, not 2796"),
         ((memory[:N], memory[N:], np.int32(N)), (3,), "made for 2800 bytes behind x_ptr, not 5600"),
         ((x, x, np.int32(N)), (3,), "made for x_ptr and y_ptr in memory of their own, and they overlap"),
+        ((None, y, np.int32(N)), (3,), "moves data of x_ptr, which is a null pointer"),
     ):
         with pytest.raises(LaunchError, match=said) as caught:
             launch(saved, *args, grid=grid)
         assert caught.value.code == "TFW0838"
     assert not memory.any()
     assert not y.any()
+
+
+@pytest.mark.parametrize(("options", "said"), [({"block": 64}, "has no threads"), ({"dynamic_shared": 64}, "has no shared memory")])
+def test_threads_and_shared_memory_are_refused(saved: Path, options: dict[str, int], said: str) -> None:
+    x, y = np.zeros(N, np.float32), np.zeros(N, np.float32)
+    entry = tilefw.load(str(saved), "spatial-sdm1")["shifted"]
+    with pytest.raises(LaunchError, match=said):
+        entry.launch((3,), [x, y, np.int32(N)], **options)
+    entry.launch((3,), [x, y, np.int32(N)], block=1, dynamic_shared=0)
+    assert (y == 1).all()
 
 
 def shared(distance: int) -> Program:

@@ -102,7 +102,7 @@ def resolve(info: KernelInfo, given: Parameters) -> dict[str, Any]:
             near = get_close_matches(name, known, 1)
             raise UsageError(
                 f"{info.name} has no parameter {name!r}", code="TFW0941",
-                note=f"its parameters are {', '.join(known)}", help=None if near is None else f"did you mean {near!r}?",
+                note=f"its parameters are {', '.join(known)}", help=f"did you mean {near[0]!r}?" if near else None,
             )
     return {name: _convert(info, p, given[name]) if name in given else p.default for name, p in known.items()}
 

@@ -100,8 +100,9 @@ def _facts(finding: Finding) -> list[str]:
     if finding.instruction:
         place = f" at {finding.code_place}" if finding.code_place is not None else ""
         facts.append(f"instruction: {finding.instruction.strip()}{place}")
-    if where:
-        facts.append("in " + ", ".join(where) + (f"; {finding.count} times in all" if finding.count > 1 else ""))
+    seen = [*(["in " + ", ".join(where)] if where else []), *([f"{finding.count} times in all"] if finding.count > 1 else [])]
+    if seen:
+        facts.append("; ".join(seen))
     if finding.address is not None:
         facts.append(f"address: {finding.address:#x}")
     facts += [text for text in (finding.other and f"other side: {finding.other}", finding.note) if text]

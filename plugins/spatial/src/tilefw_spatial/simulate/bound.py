@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from tilefw.api import Argument, BufferView, LaunchError, Scalar
+from tilefw.api import Argument, BufferView, LaunchError, LaunchOptions, Scalar
 from tilefw_spatial.checked import arguments
 from tilefw_spatial.program import Parameter, Program
 
@@ -27,6 +27,7 @@ def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument]
             f"{program.entry} takes {len(parameters)} arguments, {len(args)} given", code="TFW0347",
             note="parameters: " + ", ".join(p.name for p in parameters),
         )
+    moved = [program.parameters[transfer.parameter] for tensor in program.tensors for transfer in tensor.transfers]
     views: list[tuple[Parameter, BufferView]] = []
     for parameter, argument in zip(parameters, args, strict=True):
         if isinstance(argument, Scalar):
@@ -37,8 +38,22 @@ def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument]
         if argument.handle:
             _check_extent(parameter, argument, size)
             views.append((parameter, argument))
+        elif parameter in moved:
+            raise _other(f"the program moves data of {parameter.name}, which is a null pointer")
     for first, second in combinations(views, 2):
         _check_sharing(*first, *second)
+
+
+def check_threads(program: Program, options: LaunchOptions) -> None:
+    """Raises LaunchError for a workgroup of threads or shared memory, which the machine has not."""
+    if options.block is not None and any(n != 1 for n in options.block):
+        said = f"{program.entry} has no threads, and block is {tuple(options.block)}"
+        raise LaunchError(said, code=OTHER, help="leave block out")
+    if options.dynamic_shared:
+        raise LaunchError(
+            f"{program.entry} has no shared memory, and dynamic_shared is {options.dynamic_shared}", code=OTHER,
+            help="leave dynamic_shared out",
+        )
 
 
 def _check_scalar(parameter: Parameter, argument: Scalar) -> None:

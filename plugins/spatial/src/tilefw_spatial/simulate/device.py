@@ -12,7 +12,7 @@ from tilefw.api.sim import SimulatedBuffers
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Parameter, Program
-from tilefw_spatial.simulate.bound import check_launch
+from tilefw_spatial.simulate.bound import check_launch, check_threads
 from tilefw_spatial.simulate.counters import counted
 from tilefw_spatial.simulate.engine import Simulation
 from tilefw_spatial.simulate.findings import Faults, Findings
@@ -64,6 +64,7 @@ class SpatialDevice(SimulatedBuffers):
         program = module.program
         if entry != program.entry:
             raise LaunchError(f"no entry {entry!r}", code="TFW0346", note=f"entries: {program.entry}")
+        check_threads(program, options)
         check_launch(program, grid, args, lambda handle: self._memory.region(handle).size)
         buffers = [self._buffer(p, a) for p, a in zip(arguments(program), args, strict=True)]
         simulation = _executed(program, self.machine, buffers, options, module.listing)
