@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tilefw_spatial.graph import Axis, Dot, Graph, Store, Value
+from tilefw_spatial.graph import Axis, Dot, Graph, Store, Value, operands_of
 from tilefw_spatial.partition.restrict import can_part
 
 
@@ -47,10 +47,19 @@ def _columns(store: Store) -> set[Axis]:
 
 def _cheapest(store: Store, axes: list[Axis], chips: int) -> Axis | None:
     values = Graph([store]).values()
-    return min(axes, key=lambda axis: sum(_share(value, axis, chips) for value in values), default=None)
+    return min(axes, key=lambda axis: _work(values, axis, chips), default=None)
+
+
+def _work(values: list[Value], axis: Axis, chips: int) -> int:
+    """Elements that each chip makes where `axis` is divided; what is combined along the axis is made whole by every chip."""
+    whole: set[Value] = set()
+    for value in reversed(values):  # users before their operands
+        combined = (operand for operand in operands_of(value.op) if value in whole or axis in {*operand.axes} - {*value.axes})
+        whole.update(combined)
+    return sum(_share(value, axis, 1 if value in whole else chips) for value in values)
 
 
 def _share(value: Value, axis: Axis, chips: int) -> int:
-    """Elements of a value that each chip makes where `axis` is divided."""
+    """Elements of a value that each of so many chips makes where `axis` is divided."""
     count = prod(a.extent for a in value.axes if a is not axis)
     return count * -(-axis.extent // chips) if axis in value.axes else count
