@@ -38,3 +38,15 @@ def test_a_judge_knows_neither_the_compiler_nor_another_judge(judge: str) -> Non
     found = set(_imported(judge))
     assert "program" in found, "imports are looked at"
     assert not found & (STAGES | (JUDGES - {judge}))
+
+
+def test_the_figures_of_the_docs_are_those_of_the_benchmarks() -> None:
+    top = Path(__file__).parents[3]
+    docs, sweep, network = ((top / page).read_text(encoding="utf-8") for page in (
+        "docs/spatial.md", "bench/spatial-matmul.md", "bench/spatial-resnet50.md",
+    ))
+    table = [line for line in docs.splitlines() if re.match(r"\| \d{4} \|", line)]
+    assert len(table) > 5 and not {*table} - {*sweep.splitlines()}
+    least, cycles = re.search(r"least utilisation: \*\*(\S+)%\*\*", sweep), re.search(r"\*\*(\S+) cycles\*\*", network)
+    assert least and f"at least {least[1]} %" in docs
+    assert cycles and f"{cycles[1]} cycles" in docs
