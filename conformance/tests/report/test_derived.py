@@ -81,11 +81,18 @@ def test_a_badge_hides_neither_failures_nor_a_part(report: Report) -> None:
     assert set(found) == {f"badge-{name}.json" for name in report.targets}
     badge = found["badge-nvidia-sm80.json"]
     core = report.footer["targets"]["nvidia-sm80"]["core"]
-    bad = sum(n for outcome, n in core.items() if outcome not in GOOD)
-    assert badge["color"] == "red" and badge["isError"] and f"{bad} wrong" in badge["message"]
+    wrong = sum(n for outcome, n in core.items() if outcome not in GOOD)
+    assert badge["color"] == "red" and badge["isError"] and f"{wrong} wrong" in badge["message"]
     assert badge["message"].endswith("simulated")
     part = Report(report.file, {**report.header, "expression": "softmax"}, report.cases, report.results, report.footer)
     assert badges(part)["badge-reference.json"]["color"] == "lightgrey"
+
+
+def test_a_badge_counts_timeouts_apart_from_what_is_wrong(report: Report) -> None:
+    targets = {"nvidia-sm80": {"core": {"pass": 5, "fail": 2, "timeout": 3}}}
+    footer = {**report.footer, "targets": {**report.footer["targets"], **targets}}
+    badge = badges(Report(report.file, report.header, report.cases, report.results, footer))["badge-nvidia-sm80.json"]
+    assert badge["message"].startswith("5/10 · 2 wrong · 3 timed out · ") and badge["isError"]
 
 
 def test_every_derived_file_is_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 from browser import Browser
 
 from tilefw.api.errors import UsageError
-from tilefw_conformance.outcomes import GOOD
+from tilefw_conformance.outcomes import GOOD, OUTCOMES, UNFINISHED
 from tilefw_conformance.report.page import page
 from tilefw_conformance.report.reading import Report, read
+from tilefw_conformance.report.writing import Writer
 
 LIMIT = 300_000  # bytes of a page of 1,000 cases on 6 targets
 HOSTILE = "</script><script>document.title='taken'</script><!-- <img src=x onerror=document.title='taken'> & \"'"
@@ -28,8 +30,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module")
 def file(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page([report]), encoding="utf-8")
+    return written(tmp_path_factory.mktemp("page") / "report.html", report)
+
+
+def written(path: Path, *reports: Report) -> Path:
+    """The page of `reports` as a file."""
+    path.write_text(page(reports), encoding="utf-8")
     return path
 
 
@@ -106,6 +112,50 @@ def test_what_passes_shows_what_was_found_as_closely_as_its_bound(browser: Brows
         bound = one["worst"]["bound"]
         assert abs(found - one["worst"]["value"]) <= 0.02 * bound and abs(expected - one["worst"]["expected"]) <= 0.02 * bound
         assert ("exactly" in rows[2]) == (one["error_over_bound"] == 0)
+
+
+def test_a_found_zero_is_shown_as_zero(browser: Browser, tmp_path: Path) -> None:
+    """Rebuilt from expected value, ratio and bound, an fp32 zero beside a subnormal came out as -4e-49."""
+    path = made.report(tmp_path, cases=1, targets=["reference"])
+    header, case, one, *_ = (json.loads(line) for line in path.read_text("utf-8").splitlines())
+    expected, bound = 4.2e-46, 1.4e-45
+    worst = {"output": "out_ptr", "index": [3], "value": 0.0, "expected": expected, "bound": bound}
+    with Writer(str(tmp_path / "zero"), header, [case]) as writer:
+        writer.add({**one, "outcome": "pass", "error_over_bound": expected / bound, "worst": worst})
+        writer.finish(1.0)
+    browser.open(written(tmp_path / "zero.html", read(writer.path)), at(one))
+    found = browser.evaluate("[...document.querySelectorAll('#panel .rows dd')][1].innerText")
+    assert found == "0"
+
+
+def test_timeouts_are_not_counted_as_wrong(browser: Browser, file: Path, report: Report) -> None:
+    browser.open(file)
+    cells = browser.evaluate("[...document.querySelectorAll('.sum')].map((cell) => [cell.innerText, cell.title])")
+    endings = [one["outcome"] for one in report.results.values()]
+    shown = [re.search(r"(?:, (\d+) wrong)?(?:, (\d+) timed out)?", title[title.index(" pass") + 5 :]) for _, title in cells]
+    wrong, late = (sum(int(match[part] or 0) for match in shown if match) for part in (1, 2))
+    assert late == endings.count("timeout") > 0
+    assert wrong == sum(endings.count(name) for name in OUTCOMES if name not in GOOD | UNFINISHED) > 0
+    assert sum("◷" in text for text, _ in cells) == sum("timed out" in title for _, title in cells) > 0
+
+
+def test_a_narrow_screen_keeps_the_pass_counts(browser: Browser, file: Path) -> None:
+    browser.open(file, width=360)
+    counts = "[...document.querySelectorAll('.sum .count')].map((count) => [count.innerText, count.getBoundingClientRect().width])"
+    found = browser.evaluate(counts)
+    assert found and all(text and width > 0 for text, width in found)
+
+
+def test_a_page_of_one_target_takes_the_width_that_there_is(browser: Browser, tmp_path: Path) -> None:
+    path = made.report(tmp_path, cases=20, targets=["reference"])
+    browser.open(written(tmp_path / "one.html", read(str(path))), width=1280)
+    assert browser.evaluate("matrix.getBoundingClientRect().width / matrix.parentElement.getBoundingClientRect().width") > 0.98
+
+
+def test_a_legend_explains_every_sign_of_the_matrix(browser: Browser, file: Path) -> None:
+    browser.open(file)
+    legend = browser.evaluate("document.getElementById('legend').innerText")
+    assert all(sign in legend for sign in ("✕", "◷", "½ulp", ".03", "9/12", "bar"))
 
 
 def test_times_of_stages_are_those_of_the_report(browser: Browser, file: Path, report: Report) -> None:

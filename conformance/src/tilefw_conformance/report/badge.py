@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilefw_conformance.outcomes import GOOD
+from tilefw_conformance.outcomes import GOOD, UNFINISHED
 from tilefw_conformance.report.reading import Report
 from tilefw_conformance.report.wording import EXECUTORS, profiles
 
@@ -22,11 +22,15 @@ def badges(report: Report) -> dict[str, dict[str, Any]]:
 def _badge(report: Report, target: dict[str, Any]) -> dict[str, Any]:
     counted = report.footer["targets"].get(target["name"], {}).get("core", {})
     every, passed = sum(counted.values()), counted.get("pass", 0)
-    bad = sum(n for outcome, n in counted.items() if outcome not in GOOD)
+    unfinished = sum(counted.get(outcome, 0) for outcome in UNFINISHED)
+    wrong = sum(n for outcome, n in counted.items() if outcome not in GOOD | UNFINISHED)
+    bad = wrong + unfinished
     partial = report.header["expression"] is not None
     words = [f"{passed}/{every}"]
-    if bad:
-        words.append(f"{bad} wrong")
+    if wrong:
+        words.append(f"{wrong} wrong")
+    if unfinished:
+        words.append(f"{unfinished} timed out")
     if report.header["stage"] != "compare":
         words.append(f"to {report.header['stage']} only")
     if partial:

@@ -62,8 +62,10 @@ function headroomSaid(text) {
 function groupCell(model, sum, group, target, index) {
   if (!sum.cases) return "<td></td>";
   const kind = sum.bad ? "bad" : sum.pass === sum.cases ? "all" : "part";
-  const count = sum.bad ? `${sum.bad} ✕` : kind === "all" ? `${sum.pass}` : `${sum.pass}/${sum.cases}`;
-  const said = `${sum.pass} of ${sum.cases} pass${sum.bad ? `, ${sum.bad} not well` : ""}${headroomSaid(headroom(sum))}`;
+  const wrong = sum.bad - sum.unfinished;
+  const problems = [wrong && `${wrong} ✕`, sum.unfinished && `${sum.unfinished} ◷`].filter(Boolean).join(" ");
+  const count = sum.bad ? problems : kind === "all" ? `${sum.pass}` : `${sum.pass}/${sum.cases}`;
+  const said = `${sum.pass} of ${sum.cases} pass${wrong ? `, ${wrong} wrong` : ""}${sum.unfinished ? `, ${sum.unfinished} timed out` : ""}${headroomSaid(headroom(sum))}`;
   return `<td><button type="button" class="c sum ${kind}${sum.worst > model.tight ? " tight" : ""}${mark(sum)}" style="--r:${gauge(sum.worst)}" tabindex="-1"`
     + ` data-group="${escaped(group.key)}" data-target="${index}" title="${said}" aria-label="${said}">`
     + `<span class="count">${count}</span><span class="ratio">${headroom(sum)}</span></button></td>`;

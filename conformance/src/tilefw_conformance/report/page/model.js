@@ -20,26 +20,26 @@ function bytesOf(text) {
 }
 
 function modelOf(data) {
-  const good = new Set(data.good);
-  const cases = data.cases.map((row, index) => caseOf(data, row, index, good));
+  const sets = { good: new Set(data.good), unfinished: new Set(data.unfinished) };
+  const cases = data.cases.map((row, index) => caseOf(data, row, index, sets));
   for (const [target, id, outcome] of data.against?.deleted ?? []) {
     const known = cases.find((one) => one.id === id);
     if (known) known.results[target] ??= gone(outcome);
   }
-  return { ...data, good, cases, byId: new Map(cases.map((one) => [one.id, one])) };
+  return { ...data, ...sets, cases, byId: new Map(cases.map((one) => [one.id, one])) };
 }
 
-function caseOf(data, [id, group, level, kernel, parameters, seed, notes, requires], index, good) {
+function caseOf(data, [id, group, level, kernel, parameters, seed, notes, requires], index, sets) {
   const flags = notes.map((note) => {
     const [flag, bug, description, effect] = data.notes[note];
     return { flag, bug, description, effect };
   });
-  const results = data.results.map((columns, target) => resultOf(data, columns, index, target, good));
+  const results = data.results.map((columns, target) => resultOf(data, columns, index, target, sets));
   const variant = id.startsWith(`${group}/`) ? id.slice(group.length + 1) : id;
   return { index, id, variant, group, level, kernel, parameters, seed, flags, requires: data.sets[requires], results };
 }
 
-function resultOf(data, columns, index, target, good) {
+function resultOf(data, columns, index, target, { good, unfinished }) {
   if (columns.outcome[index] === null) return null;
   const outcome = data.outcomes[columns.outcome[index]];
   const text = (name) => data.texts[columns[name][index]];
@@ -47,7 +47,7 @@ function resultOf(data, columns, index, target, good) {
   const times = columns.times[index];
   const [worst, resources] = [columns.worst, columns.resources].map((spread) => spread.map((column) => column[index]));
   const result = {
-    outcome, good: good.has(outcome), ratio, rounding: columns.rounding[index] === 1, worst: worst[0] === null ? null : worstOf(data, worst, ratio),
+    outcome, good: good.has(outcome), unfinished: unfinished.has(outcome), ratio, rounding: columns.rounding[index] === 1, worst: worst[0] === null ? null : worstOf(data, worst, ratio),
     stages: data.paths[columns.path[index]].map(([name, verdict, note], at) => ({ name, verdict, note, ms: timeOf(times.charCodeAt(at)) })),
     needs: data.sets[columns.needs[index]], missing: data.sets[columns.missing[index]], resources: resourcesOf(data, resources),
     reason: text("reason"), code: text("code"), error: text("error"), artifact: text("artifact"), attempts: columns.attempts[index],

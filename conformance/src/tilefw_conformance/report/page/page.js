@@ -290,7 +290,7 @@ async function start() {
   wireKeys();
   render();
   renderRuns();
-  for (const element of [table, $("tools")]) element.hidden = false;
+  for (const element of [table, $("tools"), $("legend")]) element.hidden = false;
   $("notice").remove();
   if (selected) show(selected.one, selected.target, false);
   document.documentElement.dataset.ready = "true";

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tilefw.api.errors import UsageError
-from tilefw_conformance.outcomes import GOOD, OUTCOMES
+from tilefw_conformance.outcomes import GOOD, OUTCOMES, UNFINISHED
 from tilefw_conformance.report import totals
 from tilefw_conformance.report.difference import difference
 from tilefw_conformance.report.headroom import TIGHT, is_rounding
@@ -68,7 +68,7 @@ def payload(reports: Sequence[Report], against: Sequence[Report] = ()) -> dict[s
         results = {one["case"]: one for one in reports[target["report"]].of(target["name"])}
         columns.append(_columns([results.get(case["case"]) for case in order], tables))
     data = {
-        "outcomes": OUTCOMES, "good": sorted(GOOD), "tight": TIGHT,
+        "outcomes": OUTCOMES, "good": sorted(GOOD), "unfinished": sorted(UNFINISHED), "tight": TIGHT,
         "reports": [_run(report) for report in reports], "targets": targets,
         "cases": [_case(case, tables) for case in order], "results": columns, **tables.plain(),
     }
@@ -168,6 +168,8 @@ def _side(one: Record) -> int | None:
     found, ratio = one["worst"], one["error_over_bound"]
     numbers = (found["value"], found["expected"], found["bound"], ratio)
     if not all(isinstance(number, int | float) for number in numbers):
+        return None
+    if abs(found["value"]) <= found["bound"]:  # such a value has no digit left after rounding to its bound: 0.0 became -4e-49
         return None
     error = found["value"] - found["expected"]
     side = (error > 0) - (error < 0)

@@ -24,12 +24,13 @@ function groupsOf(cases, state, targets) {
 
 // What a group's cell says of one target. Errors that are the rounding of the output would hide all others.
 function sumOf(cases, target) {
-  const sum = { cases: 0, pass: 0, bad: 0, worst: null, rounding: false, worse: 0, better: 0 };
+  const sum = { cases: 0, pass: 0, bad: 0, unfinished: 0, worst: null, rounding: false, worse: 0, better: 0 };
   for (const one of cases) {
     const result = one.results[target];
     if (!result || result.outcome === "gone") continue;
     sum.cases += 1;
     sum.bad += result.good ? 0 : 1;
+    sum.unfinished += result.unfinished ? 1 : 0;
     sum.worse += result.worse ? 1 : 0;
     sum.better += result.better ? 1 : 0;
     if (result.outcome !== "pass") continue;
