@@ -30,14 +30,21 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
     with open(tmp_path / "log", "w") as log:
         process = subprocess.Popen([*command, "--scheduler-file", str(file)], stderr=log)
     try:
-        while not file.exists():
+        while (address := _address(file)) is None:
             assert process.poll() is None, (tmp_path / "log").read_text()
             time.sleep(0.05)
-        time.sleep(0.1)  # it is written in one go, but not renamed into place
-        yield json.loads(file.read_text())["address"]
+        yield address
     finally:
         process.terminate()
         process.wait()
+
+
+def _address(file: Path) -> str | None:
+    """What the scheduler wrote; None while the file is not there or not whole, since it is not renamed into place."""
+    try:
+        return json.loads(file.read_text())["address"]
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
 
 
 @pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1:9"])

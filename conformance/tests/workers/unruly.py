@@ -27,6 +27,7 @@ def tilefw_conformance():
 
 
 def hang():
+    Path(os.environ["UNRULY_MARK"] + ".hangs").touch()
     time.sleep(3600)
 
 

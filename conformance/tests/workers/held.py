@@ -1,0 +1,27 @@
+"""`tilefw`, held at a known line of its report: `python held.py COUNT conformance …` writes COUNT results and then waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tilefw.cli.main import main
+from tilefw_conformance.report.records import Record
+from tilefw_conformance.report.writing import Writer
+
+
+def hold_after(count: int) -> None:
+    """Make every report of this process wait, without end, once `count` results are in its file."""
+    write = Writer.add
+
+    def add(self: Writer, record: Record) -> None:
+        write(self, record)
+        if len(self.results) == count:
+            time.sleep(3600)
+
+    Writer.add = add
+
+
+if __name__ == "__main__":
+    hold_after(int(sys.argv[1]))
+    sys.exit(main(sys.argv[2:]))
