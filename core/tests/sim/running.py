@@ -9,8 +9,8 @@ import numpy as np
 from toy import CHIP, assemble
 
 from tilefw.api.device import ALL_CHECKS, LaunchOptions, LaunchReport
-from tilefw.sim.engine import launch, load_program
-from tilefw.sim.memory import GlobalMemory
+from tilefw.sim.engine.launch import launch, load_program
+from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import Chip
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.floats import FORMATS, decode, encode
-from tilefw.sim.lanes_float import FloatLanes
 
 LANES = FloatLanes()
 BITS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wave_toy import run
 
-from tilefw.sim.hazards import HazardTracker
-from tilefw.sim.history import History
-from tilefw.sim.prepare import Block
+from tilefw.sim.checks.hazards import HazardTracker
 from tilefw.sim.program import HazardRule, Hazards, Instruction
+from tilefw.sim.steps.prepare import Block
+from tilefw.sim.tracking.history import History
 
 # An instruction's row here is (what it writes, what it reads, its wait states).
 RULES = (

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw.sim.frame import Frame
-from tilefw.sim.lanes import NumpyLanes
-from tilefw.sim.shadow import Shadowed
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.algebra.shadow import Shadowed
+from tilefw.sim.engine.frame import Frame
 
 
 def lanes_of(width: int, waves: int = 3) -> NumpyLanes:

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy import MEANINGS
 
-from tilefw.sim.algebra import PRIMITIVES
+from tilefw.sim.algebra.integer import IntegerLanes
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.algebra.primitives import PRIMITIVES
+from tilefw.sim.algebra.recording import trace
 from tilefw.sim.floats import UNSIGNED
-from tilefw.sim.fragments import Accumulation, BitMap, Fragment
-from tilefw.sim.lanes import NumpyLanes
-from tilefw.sim.lanes_integer import IntegerLanes
-from tilefw.sim.matrix import MatrixUnit
-from tilefw.sim.matrix_layout import rearrange
-from tilefw.sim.recording import trace
+from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.matrix.layout import rearrange
+from tilefw.sim.matrix.unit import MatrixUnit
 
 LANES = IntegerLanes()
 
@@ -161,7 +161,7 @@ def test_elements_move_by_their_bit_map():
 
 
 def test_every_primitive_is_executed_by_the_numpy_form():
-    from tilefw.sim.algebra import Algebra
+    from tilefw.sim.algebra.primitives import Algebra
 
     assert [n for n in PRIMITIVES if getattr(NumpyLanes, n) is getattr(Algebra, n)] == []
 

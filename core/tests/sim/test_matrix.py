@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.sim.fragments import Accumulation, Fragment, Stages
-from tilefw.sim.frame import Frame
-from tilefw.sim.lanes import NumpyLanes
-from tilefw.sim.matrix import MatrixUnit
-from tilefw.sim.shadow import Shadowed
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.algebra.shadow import Shadowed
+from tilefw.sim.engine.frame import Frame
+from tilefw.sim.matrix.fragments import Accumulation, Fragment, Stages
+from tilefw.sim.matrix.unit import MatrixUnit
 
 # Four lanes a row of 4 x 4, 16 blocks: the row is the register, the block the upper lane bits.
 A = Fragment("f32", ("l0", "l1"), (), blocks=("l2", "l3", "l4", "l5"))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from running import run
 
 from tilefw.api.errors import LaunchError
-from tilefw.sim.atomics import perform
-from tilefw.sim.memory import GUARD_BYTES, GlobalMemory, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.atomics import perform
+from tilefw.sim.memory.regions import GUARD_BYTES, GlobalMemory, Region, gather, gather_poison, scatter
 
 WIDTHS = [1, 2, 4, 8, 16]
 

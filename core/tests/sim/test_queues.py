@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from wave_toy import run
 
-from tilefw.sim.history import History
-from tilefw.sim.prepare import Block
 from tilefw.sim.program import Instruction, Issue, Register, Wait
-from tilefw.sim.queues import Queues
+from tilefw.sim.steps.prepare import Block
+from tilefw.sim.tracking.history import History
+from tilefw.sim.tracking.queues import Queues
 
 KINDS = [("q", "a"), ("q", "b"), ("q", ""), ("r", "a")]
 REGISTERS = 4

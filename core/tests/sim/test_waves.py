@@ -5,9 +5,9 @@ import pytest
 from wave_toy import CHIP, assemble, run
 
 from tilefw.api.device import LaunchOptions
-from tilefw.sim.engine import Launch, load_program
-from tilefw.sim.memory import GlobalMemory
-from tilefw.sim.strands import Batch
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.launch import Launch, load_program
+from tilefw.sim.memory.regions import GlobalMemory
 
 # w4:w5 is the first array, w6:w7 the second.
 ARGUMENTS = """

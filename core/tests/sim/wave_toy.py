@@ -17,9 +17,8 @@ from running import Outcome
 
 from tilefw.api.device import ALL_CHECKS, LaunchOptions
 from tilefw.api.errors import Place
-from tilefw.sim.engine import launch, load_program
-from tilefw.sim.memory import GlobalMemory
-from tilefw.sim.operand_registers import reads, writes
+from tilefw.sim.engine.launch import launch, load_program
+from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import (
     Barrier,
     Branch,
@@ -40,6 +39,7 @@ from tilefw.sim.program import (
     Variable,
     Wait,
 )
+from tilefw.sim.steps.operand_registers import reads, writes
 
 CHIP = Chip("wave toy", wave_size=8, pc_per_lane=False, max_threads=128, max_grid=(1024, 64, 64), shared_bytes=4096, shared_banks=8)
 CODE_BYTES = 4

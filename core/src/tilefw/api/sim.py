@@ -6,7 +6,7 @@ used, as a compiler asks the same table what an instruction is.
 
 from typing import TYPE_CHECKING, Any
 
-from tilefw.sim.fragments import Accumulation, BitMap, Fragment, Stages
+from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment, Stages
 from tilefw.sim.program import (
     Barrier,
     Branch,
@@ -37,21 +37,21 @@ from tilefw.sim.program import (
 )
 
 if TYPE_CHECKING:
-    from tilefw.sim.algebra import PRIMITIVES, Algebra, Value
-    from tilefw.sim.buffers import SimulatedBuffers
+    from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra, Value
+    from tilefw.sim.algebra.recording import Step, trace
     from tilefw.sim.device import Decoders, SimulatorDevice
-    from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
-    from tilefw.sim.memory import GlobalMemory
-    from tilefw.sim.recording import Step, trace
+    from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
+    from tilefw.sim.memory.buffers import SimulatedBuffers
+    from tilefw.sim.memory.regions import GlobalMemory
 
 # Public name -> the module that has it.
 _HOMES = {
-    **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra"),
+    **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra.primitives"),
     **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
-    **dict.fromkeys(("LoadedProgram", "launch", "load_program", "pack"), "tilefw.sim.engine"),
-    "GlobalMemory": "tilefw.sim.memory",
-    "SimulatedBuffers": "tilefw.sim.buffers",
-    **dict.fromkeys(("Step", "trace"), "tilefw.sim.recording"),
+    **dict.fromkeys(("LoadedProgram", "launch", "load_program", "pack"), "tilefw.sim.engine.launch"),
+    "GlobalMemory": "tilefw.sim.memory.regions",
+    "SimulatedBuffers": "tilefw.sim.memory.buffers",
+    **dict.fromkeys(("Step", "trace"), "tilefw.sim.algebra.recording"),
 }
 
 __all__ = [

@@ -13,8 +13,8 @@ from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
-from tilefw.sim.buffers import SimulatedBuffers
-from tilefw.sim.engine import LoadedProgram, launch, load_program, pack
+from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
+from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.program import Chip, Program, ProgramParameter
 
 Decoders = Mapping[str, Callable[[], Program]]

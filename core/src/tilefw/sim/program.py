@@ -6,7 +6,7 @@ function for exactly these modifiers (a closure or a `functools.partial`), calle
 
     meaning(lanes, *sources) -> None | Value | tuple[Value, ...]
 
-`lanes` is a `tilefw.sim.algebra.Algebra`. One result stands for each destination, in order. The guard is *not* the
+`lanes` is a `tilefw.sim.algebra.primitives.Algebra`. One result stands for each destination, in order. The guard is *not* the
 meaning's business: the kit evaluates it, restricts memory, atomics and cross-lane primitives to the lanes where it
 holds, and leaves the destinations of all other lanes as they were. Neither are registers: the kit reads sources
 before and writes destinations after the call. A meaning never branches in Python on a value, keeps nothing between
@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tilefw.api.errors import Place
 
 if TYPE_CHECKING:
-    from tilefw.sim.algebra import Algebra, Value
+    from tilefw.sim.algebra.primitives import Algebra, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.frame import Frame
-from tilefw.sim.lanes import NumpyLanes
-from tilefw.sim.matrix import MatrixUnit
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.engine.frame import Frame
+from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw_amd.isa.row import ROWS, Mode, Modifiers
 
 WAVE = 64

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilefw.api.sim import PRIMITIVES, trace
-from tilefw.sim.lanes_integer import IntegerLanes
+from tilefw.sim.algebra.integer import IntegerLanes
 from tilefw_amd.isa.row import ROWS, Mode, Modifiers, Row
 from tilefw_amd.isa.rows import control, scalar, scalar_bits, scalar_memory
 

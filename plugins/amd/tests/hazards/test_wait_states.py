@@ -7,7 +7,7 @@ import pytest
 from hazards import llc
 from hazards.pairs import EXTRAS, PAIRS, Extra, Pair
 from tilefw.api.sim import Instruction
-from tilefw.sim.hazards import HazardTracker
+from tilefw.sim.checks.hazards import HazardTracker
 from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.parts import DOUBLES, HARDWARE, NAMES_BEHIND, hardware_register
 from tilefw_amd.legal import HAZARDS, WAIT_RANGES

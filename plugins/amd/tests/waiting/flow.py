@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tilefw.api.machine import Function, Inst
 from tilefw.api.sim import Instruction
 from tilefw.machine.flow import successors
-from tilefw.sim.hazards import HazardTracker
-from tilefw.sim.history import Found
-from tilefw.sim.queues import Queues
+from tilefw.sim.checks.hazards import HazardTracker
+from tilefw.sim.tracking.history import Found
+from tilefw.sim.tracking.queues import Queues
 from tilefw_amd.isa.binding import Site, bind
 from tilefw_amd.isa.row import Mode
 from tilefw_amd.isa.vocabulary import instructions

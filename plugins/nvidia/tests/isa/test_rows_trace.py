@@ -8,7 +8,7 @@ import pytest
 
 from isa.samples import instruction, kernel
 from tilefw.api.sim import PRIMITIVES
-from tilefw.sim.recording import trace
+from tilefw.sim.algebra.recording import trace
 from tilefw_nvidia import isa
 from tilefw_nvidia.isa.row import Form
 

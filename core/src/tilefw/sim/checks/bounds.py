@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import Region
+from tilefw.sim.memory.regions import Region
 from tilefw.sim.report import Fault, first_true
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.memory import ELEMENTS
+from tilefw.sim.memory.regions import ELEMENTS
 from tilefw.sim.report import first_true
 
 CODE = "TFW0805"

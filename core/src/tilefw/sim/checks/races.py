@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.events import KIND_SHIFT, later, settled_by
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import Region, common_alignment, gather
+from tilefw.sim.memory.regions import Region, common_alignment, gather
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
+from tilefw.sim.tracking.events import KIND_SHIFT, later, settled_by
 
 CODE = "TFW0804"
 _SEVERAL_WAVES = 63
@@ -136,7 +136,7 @@ class Races:
         self._note_write(places, granules, me, copy.instruction.index, False)
 
     def _copy_parts(self, lanes: Any, copy: Any, size: int) -> tuple[Any, Any, _Places, Array]:
-        from tilefw.sim.lanes_memory import Piece
+        from tilefw.sim.algebra.memory import Piece
 
         batch = lanes.batch
         _, waves, width = batch.frame.shape

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import Region, common_alignment
+from tilefw.sim.memory.regions import Region, common_alignment
 from tilefw.sim.program import Instruction
 
 CODE = "TFW0815"

@@ -12,12 +12,9 @@ from functools import cache
 from typing import Any
 
 from tilefw.api.errors import CodeError
-from tilefw.sim.events import counted, settling_kinds
+from tilefw.sim.algebra.integer import constant
+from tilefw.sim.checks.hazards import HazardTracker
 from tilefw.sim.floats import Array
-from tilefw.sim.hazards import HazardTracker
-from tilefw.sim.history import History, Tracker
-from tilefw.sim.lanes_integer import constant
-from tilefw.sim.operands import Placed, around, fetch
 from tilefw.sim.program import (
     Branch,
     BranchTable,
@@ -32,8 +29,11 @@ from tilefw.sim.program import (
     Special,
     Symbol,
 )
-from tilefw.sim.queues import Kind, Queues
-from tilefw.sim.stepping import guarded, once_a_wave, slow_step
+from tilefw.sim.steps.careful import guarded, once_a_wave, slow_step
+from tilefw.sim.steps.operands import Placed, around, fetch
+from tilefw.sim.tracking.events import counted, settling_kinds
+from tilefw.sim.tracking.history import History, Tracker
+from tilefw.sim.tracking.queues import Kind, Queues
 
 Step = Callable[[Any, Any], None]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.frame import Frame
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.program import Registers, Special
 
 Step = Callable[[Any, Any], None]

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from tilefw.sim.floats import UNSIGNED, Array
-from tilefw.sim.fragments import BitMap
+from tilefw.sim.matrix.fragments import BitMap
 
 Kinds = tuple[tuple[str, int], ...]
 

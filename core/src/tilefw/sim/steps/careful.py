@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.integer import constant
+from tilefw.sim.algebra.shadow import Shadowed, nonzero
 from tilefw.sim.checks import initialisation
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import Frame
-from tilefw.sim.lanes_integer import constant
 from tilefw.sim.program import Instruction
-from tilefw.sim.shadow import Shadowed, nonzero
 
 Step = Callable[[Any, Any], None]
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.checks import leftovers
-from tilefw.sim.events import settled_by
 from tilefw.sim.floats import Array
-from tilefw.sim.memory import ELEMENTS, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.program import Instruction
-from tilefw.sim.queues import Kind
+from tilefw.sim.tracking.events import settled_by
+from tilefw.sim.tracking.queues import Kind
 
 
 @dataclass(slots=True)

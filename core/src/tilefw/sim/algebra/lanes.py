@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.cross_lane import CrossLanes
+from tilefw.sim.algebra.floating import FloatLanes
+from tilefw.sim.algebra.integer import IntegerLanes
+from tilefw.sim.algebra.memory import MemoryLanes
+from tilefw.sim.algebra.shadow import ShadowLanes
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import Frame
-from tilefw.sim.lanes_cross import CrossLanes
-from tilefw.sim.lanes_float import FloatLanes
-from tilefw.sim.lanes_integer import IntegerLanes
-from tilefw.sim.lanes_memory import MemoryLanes
 from tilefw.sim.report import Fault, first_true
-from tilefw.sim.shadow import ShadowLanes
 
 
 class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):

@@ -12,18 +12,18 @@ import numpy as np
 
 from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
+from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks import unreachable
 from tilefw.sim.checks.races import Races
 from tilefw.sim.counters import Counters
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.frame import all_ones, zeros
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import all_ones, zeros
-from tilefw.sim.lanes import NumpyLanes
-from tilefw.sim.matrix import MatrixUnit
-from tilefw.sim.memory import GlobalMemory, Region
-from tilefw.sim.prepare import Prepared, prepare
+from tilefw.sim.matrix.unit import MatrixUnit
+from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.program import Chip, Program
 from tilefw.sim.report import Fault, Reporter
-from tilefw.sim.strands import Batch
+from tilefw.sim.steps.prepare import Prepared, prepare
 
 # Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache. The workloads of
 # bench/simulating.py (Triton's PTX, default checks, one thread of an AMD EPYC), best of three, in ms:

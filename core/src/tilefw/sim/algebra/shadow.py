@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.algebra import PRIMITIVES
+from tilefw.sim.algebra.primitives import PRIMITIVES
 from tilefw.sim.checks import initialisation
+from tilefw.sim.engine.frame import all_ones
 from tilefw.sim.floats import Array
-from tilefw.sim.fragments import Accumulation, Fragment
-from tilefw.sim.frame import all_ones
+from tilefw.sim.matrix.fragments import Accumulation, Fragment
 
 
 @dataclass(slots=True, eq=False)

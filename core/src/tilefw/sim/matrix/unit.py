@@ -16,9 +16,9 @@ import numpy as np
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.sim.floats import UNSIGNED, Array, decode, encode
-from tilefw.sim.fragments import Accumulation, Fragment
-from tilefw.sim.matrix_layout import Layout, memory_order
-from tilefw.sim.matrix_sums import hardware_sum
+from tilefw.sim.matrix.fragments import Accumulation, Fragment
+from tilefw.sim.matrix.layout import Layout, memory_order
+from tilefw.sim.matrix.sums import hardware_sum
 
 _INTEGER = {
     "s8": (8, True), "u8": (8, False), "s4": (4, True), "u4": (4, False), "u2": (2, False), "s32": (32, True), "b1": (1, False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tilefw.sim.algebra import PRIMITIVES, Algebra
+from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra
 
 
 class Symbol:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.checks import barriers
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import Frame
 from tilefw.sim.program import Barrier, Instruction
-from tilefw.sim.stepping import write
+from tilefw.sim.steps.careful import write
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Waiting:
         write(frame, arrival.destination, value, None, freed)
 
     def _free(self, arrival: _Arrival, freed: Array) -> None:
-        from tilefw.sim.strands import Strand
+        from tilefw.sim.engine.batch import Strand
 
         self._batch.strands.append(Strand(arrival.following, None if freed.all() else freed, arrival.stack))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.floats import SIGNED, Array, decode, encode, flush
-from tilefw.sim.memory import Region, gather, scatter
+from tilefw.sim.memory.regions import Region, gather, scatter
 
 _SIGNED_OPS = {"min_s": np.minimum, "max_s": np.maximum}
 _PLAIN_OPS = {

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim import flow
 from tilefw.sim.checks.unread import Unread
-from tilefw.sim.copies import Copies
-from tilefw.sim.events import Events
+from tilefw.sim.engine import flow
+from tilefw.sim.engine.frame import CompactFrame, Frame
+from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import CompactFrame, Frame
-from tilefw.sim.history import WaveHistories
-from tilefw.sim.memory import Region
+from tilefw.sim.memory.copies import Copies
+from tilefw.sim.memory.regions import Region
 from tilefw.sim.program import Special
 from tilefw.sim.report import Fault
-from tilefw.sim.waiting import Waiting
+from tilefw.sim.tracking.events import Events
+from tilefw.sim.tracking.history import WaveHistories
 
 # Blocks after which a strand that others keep from running gets a turn, and how many polls (atomics, strong loads) make it soon.
 LONG_WAIT = 16384

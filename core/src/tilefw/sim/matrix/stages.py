@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.sim.floats import Array
-from tilefw.sim.fragments import Accumulation, Stages
+from tilefw.sim.matrix.fragments import Accumulation, Stages
 
 # The exponent of a sum of zeros: below every other one's.
 _ZERO = -999

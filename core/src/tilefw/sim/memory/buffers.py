@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilefw.api.errors import LaunchError
-from tilefw.sim.memory import GlobalMemory
+from tilefw.sim.memory.regions import GlobalMemory
 
 
 class SimulatedBuffers:

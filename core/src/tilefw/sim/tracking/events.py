@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import Frame
 from tilefw.sim.program import Instruction, Program
-from tilefw.sim.queues import Kind, most_left
+from tilefw.sim.tracking.queues import Kind, most_left
 
 # A stamp: the number of the kind + 1 (0: a plain clock), the clock, the number within it, from the top.
 KIND_SHIFT = 56

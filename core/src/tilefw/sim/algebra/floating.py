@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.algebra import Algebra
+from tilefw.sim.algebra.primitives import Algebra
 from tilefw.sim.floats import FORMATS, SIGNED, UNSIGNED, Array, add_odd, decode, encode, flush, fma_f32, fma_f64
 
 _NATIVE = {"f32": np.float32, "f64": np.float64}

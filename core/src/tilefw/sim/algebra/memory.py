@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilefw.sim.algebra import Algebra
-from tilefw.sim.atomics import perform
+from tilefw.sim.algebra.primitives import Algebra
 from tilefw.sim.checks import alignment, bank_conflicts, bounds, pending
 from tilefw.sim.floats import UNSIGNED, Array
-from tilefw.sim.memory import ELEMENTS, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.atomics import perform
+from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 
 _WORD = 4  # bytes of the narrowest atomics of most chips
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "seq_cst"})

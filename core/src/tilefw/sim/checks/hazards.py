@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilefw.sim.history import Found
 from tilefw.sim.program import HazardRule, Hazards, Instruction
+from tilefw.sim.tracking.history import Found
 
 CODE = "TFW0821"
 Production = tuple[int, int]

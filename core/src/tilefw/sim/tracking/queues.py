@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tilefw.sim.history import Found
-from tilefw.sim.operand_registers import reads, writes
 from tilefw.sim.program import Instruction, Issue
+from tilefw.sim.steps.operand_registers import reads, writes
+from tilefw.sim.tracking.history import Found
 
 CODE = "TFW0820"
 Kind = tuple[str, str]

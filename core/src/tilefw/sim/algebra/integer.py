@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from tilefw.sim.algebra import Algebra
+from tilefw.sim.algebra.primitives import Algebra
 from tilefw.sim.floats import SIGNED, UNSIGNED, Array
 
 _COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}

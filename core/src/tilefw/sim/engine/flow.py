@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.shadow import nonzero
 from tilefw.sim.checks import initialisation
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.frame import Frame
 from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump
 from tilefw.sim.report import Fault, first_true
-from tilefw.sim.shadow import nonzero
 
 # A recursion that does not end is told before it fills the host's memory.
 DEEPEST_CALL = 4096

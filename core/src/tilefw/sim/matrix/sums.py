@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.sim.floats import Array, decode, encode, fma_f32, fma_f64
-from tilefw.sim.fragments import Accumulation, Fragment
-from tilefw.sim.matrix_stages import staged_sum
+from tilefw.sim.matrix.fragments import Accumulation, Fragment
+from tilefw.sim.matrix.stages import staged_sum
 
 # Least normal exponent of a format.
 _LEAST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "f8E5M2FNUZ": -15, "f8E4M3FNUZ": -7}

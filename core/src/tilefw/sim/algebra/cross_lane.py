@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.sim.algebra import Algebra
+from tilefw.sim.algebra.primitives import Algebra
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.fragments import Accumulation, BitMap, Fragment
-from tilefw.sim.frame import Frame
-from tilefw.sim.matrix import MatrixUnit
-from tilefw.sim.matrix_layout import rearrange
+from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.matrix.layout import rearrange
+from tilefw.sim.matrix.unit import MatrixUnit
 
 _REDUCE = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min_s": np.minimum, "min_u": np.minimum,

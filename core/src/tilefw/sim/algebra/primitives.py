@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from tilefw.sim.fragments import Accumulation, BitMap, Fragment
+from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
 
 Value = Any
 Rounding = Literal["rn", "rz", "rm", "rp", "rna"]

@@ -1,0 +1,1 @@
+"""The lane algebra: its primitives, and the forms that execute, follow undefined bits and record."""

@@ -1,0 +1,1 @@
+"""Memory: regions of bytes, atomics, asynchronous copies and a device's buffers."""

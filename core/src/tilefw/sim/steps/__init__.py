@@ -1,0 +1,1 @@
+"""Instructions made ready to run: operands, closures, and the careful way through one instruction."""
