@@ -14,7 +14,7 @@ from tilefw.api import hookimpl, TargetInfo
 def tilefw_targets():
     return [TargetInfo(
         name="NAME", vendor="v", chip="x", summary="the reference by another name", capabilities=frozenset({"*"}),
-        backend="tilefw.tile.reference_backend:ReferenceBackend", provides=frozenset({"lower", "emit", "simulate"}),
+        backend="tilefw.tile.reference.backend:ReferenceBackend", provides=frozenset({"lower", "emit", "simulate"}),
     )]
 
 """

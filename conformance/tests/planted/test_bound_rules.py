@@ -11,13 +11,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.tile import numbers, ops, types
-from tilefw.tile.elementwise import ROWS, Row, build
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.interpret import RefBuffer, RefMemory, run
-from tilefw.tile.shared_ops import SHARED_OPS, AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
-from tilefw.tile.shared_type import SharedType
-from tilefw.tile.value import Value
+from tilefw.tile import numbers, types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.shared_ops import SHARED_OPS, AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+from tilefw.tile.dialect.shared_type import SharedType
+from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.interpret import RefBuffer, RefMemory, run
+from tilefw.tile.reference.value import Value
 
 F32, I32 = DTYPES["fp32"], DTYPES["int32"]
 COUNT = 200

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tilefw.api import TargetInfo, hookimpl
-from tilefw.tile.reference_backend import ReferenceBackend
+from tilefw.tile.reference.backend import ReferenceBackend
 
 TILEFW_API = (0, 1)
 

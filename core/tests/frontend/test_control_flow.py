@@ -126,8 +126,8 @@ def python_result(body: str, n: int) -> list[int]:
 
 
 def device_result(module: Any, n: int) -> list[int]:
-    from tilefw.tile import interpret
-    from tilefw.tile.refmemory import RefMemory
+    from tilefw.tile.reference import interpret
+    from tilefw.tile.reference.memory import RefMemory
 
     memory = RefMemory()
     buffer = memory.allocate(12)

@@ -21,7 +21,7 @@ import pytest
 
 from tilefw.api.errors import KernelError
 from tilefw.frontend import build_module
-from tilefw.tile.atomic_ops import AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp
 
 SIGNATURE = {"x_ptr": "*fp32", "n": "i32", "m": "u8"}
 _SAME = ["addi", "subi", "muli", "andi", "ori", "xori", "trunci", "addf", "subf", "mulf", "divf", "remf", "negf", "select"]

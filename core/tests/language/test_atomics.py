@@ -18,9 +18,9 @@ from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import load
 from tilefw.runtime.arrays import TypedArray
-from tilefw.tile.atomic_ops import AtomicOp, AtomicRmwOp
-from tilefw.tile.interpret import run
-from tilefw.tile.refmemory import RefMemory
+from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp
+from tilefw.tile.reference.interpret import run
+from tilefw.tile.reference.memory import RefMemory
 
 SIGNATURE = {"p": "*i32", "f": "*fp32", "h": "*fp16", "c": "*kfp32", "n": "i32"}
 

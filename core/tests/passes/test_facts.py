@@ -14,9 +14,9 @@ from tilefw.passes.dim_groups import matching_dims
 from tilefw.passes.facts import Facts, FactsAnalysis
 from tilefw.testing.random_program import generate
 from tilefw.tile import types
-from tilefw.tile.interpret import Frame, _Launch, find_entry
-from tilefw.tile.refmemory import RefMemory
-from tilefw.tile.text import parse
+from tilefw.tile.reference.interpret import Frame, _Launch, find_entry
+from tilefw.tile.reference.memory import RefMemory
+from tilefw.tile.text.module import parse
 
 OFFSETS = """
 func.func @f(%p: !tile.ptr<f32> {tile.divisible = 16 : i64}, %n: i32 {tile.divisible = 16 : i64}, %m: i32) {

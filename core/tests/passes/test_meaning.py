@@ -18,10 +18,10 @@ from tilefw.passes.pipeline import default_passes
 from tilefw.passes.scalarize_carried import ScalarizeCarriedPass
 from tilefw.passes.structured_access import StructuredAccessPass
 from tilefw.testing.random_program import Program, generate
-from tilefw.tile.interpret import run
-from tilefw.tile.refmemory import RefMemory
-from tilefw.tile.text import parse, with_locations
-from tilefw.tile.value import Value
+from tilefw.tile.reference.interpret import run
+from tilefw.tile.reference.memory import RefMemory
+from tilefw.tile.reference.value import Value
+from tilefw.tile.text.module import parse, with_locations
 
 PIPELINES = {
     "canonicalize": [CanonicalizePass],

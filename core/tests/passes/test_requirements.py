@@ -16,7 +16,7 @@ from tilefw.passes.pipeline import default_passes
 from tilefw.passes.requirements import refuse_unserved, required
 from tilefw.runtime.compiler import from_jit
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 DOT = "tensor<16x16x{0}>, tensor<16x16x{0}>, tensor<16x16x{1}>"
 OPERATIONS = [

@@ -127,7 +127,7 @@ def test_a_crash_of_the_executor_is_an_internal_error_and_the_next_launch_gets_a
 
 
 def test_a_bug_in_a_backend_leaves_a_reproducer_that_is_a_module():
-    from tilefw.tile.text import parse
+    from tilefw.tile.text.module import parse
 
     with pytest.raises(InternalError, match="KeyError") as caught:
         launch(np.ones(4, np.float32), np.zeros(4, np.float32), behaviour="bug")

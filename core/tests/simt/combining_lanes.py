@@ -19,9 +19,9 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import Addressing
 from tilefw.testing.lane_interpreter import run
 from tilefw.tile import types
-from tilefw.tile.combine_op import CombineReturnOp
-from tilefw.tile.elementwise import build
-from tilefw.tile.ops import ConstantOp as TileConstantOp
+from tilefw.tile.dialect.combine_op import CombineReturnOp
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.ops import ConstantOp as TileConstantOp
 
 SHAPES = [(8,), (4, 8), (2, 4, 4), (1, 4), (16, 2)]
 # Rows of the elementwise table with an element type, NumPy's, and NumPy's function.

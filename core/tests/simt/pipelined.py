@@ -14,10 +14,10 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.passes import lane_passes
 from tilefw.simt.pipeline.loops import PipelineLoops
 from tilefw.testing.lane_interpreter import run as run_lanes
-from tilefw.tile.interpret import RefReport, run
-from tilefw.tile.refmemory import RefMemory
-from tilefw.tile.text import parse
-from tilefw.tile.value import Value
+from tilefw.tile.reference.interpret import RefReport, run
+from tilefw.tile.reference.memory import RefMemory
+from tilefw.tile.reference.value import Value
+from tilefw.tile.text.module import parse
 
 COPYING = Machine(ChipDescription("copying", 32, 64, 16, shared_bytes=1 << 17, copy_bytes=(4, 8, 16)), 4)
 TIGHT = Machine(ChipDescription("tight", 32, 64, 16, shared_bytes=1, copy_bytes=(4, 8, 16)), 4)  # rings of one slot less

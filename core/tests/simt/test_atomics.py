@@ -15,7 +15,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.pipeline.alias import LoopWrites
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 MIX: list[dict[str, Any]] = [
     {"operation": "add", "dtype": "int32"},

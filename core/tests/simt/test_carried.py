@@ -15,7 +15,7 @@ from tilefw.simt.lane.memory import access_properties
 from tilefw.simt.lower.carried import move_offsets, start_with_invariants
 from tilefw.simt.lower.limits import OUTSIDE, literal
 from tilefw.tile import types
-from tilefw.tile.base import dense_i64
+from tilefw.tile.dialect.base import dense_i64
 
 
 class Loop:

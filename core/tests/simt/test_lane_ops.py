@@ -8,7 +8,7 @@ import pytest
 
 from tilefw.api.errors import IRError
 from tilefw.simt.lane import Lane
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 HEAD = "func.func @f(%p: !tile.ptr<f16>) {\n  %t = lane.thread_id : () -> vector<1xi32>\n  %g = lane.constant 0 : vector<1xi64>\n"
 ALLOC = '  %m = lane.alloc {id = 0 : i64, bytes = 1024 : i64, align = 16 : i64, label = "a"} : () -> i32\n'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipelined import _PREAMBLE, COPYING, FEW, PLAIN, STORING, Loop, execute, pipeline
 from test_pipeline import ALIGNED, KERNEL
 
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 

@@ -11,9 +11,9 @@ from made_up import BLOCKS
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.pipeline.park import ParkOperands
-from tilefw.tile.interpret import run
-from tilefw.tile.refmemory import RefMemory
-from tilefw.tile.text import parse
+from tilefw.tile.reference.interpret import run
+from tilefw.tile.reference.memory import RefMemory
+from tilefw.tile.text.module import parse
 
 # out = sum over i of (a · b_i), a of 32 x {k}, twice; `a` and `same` come from outside of both loops.
 KERNEL = """

@@ -14,7 +14,7 @@ from made_up import PLAIN as BARE
 from pipelined import COPYING, FEW, PLAIN, STORING, TIGHT, check_on_lanes, execute, pipeline, random_loop
 
 from tilefw.simt.description import Machine
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 SHORT = Machine(replace(STORING.chip, shared_bytes=12 << 10), 4)  # room for one tile
 MACHINES = st.sampled_from([COPYING, TIGHT, PLAIN, STORING])

@@ -18,7 +18,7 @@ from xdsl.ir import Block
 from tilefw.api.errors import CapacityError, UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.shared_memory.placement import place_shared, shared_memory
-from tilefw.tile.base import integer_attr
+from tilefw.tile.dialect.base import integer_attr
 
 LIMIT = 1 << 20
 

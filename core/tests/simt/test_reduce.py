@@ -20,7 +20,7 @@ from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import reduce
 from tilefw.tile import types
-from tilefw.tile.reduce_op import ReduceOp, ReduceReturnOp
+from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp
 
 
 @given(layouts(), st.data())

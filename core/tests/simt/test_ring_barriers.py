@@ -12,7 +12,7 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.shared_memory.barriers import insert_barriers
 from tilefw.simt.shared_memory.placement import place_shared
 from tilefw.testing.lane_interpreter import LaneFault, run
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 MACHINE = Machine(ChipDescription("narrow", lanes=1, pointer_bits=64, access_bytes=16, shared_bytes=4096, copy_bytes=(4,)), 8)
 SLOT = 4 * MACHINE.threads

@@ -21,8 +21,8 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower import scan
 from tilefw.simt.lower.access import Addressing
 from tilefw.tile import types
-from tilefw.tile.elementwise import build
-from tilefw.tile.scan_op import ScanOp, ScanReturnOp
+from tilefw.tile.dialect.combine_op import ScanOp, ScanReturnOp
+from tilefw.tile.dialect.elementwise_op import build
 
 
 @given(layouts(), st.data(), st.booleans())

@@ -21,9 +21,9 @@ from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, f2, log2
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run as run_lanes
-from tilefw.tile.interpret import run
-from tilefw.tile.refmemory import RefMemory
-from tilefw.tile.text import parse
+from tilefw.tile.reference.interpret import run
+from tilefw.tile.reference.memory import RefMemory
+from tilefw.tile.text.module import parse
 
 CHIPS = (
     replace(PLAIN, shared_bytes=1 << 18, copy_bytes=(4, 8, 16)), replace(BLOCKS, shared_bytes=1 << 18, copy_bytes=(4, 8, 16)),

@@ -16,7 +16,7 @@ from tilefw.runtime.config import Resolved
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, part, parts, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, Program, generate
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

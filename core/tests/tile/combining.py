@@ -8,7 +8,7 @@ import numpy as np
 from launching import launch
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.tile.value import Value
+from tilefw.tile.reference.value import Value
 
 IR = {"fp32": "f32", "fp16": "f16", "int32": "i32", "int8": "i8", "int1": "i1", "fp64": "f64", "int64": "i64"}
 Function = Callable[..., tuple[np.ndarray, ...]]

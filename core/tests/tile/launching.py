@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.tile.interpret import RefReport, run
-from tilefw.tile.refmemory import RefBuffer, RefMemory
+from tilefw.tile.reference.interpret import RefReport, run
+from tilefw.tile.reference.memory import RefBuffer, RefMemory
 
 
 def launch(text: Any, args: Sequence[Any], grid: Sequence[int] = (1,), **options: Any) -> tuple[RefReport, list[RefBuffer]]:

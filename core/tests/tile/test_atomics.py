@@ -10,9 +10,9 @@ from launching import launch
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import IRError
-from tilefw.tile.accuracy import compare
-from tilefw.tile.atomic_ops import KINDS
-from tilefw.tile.text import parse
+from tilefw.tile.dialect.atomic_ops import KINDS
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.text.module import parse
 
 PARAMETERS = "%p: !tile.ptr<i32>, %q: !tile.ptr<i32>, %n: i32"
 

@@ -11,8 +11,8 @@ from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value
 
 CHAINS, LENGTH = 64, 12
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
-from tilefw.tile.accuracy import compare
-from tilefw.tile.evaluate_dot import dot
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.value import Value
 
 SIZES = st.tuples(st.integers(1, 4), st.integers(1, 60), st.integers(1, 4))
 F32 = DTYPES["fp32"]

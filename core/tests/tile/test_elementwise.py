@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilefw.api.dtypes import DTYPES
+from tilefw.passes.fold import evaluate_scalar
 from tilefw.tile import numbers, types
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate, has_meaning, select
-from tilefw.tile.evaluate_scalar import evaluate_scalar
-from tilefw.tile.text import parse
-from tilefw.tile.value import Value
+from tilefw.tile.reference.evaluate import evaluate, has_meaning, select
+from tilefw.tile.reference.value import Value
+from tilefw.tile.text.module import parse
 
 F32, F64, F16, BF16 = (DTYPES[name] for name in ("fp32", "fp64", "fp16", "bf16"))
 

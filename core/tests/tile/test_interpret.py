@@ -8,7 +8,7 @@ from launching import launch
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import IRError, LaunchError
-from tilefw.tile.accuracy import compare
+from tilefw.tile.reference.accuracy import compare
 
 ADD = """
 func.func @add(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %o: !tile.ptr<f32>, %n: i32) {

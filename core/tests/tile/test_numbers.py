@@ -10,7 +10,7 @@ import pytest
 
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.tile import numbers
-from tilefw.tile.value import constant
+from tilefw.tile.reference.value import constant
 
 FLOATS = [d for d in DTYPES.values() if d.is_float]
 SMALL = [d for d in FLOATS if d.bits <= 8]

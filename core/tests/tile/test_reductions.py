@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tilefw.api.dtypes import DTYPES
-from tilefw.tile.accuracy import compare
-from tilefw.tile.along import Along
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.evaluate_combine import combine_by_row
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.combine_function import Along
+from tilefw.tile.reference.evaluate_combine import combine_by_row
+from tilefw.tile.reference.value import Value
 
 SUM = "    %c = tile.addf %a0, %b0 : f32\n    tile.reduce_return %c : f32"
 

@@ -8,8 +8,8 @@ from combining import in_some_groups, scanned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw.tile.accuracy import compare
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.value import Value
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 40))
 

@@ -7,7 +7,7 @@ import pytest
 from launching import launch
 
 from tilefw.api.errors import IRError
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 HEAD = """func.func @k(%x: !tile.ptr<f32>, %o: !tile.ptr<f32>, %n: i32) {
   %z = tile.constant 0 : i32

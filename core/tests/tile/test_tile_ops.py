@@ -10,9 +10,10 @@ from launching import launch
 from xdsl.traits import ConstantLike
 
 from tilefw.api.errors import IRError
-from tilefw.tile import ops, types
-from tilefw.tile.base import literal_attr
-from tilefw.tile.text import parse
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.base import literal_attr
+from tilefw.tile.text.module import parse
 
 GOOD = """builtin.module {
   func.func public @k(%x: tensor<16x32xf32>, %i: tensor<16x32xi32>, %a: tensor<2x8x8xf32>, %c: tensor<16x16xi8>) {

@@ -15,7 +15,7 @@ from tilefw.api.simt import lane_to_machine
 from tilefw.simt.lane import Lane
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.chip import DESCRIPTION, PtxChip
 from tilefw_nvidia.target import SM80

@@ -11,8 +11,8 @@ from tilefw.api import Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.ir import ROWS, Row, context, parse
 from tilefw.tile import numbers
-from tilefw.tile.accuracy import Comparison, compare
-from tilefw.tile.interpret import RefMemory, run
+from tilefw.tile.reference.accuracy import Comparison, compare
+from tilefw.tile.reference.interpret import RefMemory, run
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.target import SM80
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tilefw.api import DTYPES
-from tilefw.tile.accuracy import compare
-from tilefw.tile.along import Along
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.evaluate_combine import combine_by_row
-from tilefw.tile.evaluate_dot import dot
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.combine_function import Along
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.evaluate_combine import combine_by_row
+from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.value import Value
 
 Array = np.ndarray[Any, Any]
 

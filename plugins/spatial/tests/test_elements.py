@@ -12,10 +12,10 @@ from graph_evaluator import Evaluator
 from tilefw.api import DTYPES, Buffer, UnsupportedError
 from tilefw.api.capabilities import missing
 from tilefw.tile import numbers
-from tilefw.tile.accuracy import compare
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value as Judged
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value as Judged
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES, ELEMENTS
 from tilefw_spatial.elements import on_machine_types

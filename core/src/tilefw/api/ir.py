@@ -26,17 +26,17 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, Rewrite
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from tilefw.passes.fold import evaluate_known
 from tilefw.passes.requirements import refuse_unserved
 from tilefw.tile import elementwise, numbers, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.block_ops import BlockAccess
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.dialect import Tile, context
-from tilefw.tile.elementwise import ROWS, ElementwiseOp, Row, build
-from tilefw.tile.evaluate_known import evaluate_known
-from tilefw.tile.kernel_info import argument_attributes, entry_of
-from tilefw.tile.memory_ops import PointerAccess
-from tilefw.tile.ops import (
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.context import Tile, context
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
+from tilefw.tile.dialect.kernel_info import argument_attributes, entry_of
+from tilefw.tile.dialect.memory_ops import PointerAccess
+from tilefw.tile.dialect.ops import (
     AddPtrOp,
     AtomicCasOp,
     AtomicRmwOp,
@@ -61,8 +61,9 @@ from tilefw.tile.ops import (
     StoreOp,
     TransOp,
 )
-from tilefw.tile.places import place_of
-from tilefw.tile.text import parse, verify, with_locations
+from tilefw.tile.elementwise import ROWS, Row
+from tilefw.tile.text.module import parse, verify, with_locations
+from tilefw.tile.text.source_location import place_of
 from tilefw.tile.types import Fp8E4B15Type, PtrType
 
 __all__ = [

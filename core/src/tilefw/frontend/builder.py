@@ -13,8 +13,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
 from tilefw.frontend.values import Value, lowered, tile_type
-from tilefw.tile import elementwise, ops
-from tilefw.tile.base import dense_i64
+from tilefw.tile.dialect import elementwise_op, ops
+from tilefw.tile.dialect.base import dense_i64
 
 
 class Builder:
@@ -51,7 +51,7 @@ class Builder:
 
     def row(self, name: str, *operands: Value, type: tl.dtype | None = None) -> Value:
         """An op of the elementwise table whose result has the type of its last operand, or `type`."""
-        op = elementwise.build(name, *[operand.ssa for operand in operands])
+        op = elementwise_op.build(name, *[operand.ssa for operand in operands])
         return self.value(op, operands[-1].type if type is None else type)
 
     def compare(self, name: str, left: Value, right: Value) -> Value:
@@ -60,7 +60,7 @@ class Builder:
     def cast(self, name: str, value: Value, element: tl.dtype, rounding: Any = None) -> Value:
         """A cast row to `element`, keeping the shape."""
         type = value.type.with_element_ty(element)
-        return self.value(elementwise.build(name, value.ssa, result=lowered(type), rounding=rounding), type)
+        return self.value(elementwise_op.build(name, value.ssa, result=lowered(type), rounding=rounding), type)
 
     def retyped(self, value: Value, element: tl.dtype) -> Value:
         """The same SSA value under another type of the language that tile IR spells alike (int32 and uint32)."""

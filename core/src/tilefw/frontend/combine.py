@@ -18,7 +18,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.values import Value, describe, lowered, named
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
 @dataclass(frozen=True, slots=True)

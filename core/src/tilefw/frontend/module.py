@@ -17,7 +17,7 @@ from tilefw.frontend.source import KernelSource
 from tilefw.frontend.specialize import Specialization
 from tilefw.frontend.statements import Statements
 from tilefw.frontend.values import Value, lowered, transform
-from tilefw.tile.base import integer_attr, string_attr
+from tilefw.tile.dialect.base import integer_attr, string_attr
 
 
 def build(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> ModuleOp:

@@ -14,9 +14,9 @@ from tilefw.kernels.spec import Buffer
 from tilefw.pages import PAGE_BYTES, occupied
 from tilefw.runtime.arrays import HostArray, Storage, TypedArray, host_array, storages
 from tilefw.runtime.diagnostics import check_error
-from tilefw.tile.accuracy import Comparison, compare
-from tilefw.tile.interpret import RefBuffer, RefMemory, RefPointer, run
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import Comparison, compare
+from tilefw.tile.reference.interpret import RefBuffer, RefMemory, RefPointer, run
+from tilefw.tile.reference.value import Value
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -25,7 +25,7 @@ from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.stages import Watched, stage
-from tilefw.tile.accuracy import Comparison
+from tilefw.tile.reference.accuracy import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from xdsl.passes import ModulePass
 from tilefw.api.launch import Launch
 from tilefw.passes.rewriting import place_before, replace
 from tilefw.tile import types
-from tilefw.tile.kernel_info import argument_attributes
+from tilefw.tile.dialect.kernel_info import argument_attributes
+from tilefw.tile.dialect.ops import ConstantOp, NumProgramsOp, ProgramIdOp
 from tilefw.tile.numbers import round_to
-from tilefw.tile.ops import ConstantOp, NumProgramsOp, ProgramIdOp
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from xdsl.passes import ModulePass
 
 from tilefw.passes import shape_rules
 from tilefw.passes.dce import is_dead
+from tilefw.passes.fold import constant_of, fold
 from tilefw.passes.rewriting import erase, exchange, insert, replace
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import ATOMIC_OPS, AtomicOp
-from tilefw.tile.elementwise import ElementwiseOp, build
-from tilefw.tile.fold import constant_of, fold
-from tilefw.tile.memory_ops import LoadOp, StoreOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
+from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 
 _ROUNDS = 8  # each round needs a change of the one before; real kernels end in two or three
 

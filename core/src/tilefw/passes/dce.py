@@ -10,9 +10,9 @@ from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import erase, rebuild_loop
-from tilefw.tile.block_ops import LoadBlockOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.memory_ops import LoadOp
+from tilefw.tile.dialect.block_ops import LoadBlockOp
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.memory_ops import LoadOp
 
 
 class DcePass(ModulePass):

@@ -16,12 +16,13 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.passes.dim_groups import matching_dims
-from tilefw.tile import ops, types
-from tilefw.tile.block_ops import LoadBlockOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.kernel_info import argument_attributes
-from tilefw.tile.memory_ops import LoadOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.block_ops import LoadBlockOp
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import argument_attributes
+from tilefw.tile.dialect.memory_ops import LoadOp
 
 _ANY_DIVISOR = 1 << 62  # what divides 0
 _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not settled by then is given up

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tilefw.tile.combine_op import CombineOp
+from tilefw.tile.dialect.combine_op import CombineOp
 
 _ROUNDS = 3  # of a loop's fixed point: levels only fall, and there are three
 

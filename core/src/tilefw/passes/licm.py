@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tilefw.passes.rewriting import block_of
-from tilefw.tile.combine_op import CombineOp
+from tilefw.tile.dialect.combine_op import CombineOp
 
 
 class LicmPass(ModulePass):

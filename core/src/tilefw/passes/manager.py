@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import IRError
-from tilefw.tile.dialect import context
-from tilefw.tile.text import verify
+from tilefw.tile.dialect.context import context
+from tilefw.tile.text.module import verify
 
 
 class Observer(Protocol):

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.passes.rewriting import insert
 from tilefw.tile import types
-from tilefw.tile.elementwise import build
+from tilefw.tile.dialect.elementwise_op import build
 
 
 def widest(tiles: Sequence[SSAValue]) -> Attribute:

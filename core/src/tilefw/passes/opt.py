@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from tilefw.api.errors import InternalError, IRError, KernelError, Place, UsageError
 from tilefw.passes.manager import PassManager
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 
 # What core itself has: the passes of this room, and the dialects of the levels below, which this room must not import.
 PASSES: Mapping[str, str] = {

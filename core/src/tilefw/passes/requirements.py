@@ -29,14 +29,14 @@ from tilefw.api.capabilities import missing
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import Launch
 from tilefw.passes.launch_known import Known, LaunchKnown
-from tilefw.tile.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
-from tilefw.tile.block_ops import BlockAccess, StoreBlockOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.dot_op import DotOp
+from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.kernel_info import argument_attributes
+from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.kernel_info import argument_attributes
-from tilefw.tile.memory_ops import PointerAccess, StoreOp
-from tilefw.tile.places import place_of
+from tilefw.tile.text.source_location import place_of
 from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
 
 Access = BlockAccess | PointerAccess

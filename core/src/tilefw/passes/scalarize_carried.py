@@ -15,12 +15,13 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.passes.affine import AffineAnalysis
+from tilefw.passes.fold import constant_of
 from tilefw.passes.offset_sums import sum_of, widened, widest
 from tilefw.passes.rewriting import erase, insert, rebuild_loop
 from tilefw.passes.structured_access import decompose
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import ElementwiseOp, build
-from tilefw.tile.fold import constant_of
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 
 
 class ScalarizeCarriedPass(ModulePass):

@@ -7,10 +7,12 @@ from typing import Any
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import insert, replace
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import ROWS, ElementwiseOp
-from tilefw.tile.fold import constant_of
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.elementwise import ROWS
 
 
 def _shape_of_splat(op: Any) -> bool:

@@ -16,14 +16,15 @@ from xdsl.passes import ModulePass
 
 from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, permuted, reshaped
 from tilefw.passes.dce import erase_dead
+from tilefw.passes.fold import constant_of
 from tilefw.passes.offset_sums import sum_of
 from tilefw.passes.rewriting import exchange, insert
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.block_ops import LoadBlockOp, StoreBlockOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.fold import constant_of
-from tilefw.tile.memory_ops import LoadOp, StoreOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 
 # The shape ops that may stand between a tile of indices and the pointers or the mask made of it.
 ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp

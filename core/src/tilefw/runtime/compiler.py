@@ -108,7 +108,7 @@ def from_text(text: str, name: str) -> Source:
     """Tile IR text."""
 
     def build() -> ModuleOp:
-        from tilefw.tile.text import parse
+        from tilefw.tile.text.module import parse
 
         return parse(text, name)
 

@@ -27,7 +27,7 @@ REFERENCE = TargetInfo(
     vendor="tilefw",
     chip="reference",
     summary="the reference interpreter: tile IR in float64 with error bounds",
-    backend="tilefw.tile.reference_backend:ReferenceBackend",
+    backend="tilefw.tile.reference.backend:ReferenceBackend",
     provides=frozenset({"lower", "emit", "simulate"}),
     capabilities=frozenset({"*"}),
 )

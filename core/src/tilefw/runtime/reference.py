@@ -58,8 +58,8 @@ def reference(kernel: Any, grid: Any, *args: Any, budget: int = DEFAULT_BUDGET, 
 
 
 def _interpret(module: Any, grid: tuple[int, int, int], values: Mapping[str, Any], fusion: bool, budget: int) -> ReferenceResult:
-    from tilefw.tile.interpret import RefPointer, run
-    from tilefw.tile.refmemory import RefMemory
+    from tilefw.tile.reference.interpret import RefPointer, run
+    from tilefw.tile.reference.memory import RefMemory
 
     memory = RefMemory()
     hosts = {name: host_array(value) for name, value in values.items() if is_array(value)}

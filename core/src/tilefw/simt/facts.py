@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.passes.facts import FactsAnalysis
 from tilefw.tile import types
-from tilefw.tile.memory_ops import PointerAccess
+from tilefw.tile.dialect.memory_ops import PointerAccess
 
 UNBOUNDED = 1 << 30  # what divides zero, and the cap of every divisor
 

@@ -18,8 +18,8 @@ from tilefw.simt.layout.convert import Plan
 from tilefw.simt.lower import exchange
 from tilefw.simt.lower.access import Addressing
 from tilefw.tile import types
-from tilefw.tile.base import integer_attr
-from tilefw.tile.value import Array
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.reference.value import Array
 
 ELEMENTS = {"i1": types.i1, "i8": types.i8, "i16": types.i16, "i32": types.i32, "i64": types.i64}
 _HELD = {"i1": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}

@@ -18,7 +18,7 @@ from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.simt.lower import dot
 from tilefw.simt.lower.access import Addressing
 from tilefw.tile import types
-from tilefw.tile.base import integer_attr
+from tilefw.tile.dialect.base import integer_attr
 
 _ELEMENTS = {d.ir: types.ir_type(d) for d in DTYPES.values()}
 

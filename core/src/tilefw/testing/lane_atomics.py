@@ -10,7 +10,7 @@ import numpy as np
 from tilefw.api.dtypes import DType
 from tilefw.simt.lane.atomics import CAS
 from tilefw.tile import numbers
-from tilefw.tile.value import Array
+from tilefw.tile.reference.value import Array
 
 Step = Callable[[Array, Array, Array], Array]  # of the old value, the operand and what is expected, in raw bytes
 

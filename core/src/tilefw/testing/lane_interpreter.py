@@ -24,9 +24,9 @@ from tilefw.simt.layout import atoms
 from tilefw.testing import lane_atomics
 from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
 from tilefw.tile import numbers, types
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Array, Value, constant
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Array, Value, constant
 
 __all__ = ["LaneFault", "run"]
 

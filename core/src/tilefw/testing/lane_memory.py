@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilefw.tile.value import Array
+from tilefw.tile.reference.value import Array
 
 _NOBODY, _SEVERAL = -1, -2
 

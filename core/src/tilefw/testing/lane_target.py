@@ -21,7 +21,7 @@ from tilefw.passes.pipeline import default_passes
 from tilefw.simt.description import Machine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run
-from tilefw.tile.accuracy import Comparison
+from tilefw.tile.reference.accuracy import Comparison
 
 BUDGET = 1_000_000_000
 

@@ -35,9 +35,9 @@ from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
-from tilefw.tile.accuracy import Comparison
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.text import parse
+from tilefw.tile.reference.accuracy import Comparison
+from tilefw.tile.text.module import parse
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -195,7 +195,7 @@ def _stored_to(pointer: Any) -> str:
 
 
 def _context() -> Any:
-    from tilefw.tile.dialect import context
+    from tilefw.tile.dialect.context import context
 
     return context()
 

@@ -1,1 +1,1 @@
-"""The tile dialect: types, the elementwise table, ops, verifier, reference interpreter."""
+"""Tile IR: types, number formats, the elementwise table, the dialect, its text, and the reference interpreter."""

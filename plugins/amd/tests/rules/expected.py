@@ -8,10 +8,10 @@ import numpy as np
 
 from tilefw.simt.expand.builder import TYPES
 from tilefw.tile import numbers
-from tilefw.tile.accuracy import Comparison, compare
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import Comparison, compare
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value
 
 _SPECIAL = (0.0, 1.0, 0.5, 1.5, 2.5, 2.0, 3.0, 1e-3, 100.0, 240.0, 248.0, 448.0, 464.0, 57344.0, 65504.0, 65520.0, 1e9, 2.0**31,
             2.0**32, 2.0**63, 2.0**64, 1e30, float("inf"), float("nan"))

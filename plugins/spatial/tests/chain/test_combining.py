@@ -10,8 +10,8 @@ import pytest
 from tilefw.api import DTYPES
 from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
 from tilefw_spatial.chain import Combined, Input, Result, chain
 from tilefw_spatial.graph import Combine

@@ -12,10 +12,10 @@ import pytest
 from tilefw.api import DTYPES, UnsupportedError
 from tilefw.api.capabilities import missing
 from tilefw.tile import numbers
-from tilefw.tile.accuracy import compare
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES
 from tilefw_spatial.chain import Apply, Input, Result, chain

@@ -17,7 +17,7 @@ from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.bound_launch import launch_of
 from tilefw.testing.programs import numbered
 from tilefw.testing.random_program import fresh
-from tilefw.tile.text import parse
+from tilefw.tile.text.module import parse
 from tilefw_spatial import container
 from tilefw_spatial.check import Judged, judge
 from tilefw_spatial.checked import arguments

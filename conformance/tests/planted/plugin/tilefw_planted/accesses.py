@@ -7,12 +7,12 @@ from typing import Any
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region
 
+from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import erase, exchange, insert, place_before
 from tilefw.tile import types
-from tilefw.tile.block_ops import BlockAccess
-from tilefw.tile.fold import constant_of
-from tilefw.tile.memory_ops import PointerAccess
-from tilefw.tile.ops import AddPtrOp, LoadBlockOp, LoadOp, NumProgramsOp, ProgramIdOp, StoreBlockOp, StoreOp, TransOp
+from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.memory_ops import PointerAccess
+from tilefw.tile.dialect.ops import AddPtrOp, LoadBlockOp, LoadOp, NumProgramsOp, ProgramIdOp, StoreBlockOp, StoreOp, TransOp
 from tilefw_planted.bug import Bug, by_row, full, made, operand_changed, swapped
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tilefw.passes.rewriting import exchange, insert
 from tilefw.tile import types
-from tilefw.tile.atomic_ops import KINDS
-from tilefw.tile.base import string_attr
-from tilefw.tile.ops import AtomicCasOp, AtomicRmwOp, LoadOp, StoreOp
+from tilefw.tile.dialect.atomic_ops import KINDS
+from tilefw.tile.dialect.base import string_attr
+from tilefw.tile.dialect.ops import AtomicCasOp, AtomicRmwOp, LoadOp, StoreOp
 from tilefw_planted.bug import Bug, changed, made
 
 _ROWS = {"maxs": "maxs", "maxu": "maxu", "mins": "mins", "minu": "minu", "and": "andi", "or": "ori", "xor": "xori"}

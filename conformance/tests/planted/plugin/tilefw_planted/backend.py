@@ -13,8 +13,8 @@ from xdsl.passes import ModulePass
 from tilefw.api.artifact import Artifact
 from tilefw.api.backend import CompileOptions
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.reference_backend import ReferenceBackend
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.reference.backend import ReferenceBackend
 from tilefw_planted.bug import Bug, by_row, changed, element, made
 from tilefw_planted.table import BUGS
 

@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.passes.rewriting import insert
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp, build
-from tilefw.tile.ops import BroadcastOp, ConstantOp, IotaOp, ReshapeOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
+from tilefw.tile.dialect.ops import BroadcastOp, ConstantOp, IotaOp, ReshapeOp
 
 Finds = Callable[[Any], bool]
 Plants = Callable[[Any], None]

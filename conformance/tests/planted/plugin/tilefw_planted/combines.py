@@ -10,9 +10,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.passes.rewriting import exchange, insert, replace
 from tilefw.tile import types
-from tilefw.tile.base import integer_attr
-from tilefw.tile.elementwise import build
-from tilefw.tile.ops import ReduceOp, ReshapeOp, ScanOp
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.ops import ReduceOp, ReshapeOp, ScanOp
 from tilefw_planted.bug import Bug, by_row, changed, element, is_row, made, operand_changed, put_at, through
 
 _NEUTRAL = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
+from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import exchange, replace
 from tilefw.tile import types
-from tilefw.tile.fold import constant_of
-from tilefw.tile.ops import NumProgramsOp, ProgramIdOp
+from tilefw.tile.dialect.ops import NumProgramsOp, ProgramIdOp
 from tilefw_planted.bug import Bug, Plants, by_row, changed, full, made, operand_changed, through
 
 

@@ -6,13 +6,13 @@ import math
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import exchange, replace
 from tilefw.tile import types
-from tilefw.tile.dot_op import FP8
-from tilefw.tile.elementwise import build
-from tilefw.tile.fold import constant_of
+from tilefw.tile.dialect.dot_op import FP8
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.ops import SplatOp
 from tilefw.tile.numbers import largest
-from tilefw.tile.ops import SplatOp
 from tilefw_planted.bug import Bug, by_row, changed, element, full, is_row, made, through
 
 _ARITHMETIC = ("addf", "subf", "mulf", "fma", "div_rn")

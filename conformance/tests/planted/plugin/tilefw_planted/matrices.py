@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
+from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import insert
 from tilefw.tile import types
-from tilefw.tile.fold import constant_of
-from tilefw.tile.ops import DotOp, TransOp
+from tilefw.tile.dialect.ops import DotOp, TransOp
 from tilefw_planted.bug import Bug, by_row, changed, element, full, made, operand_changed, put_at, through
 
 _TF32 = -(1 << 13)  # keeps sign, exponent and 10 bits of mantissa

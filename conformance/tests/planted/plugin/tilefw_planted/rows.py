@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xdsl.ir import Operation
 
 from tilefw.passes.rewriting import exchange, replace
-from tilefw.tile.elementwise import ElementwiseOp, build
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 from tilefw_planted.bug import Bug, Finds, Plants, is_row, swapped
 
 

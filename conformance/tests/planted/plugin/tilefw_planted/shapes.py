@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilefw.passes.rewriting import exchange, insert, replace
 from tilefw.tile import types
-from tilefw.tile.base import integer_attr
-from tilefw.tile.ops import BroadcastOp, ExpandDimsOp, FlipOp, IotaOp, JoinOp, SplitOp, TransOp
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.dialect.ops import BroadcastOp, ExpandDimsOp, FlipOp, IotaOp, JoinOp, SplitOp, TransOp
 from tilefw_planted.bug import Bug, swapped
 
 

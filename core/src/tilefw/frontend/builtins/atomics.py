@@ -12,7 +12,7 @@ from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask
 from tilefw.frontend.builtins.registry import meaning
 from tilefw.frontend.values import Value, describe, lowered
 from tilefw.tile import types
-from tilefw.tile.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
+from tilefw.tile.dialect.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
 
 _DEFAULT_ORDER = "acq_rel"
 _ORDERS = {word: word for word in ORDERS}

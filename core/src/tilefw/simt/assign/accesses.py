@@ -16,11 +16,12 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.lane.atomics import FLOATS_THAT_PAIR
 from tilefw.simt.layout import LinearLayout, blocked, f2, log2
-from tilefw.simt.places import place_of
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import ATOMIC_OPS, AtomicOp, AtomicRmwOp
-from tilefw.tile.block_ops import BlockAccess
-from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.text.source_location import place_of
 
 SECTOR_BYTES = 32
 _WORD_BYTES = 4

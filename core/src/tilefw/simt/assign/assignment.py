@@ -31,14 +31,14 @@ from tilefw.simt.description import Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.scan_op import ScanOp
-from tilefw.tile.shared_ops import StoreSharedOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.combine_op import CombineOp, ScanOp
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.shared_ops import StoreSharedOp
 
 Conversion = tuple[LinearLayout, LinearLayout]
 

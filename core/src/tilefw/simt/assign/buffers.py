@@ -15,9 +15,9 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
-from tilefw.simt.places import place_of
-from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
-from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, SlotOp, StoreSharedOp
+from tilefw.tile.text.source_location import place_of
 
 
 @dataclass(slots=True)

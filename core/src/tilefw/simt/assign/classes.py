@@ -9,15 +9,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.copy_ops import CopyOp
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.reduce_op import ReduceOp
-from tilefw.tile.scan_op import ScanOp
-from tilefw.tile.shape_ops import FlipOp, JoinOp, SplitOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.combine_op import CombineOp, ReduceOp, ScanOp
+from tilefw.tile.dialect.copy_ops import CopyOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.shape_ops import FlipOp, JoinOp, SplitOp
 
 _FREE = (ops.ConstantOp, ops.SplatOp)  # are made anew wherever they are wanted, and tie nothing
 # All operands and results alike.

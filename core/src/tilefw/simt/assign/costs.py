@@ -18,13 +18,14 @@ from tilefw.simt.assign.transfer import operand_layouts
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.layout.convert import Plan
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.shape_ops import FlipOp
-from tilefw.tile.shared_ops import LoadSharedOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.shape_ops import FlipOp
+from tilefw.tile.dialect.shared_ops import LoadSharedOp
 
 _DEEP = 48  # of a slice; a longer one is never cheap
 _REGISTER_BITS = 32

@@ -24,11 +24,12 @@ from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
 from tilefw.simt.layout.atoms import Chain, DotLayouts
 from tilefw.simt.lower import dot
-from tilefw.simt.places import place_of
-from tilefw.tile import ops, types
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.reduce_op import ReduceOp
-from tilefw.tile.shape_ops import JoinOp, SplitOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.combine_op import ReduceOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
+from tilefw.tile.text.source_location import place_of
 
 _MOVES = (ops.ExpandDimsOp, ops.TransOp, ops.ReshapeOp, JoinOp, SplitOp)
 _BLOCK_WEIGHT = 4

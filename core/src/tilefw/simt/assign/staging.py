@@ -16,10 +16,11 @@ from tilefw.simt.description import ChipDescription
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, f2, log2, swizzle
 from tilefw.simt.layout.atoms import DotLayouts
-from tilefw.tile import ops, types
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.shape_ops import TransOp
-from tilefw.tile.shared_ops import LoadSharedOp, SlotOp, StoreSharedOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shape_ops import TransOp
+from tilefw.tile.dialect.shared_ops import LoadSharedOp, SlotOp, StoreSharedOp
 
 _Load = ops.LoadOp | ops.LoadBlockOp
 

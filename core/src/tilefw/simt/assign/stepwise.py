@@ -10,9 +10,9 @@ from xdsl.traits import is_side_effect_free
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.shared_ops import LoadSharedOp
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shared_ops import LoadSharedOp
 
 
 @dataclass(frozen=True)

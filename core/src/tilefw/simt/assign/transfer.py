@@ -5,9 +5,10 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.layout import LinearLayout
-from tilefw.tile import ops, types
-from tilefw.tile.reduce_op import ReduceOp
-from tilefw.tile.shape_ops import JoinOp, SplitOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.combine_op import ReduceOp
+from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
 
 
 def pull(op: Operation, layout: LinearLayout) -> tuple[LinearLayout, tuple[int, ...]] | None:

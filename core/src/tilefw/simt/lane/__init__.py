@@ -30,9 +30,10 @@ from tilefw.simt.lane.memory import (
     shared_properties,
 )
 from tilefw.simt.lane.wave import SHUFFLES, WAVE_OPS, AtomOp, ShuffleOp, UniformOp
-from tilefw.tile import ops, types
-from tilefw.tile.base import PURE, TileOp, dense_i64
-from tilefw.tile.elementwise import op_classes
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
+from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
     "CAS", "ELEMENTWISE", "SHARED", "SHUFFLES", "AllocOp", "AtomOp", "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp",

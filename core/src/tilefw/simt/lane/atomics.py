@@ -6,7 +6,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilefw.simt.lane.memory import ORDERS, AccessOp
 from tilefw.tile import types
-from tilefw.tile.atomic_ops import KINDS, Ordered
+from tilefw.tile.dialect.atomic_ops import KINDS, Ordered
 
 CAS = "cas"
 FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which chips add to at once

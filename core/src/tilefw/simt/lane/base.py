@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from tilefw.tile.base import TileOp
+from tilefw.tile.dialect.base import TileOp
 
 
 @cache

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.simt import lane
 from tilefw.tile import types
-from tilefw.tile.base import dense_i64, integer_attr, string_attr
+from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
     "addi": lambda a, b: a + b,

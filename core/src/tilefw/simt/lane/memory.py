@@ -15,7 +15,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilefw.simt.lane.base import GenericOp
 from tilefw.tile import types
-from tilefw.tile.base import PURE, dense_i64, integer_attr
+from tilefw.tile.dialect.base import PURE, dense_i64, integer_attr
 
 SHARED = "shared"
 _READS = OpTraits(lambda: (MemoryReadEffect(),))

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from tilefw.simt.lane.base import GenericOp
 from tilefw.tile import types
-from tilefw.tile.base import PURE
+from tilefw.tile.dialect.base import PURE
 
 SHUFFLES = ("xor", "index", "up", "down")
 

@@ -21,7 +21,7 @@ from tilefw.simt.lane import thread_bits
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.tile import types
-from tilefw.tile.block_ops import BlockAccess
+from tilefw.tile.dialect.block_ops import BlockAccess
 
 I32_LIMIT = 1 << 31
 APART = 16  # up to so many addresses or masks are computed one by one, so that what a loop does not change stands before it

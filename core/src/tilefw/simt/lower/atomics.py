@@ -16,10 +16,10 @@ from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.memory import argument_of, computed, say_deal, scalar_address
-from tilefw.simt.places import place_of
 from tilefw.tile import types
-from tilefw.tile.atomic_ops import AtomicCasOp, AtomicOp, AtomicRmwOp
-from tilefw.tile.base import string_attr
+from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.base import string_attr
+from tilefw.tile.text.source_location import place_of
 
 
 def atomic(context: LoweringContext, op: AtomicOp) -> None:

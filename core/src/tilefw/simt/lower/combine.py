@@ -13,9 +13,9 @@ from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import shared_access
 from tilefw.tile import types
-from tilefw.tile.combine_op import CombineOp, CombineReturnOp
-from tilefw.tile.elementwise import ElementwiseOp
-from tilefw.tile.ops import ConstantOp
+from tilefw.tile.dialect.combine_op import CombineOp, CombineReturnOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.ops import ConstantOp
 
 # One trip through shared memory brings up to 2^5 parts together: all warps of the largest workgroup, or the lanes of a chip without
 # shuffles in two trips. Every thread reads all parts of its elements, so more at once would cost more than another trip.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from tilefw.simt.lower import dot, reduce, scan
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import types
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.reduce_op import ReduceOp
-from tilefw.tile.scan_op import ScanOp
+from tilefw.tile.dialect.combine_op import ReduceOp, ScanOp
+from tilefw.tile.dialect.dot_op import DotOp
 
 
 def reduction(context: LoweringContext, op: ReduceOp) -> None:

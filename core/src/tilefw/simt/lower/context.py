@@ -25,7 +25,7 @@ from tilefw.simt.lower import exchange
 from tilefw.simt.lower.access import Addressing
 from tilefw.simt.lower.offsets import Offsets
 from tilefw.tile import types
-from tilefw.tile.base import string_attr
+from tilefw.tile.dialect.base import string_attr
 
 
 @dataclass(frozen=True, slots=True)

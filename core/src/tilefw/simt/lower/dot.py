@@ -14,8 +14,8 @@ from tilefw.simt.description import Machine
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout.atoms import DotLayouts, DotTypes
 from tilefw.tile import types
-from tilefw.tile.base import dense_i64
-from tilefw.tile.dot_op import DotOp
+from tilefw.tile.dialect.base import dense_i64
+from tilefw.tile.dialect.dot_op import DotOp
 
 Operand = SSAValue | Callable[[int], SSAValue]
 """An operand's lane value in its whole layout; or what gives its value of one k step, in the layout of a step. The second is

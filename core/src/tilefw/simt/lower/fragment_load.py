@@ -18,7 +18,7 @@ from tilefw.simt.description import ChipDescription, FragmentLoad
 from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower.shared_address import Context, addresses
-from tilefw.tile.base import dense_i64, integer_attr
+from tilefw.tile.dialect.base import dense_i64, integer_attr
 
 REGISTER_BITS = 32  # what a matrix is in every lane
 

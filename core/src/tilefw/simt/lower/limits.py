@@ -15,7 +15,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from tilefw.simt import lane
 from tilefw.simt.lower.access import APART, Addressing, Indices
 from tilefw.tile import types
-from tilefw.tile.block_ops import BlockAccess
+from tilefw.tile.dialect.block_ops import BlockAccess
 
 OUTSIDE = (1 << 32) - (1 << 16)  # with room above: no sum of it with an immediate that stands beside it wraps
 FAR = -(1 << 12)  # the bits of an immediate that must not

@@ -15,10 +15,11 @@ from tilefw.simt.assign.accesses import PointerOp, first_elements
 from tilefw.simt.layout import LinearLayout, log2
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
-from tilefw.tile import ops, types
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.base import integer_attr
-from tilefw.tile.block_ops import BlockAccess
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.dialect.block_ops import BlockAccess
 
 _THROUGH = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 _HINTS = ("cache", "eviction", "volatile")

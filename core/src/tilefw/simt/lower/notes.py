@@ -15,8 +15,8 @@ from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.simt.lower import dot
-from tilefw.simt.places import place_of
-from tilefw.tile.dot_op import DotOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.text.source_location import place_of
 
 Note = dict[str, str]
 _ATTRIBUTE = "lane.notes"

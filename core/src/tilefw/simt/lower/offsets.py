@@ -23,8 +23,9 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import APART, I32_LIMIT, Addressing, Constants, Indices, Placed, summands
 from tilefw.simt.lower.limits import FAR, Limits, literal
 from tilefw.simt.pipeline.alias import arguments_of
-from tilefw.tile import ops, types
-from tilefw.tile.block_ops import BlockAccess
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.block_ops import BlockAccess
 
 _FEW = 2  # offsets that are moved rather than their base
 _SPARE = 1 << 15  # how far lanes out of bounds may be from the rest, with `UNDER_2_GIB` on both sides of it

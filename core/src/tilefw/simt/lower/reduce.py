@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.simt.layout import LinearLayout, f2, log2
 from tilefw.simt.lower.combine import ROUND, Combiner
-from tilefw.tile.reduce_op import ReduceOp
+from tilefw.tile.dialect.combine_op import ReduceOp
 
 _ACCUMULATORS = 4  # chains of combinations side by side: a chunk of selection, and enough to hide an instruction's latency
 

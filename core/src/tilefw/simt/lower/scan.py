@@ -25,8 +25,8 @@ from tilefw.simt.layout import LinearLayout, f2, log2
 from tilefw.simt.layout.shape_maps import bit_starts, embedding
 from tilefw.simt.lower.combine import ROUND, Combiner
 from tilefw.simt.lower.ranks import Group, Ranks, choose
+from tilefw.tile.dialect.combine_op import ScanOp
 from tilefw.tile.elementwise import ROWS
-from tilefw.tile.scan_op import ScanOp
 
 
 class How(Enum):

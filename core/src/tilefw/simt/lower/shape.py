@@ -10,8 +10,9 @@ from tilefw.simt.assign.transfer import joined_half, pull
 from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.lower import exchange
 from tilefw.simt.lower.context import LoweringContext
-from tilefw.tile import ops, types
-from tilefw.tile.shape_ops import FlipOp, JoinOp, SplitOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.shape_ops import FlipOp, JoinOp, SplitOp
 
 
 def shape(context: LoweringContext, op: Operation) -> None:

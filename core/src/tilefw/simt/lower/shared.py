@@ -13,12 +13,12 @@ from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext, SharedView
 from tilefw.simt.lower.memory import argument_of, computed, hints, say_deal
-from tilefw.simt.places import place_of
 from tilefw.tile import types
-from tilefw.tile.base import dense_i64, integer_attr, string_attr
-from tilefw.tile.copy_ops import CopyBlockOp, CopyOp
-from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp
-from tilefw.tile.shared_type import SharedType
+from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp
+from tilefw.tile.dialect.shared_type import SharedType
+from tilefw.tile.text.source_location import place_of
 
 
 def allocate(context: LoweringContext, op: AllocSharedOp) -> None:

@@ -18,10 +18,10 @@ from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.lower import atomics, compute, memory, notes, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.loops import Loops
-from tilefw.simt.places import place_of
 from tilefw.tile import types
-from tilefw.tile.base import integer_attr
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.text.source_location import place_of
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
     **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,

@@ -7,8 +7,9 @@ from xdsl.ir import SSAValue
 from tilefw.simt import lane
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.context import LoweringContext
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
 def elementwise(context: LoweringContext, op: ElementwiseOp) -> None:

@@ -13,7 +13,7 @@ from tilefw.simt.pipeline.issue import Values, copy, guarded
 from tilefw.simt.pipeline.plan import Chain
 from tilefw.simt.pipeline.slice import Load
 from tilefw.tile import types
-from tilefw.tile.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp, shared
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp, shared
 
 
 class Ahead(ABC):

@@ -12,9 +12,9 @@ from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.passes.cse import may_write
-from tilefw.tile import ops
-from tilefw.tile.atomic_ops import AtomicOp
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 _KEEPS_POINTER = (ops.AddPtrOp, ops.SplatOp, ops.BroadcastOp, ops.ExpandDimsOp, ops.ReshapeOp, ops.TransOp)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import build
-from tilefw.tile.fold import constant_of, fold
+from tilefw.passes.fold import constant_of, fold
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import build
 
 
 class Emitter:

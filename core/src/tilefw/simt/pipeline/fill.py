@@ -6,11 +6,12 @@ import math
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilefw.passes.fold import constant_of
 from tilefw.simt.pipeline.emit import Emitter
 from tilefw.simt.pipeline.slice import Load
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import build
-from tilefw.tile.fold import constant_of
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import build
 
 
 def filled(load: Load, value: SSAValue, emitter: Emitter) -> SSAValue:

@@ -8,9 +8,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.pipeline.emit import Emitter, always
 from tilefw.simt.pipeline.slice import Load
-from tilefw.tile import ops, types
-from tilefw.tile.elementwise import build
-from tilefw.tile.shared_ops import CopyBlockOp, CopyOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import build
+from tilefw.tile.dialect.shared_ops import CopyBlockOp, CopyOp
 
 Values = dict[SSAValue, SSAValue]
 

@@ -35,7 +35,7 @@ from tilefw.simt.pipeline.frame import LoopFrame
 from tilefw.simt.pipeline.last import LastIteration, stands_behind
 from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of, stored
 from tilefw.simt.pipeline.staged import operands_of, stage
-from tilefw.tile.shared_ops import WaitOp
+from tilefw.tile.dialect.shared_ops import WaitOp
 
 _KINDS: dict[Way, type[Ahead]] = {Way.COPIES: Copies, Way.STORES: Stores, Way.REGISTERS: Registers}
 

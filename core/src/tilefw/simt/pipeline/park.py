@@ -20,10 +20,11 @@ from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, atoms
 from tilefw.simt.layout.atoms import Chain, DotLayouts
 from tilefw.simt.lower import dot
-from tilefw.tile import ops, types
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
-from tilefw.tile.shared_type import SharedType
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
+from tilefw.tile.dialect.shared_type import SharedType
 
 # What accumulators and operands of a loop's dots may take of a lane's registers; the rest is for addresses and masks.
 SHARE = 0.7

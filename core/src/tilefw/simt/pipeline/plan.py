@@ -13,8 +13,9 @@ from xdsl.ir import Block, Operation
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.pipeline.alias import LoopWrites
 from tilefw.simt.pipeline.slice import Load, Slice, slice_of
-from tilefw.tile import ops, types
-from tilefw.tile.dot_op import DotOp
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.dot_op import DotOp
 
 STAGES = "tile.num_stages"  # the author's wish for one loop, `tl.range(…, num_stages=n)`
 _NARROWEST = 4  # bytes of an access below which a copy is no gain: no chip copies less, and a load can be of any width

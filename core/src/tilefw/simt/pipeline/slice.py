@@ -14,9 +14,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tilefw.simt.pipeline.emit import Emitter
-from tilefw.tile import ops
-from tilefw.tile.combine_op import CombineOp
-from tilefw.tile.dot_op import DotOp
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.combine_op import CombineOp
+from tilefw.tile.dialect.dot_op import DotOp
 
 Load = ops.LoadOp | ops.LoadBlockOp
 

@@ -19,8 +19,8 @@ from tilefw.simt.pipeline.emit import Emitter
 from tilefw.simt.pipeline.park import SHARE
 from tilefw.simt.pipeline.slice import Load
 from tilefw.tile import types
-from tilefw.tile.dot_op import DotOp
-from tilefw.tile.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
 
 
 def operands_of(loop: ForOp, loads: Collection[Load]) -> list[Load]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
-from tilefw.simt.places import place_of
+from tilefw.tile.text.source_location import place_of_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -203,7 +203,7 @@ class Code:
     def stand_at(self, op: Operation) -> None:
         """What is emitted next comes from the op's place in the source."""
         if op.location is not self._location:
-            self._location, self.place = op.location, place_of(op)
+            self._location, self.place = op.location, place_of_location(op.location, with_text=False)
 
     def label(self, word: str) -> str:
         """A fresh label."""

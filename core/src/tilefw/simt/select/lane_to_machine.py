@@ -37,7 +37,7 @@ from tilefw.simt.select.parameters import parameters
 from tilefw.simt.select.values import Values
 from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
 @dataclass(frozen=True)

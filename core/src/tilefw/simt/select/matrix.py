@@ -15,7 +15,7 @@ from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name
 from tilefw.simt.layout.atoms import LANE_ATOM, find
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 
 def sums_together(chip: LaneChip, value: SSAValue) -> int:

@@ -20,7 +20,7 @@ from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, size_of, t
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
-from tilefw.tile.elementwise import ElementwiseOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 
 Needs = list[tuple[SSAValue, int]]
 

@@ -21,8 +21,8 @@ from xdsl.passes import ModulePass
 from tilefw.api.errors import CapacityError, Place, UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
-from tilefw.simt.places import place_of
-from tilefw.tile.base import integer_attr
+from tilefw.tile.dialect.base import integer_attr
+from tilefw.tile.text.source_location import place_of
 
 
 @dataclass(frozen=True)

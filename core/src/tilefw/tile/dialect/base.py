@@ -1,0 +1,126 @@
+"""The base of the hand-written tile ops: an xDSL Operation without IRDL, with typed access to its properties.
+
+IRDL's verifier costs some 20 µs an op and its constructor three times `Operation.create`; these ops check themselves.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilefw.tile import types
+
+Value = SSAValue | Operation
+
+
+PURE = OpTraits(lambda: (Pure(),))
+
+
+class TileOp(Operation):
+    """An op of the tile dialect. Subclasses say how many operands and results they have and verify the rest."""
+
+    operand_count: int | None = None
+    result_count: int | None = 1
+    property_names: frozenset[str] = frozenset()
+    traits = OpTraits(lambda: ())
+
+    @property
+    def result(self) -> SSAValue:
+        """The one result; raises IndexError on ops without any."""
+        return self.results[0]
+
+    def verify_(self) -> None:
+        if self.operand_count is not None and len(self._operands) != self.operand_count:
+            raise VerifyException(f"{self.name} takes {self.operand_count} operands, got {len(self._operands)}")
+        if self.result_count is not None and len(self.results) != self.result_count:
+            raise VerifyException(f"{self.name} has {self.result_count} results, got {len(self.results)}")
+        unknown = self.properties.keys() - self.property_names
+        if unknown:
+            raise VerifyException(f"{self.name} has no property {', '.join(sorted(unknown))}")
+        try:
+            problem = self.problem()
+        except (AttributeError, IndexError, TypeError) as error:  # generic text can leave out what the accessors read
+            problem = f"operands or properties are malformed ({error})"
+        if problem is not None:
+            raise VerifyException(f"{self.name}: {problem}")
+
+    def problem(self) -> str | None:
+        """What is wrong with the op's types and properties, in words; None when nothing is."""
+        return None
+
+    def result_problem(self, wanted: Attribute) -> str | None:
+        """What is wrong with the type of the one result, in words."""
+        found = self.results[0].type
+        return None if found == wanted else f"the result is {found}, expected {wanted}"
+
+    def integer(self, name: str) -> int:
+        """An integer property; raises VerifyException when it is missing or no integer."""
+        attribute = self.properties.get(name)
+        if not isinstance(attribute, IntegerAttr):
+            raise VerifyException(f"{self.name} needs the integer property {name}")
+        return attribute.value.data
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """A property that is a dense array of integers; raises VerifyException when it is missing or none."""
+        attribute = self.properties.get(name)
+        if not isinstance(attribute, DenseArrayBase) or not isinstance(attribute.elt_type, IntegerType):
+            raise VerifyException(f"{self.name} needs the property {name}, an array of integers")
+        return tuple(attribute.elt_type.unpack(attribute.data.data, len(attribute)))
+
+    def word(self, name: str, default: str = "") -> str:
+        """A string property, `default` when it is missing; raises VerifyException when it is no string."""
+        attribute = self.properties.get(name)
+        if attribute is None:
+            return default
+        if not isinstance(attribute, StringAttr):
+            raise VerifyException(f"the property {name} of {self.name} is a string")
+        return attribute.data
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """A property that is an array of strings; raises VerifyException when it is missing or none."""
+        attribute = self.properties.get(name)
+        found = attribute.data if isinstance(attribute, ArrayAttr) else (None,)
+        texts = tuple(item.data for item in found if isinstance(item, StringAttr))
+        if len(texts) != len(found):
+            raise VerifyException(f"{self.name} needs the property {name}, an array of strings")
+        return texts
+
+
+@cache
+def integer_attr(value: int) -> IntegerAttr:
+    """`value : i64`, made once."""
+    return IntegerAttr(value, types.i64)
+
+
+@cache
+def string_attr(value: str) -> StringAttr:
+    """A string attribute, made once."""
+    return StringAttr(value)
+
+
+@cache
+def dense_i64(values: tuple[int, ...]) -> DenseArrayBase:
+    """`array<i64: …>`, made once."""
+    return DenseArrayBase.from_list(types.i64, values)
+
+
+@cache
+def dense_i32(values: tuple[int, ...]) -> DenseArrayBase:
+    """`array<i32: …>`, made once: the form of `operandSegmentSizes`."""
+    return DenseArrayBase.from_list(types.i32, values)
+
+
+def literal_attr(value: int | float, type: Attribute) -> IntegerAttr | FloatAttr:
+    """A constant's value as an attribute: integers as signed i64 of the type's range (i1 as 0 or 1), floats as f64.
+
+    Every float format of tile IR is a subset of f64, so the f64 is exact; the caller rounds first.
+    """
+    if types.is_float(type):
+        return FloatAttr(float(value), types.f64)
+    bits = types.dtype_of(type).bits
+    value = int(value) & ((1 << bits) - 1)
+    return integer_attr(value - (1 << bits) if bits > 1 and value >> (bits - 1) else value)

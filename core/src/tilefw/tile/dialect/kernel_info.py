@@ -1,0 +1,68 @@
+"""What a kernel's function says of its parameters: names, element types, layout of the argument block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tilefw.api.artifact import Entry, Parameter
+from tilefw.tile import types
+from tilefw.tile.dialect.block_ops import StoreBlockOp
+from tilefw.tile.dialect.memory_ops import StoreOp
+from tilefw.tile.dialect.ops import AddPtrOp
+from tilefw.tile.dialect.shape_ops import SHAPE_OPS
+
+_POINTER_BYTES = 8
+_READS = ("tile.load", "tile.load_block", "tile.copy", "tile.copy_block")
+_KEEPS_POINTER = (AddPtrOp, *SHAPE_OPS)
+
+
+def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attribute]:
+    """The attributes of one parameter (`tile.name`, `tile.divisible`, `tile.dtype`, …)."""
+    if function.arg_attrs is None:
+        return {}
+    entry = function.arg_attrs.data[index]
+    return entry.data if isinstance(entry, DictionaryAttr) else {}
+
+
+def entry_of(function: func.FuncOp, workgroup: tuple[int, int, int] = (1, 1, 1)) -> Entry:
+    """The entry of a kernel: its parameters in order, naturally aligned in the argument block."""
+    parameters: list[Parameter] = []
+    offset = 0
+    for index, argument in enumerate(function.body.block.args):
+        attributes = argument_attributes(function, index)
+        named = attributes.get("tile.name")
+        name = named.data if isinstance(named, StringAttr) else argument.name_hint or f"arg{index}"
+        pointer = types.is_pointer(argument.type)
+        element = types.dtype_of(types.pointee_of(argument.type) if pointer else argument.type)
+        stated = attributes.get("tile.dtype")
+        spelled = stated.data if isinstance(stated, StringAttr) else element.name
+        size = _POINTER_BYTES if pointer else element.storage_bits // 8
+        offset = -(-offset // size) * size
+        readonly = pointer and not may_store(argument)
+        parameters.append(Parameter(name, "pointer" if pointer else "scalar", spelled, offset, size, size, readonly))
+        offset += size
+    return Entry(function.sym_name.data, tuple(parameters), workgroup)
+
+
+def may_store(pointer: SSAValue) -> bool:
+    """Whether any store may go through a pointer: it is followed through arithmetic and shapes, and may elsewhere."""
+    seen: set[SSAValue] = set()
+    pending = [pointer]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            op = use.operation
+            if isinstance(op, StoreOp | StoreBlockOp):
+                return True
+            if isinstance(op, _KEEPS_POINTER):
+                pending.extend(op.results)
+            elif op.name not in _READS:
+                return True  # a loop, a branch, a cast: the pointer may reach a store there
+    return False

@@ -1,0 +1,271 @@
+"""Loads and stores of the reference interpreter: element addresses to buffer elements, with every check on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tilefw.api.dtypes import DType
+from tilefw.tile.reference.findings import Findings
+from tilefw.tile.reference.memory import SLOT_BITS, RefBuffer, RefMemory
+from tilefw.tile.reference.ordering import Ordering
+from tilefw.tile.reference.value import Array, Value, either, some
+
+Name = Callable[[int], tuple[int, int, int]]  # a program's place in the grid
+
+
+class Access:
+    """One launch's way to memory: `memory`, where findings go, and how a program is named in them.
+
+    `atomics` counts the atomics carried out and `changes` those that changed memory: who loops with atomics that change nothing
+    waits for another program.
+    """
+
+    def __init__(self, memory: RefMemory, findings: Findings, name: Name) -> None:
+        self.memory = memory
+        self.findings = findings
+        self.name = name
+        self.ordering = Ordering()
+        self.atomics = 0
+        self.changes = 0
+
+    def load(self, op: Operation, address: Value, mask: Value | None, other: Value | None, dtype: DType, programs: Array) -> Value:
+        """The elements at `address` (shape: programs × tile); `other`, or anything, where the mask is off."""
+        at = address.x
+        active = None if mask is None else np.broadcast_to(mask.x, np.broadcast_shapes(at.shape, mask.x.shape))
+        shape = at.shape if active is None else active.shape
+        at = np.broadcast_to(at, shape)
+        self.check_address(op, address, active, programs)
+        loaded: Value | None = None
+        for buffer, chosen in self.buffers(op, at, active, dtype, programs):
+            part = self._gather(op, buffer, at, chosen, dtype, programs)
+            loaded = part if loaded is None else overlay(loaded, part, chosen)
+        found = loaded or anything(shape, dtype)
+        if address.free is not None:
+            found = freed(found, np.broadcast_to(address.free, shape))
+        if active is None or mask is None or (mask.free is None and active.all()):
+            return found
+        return _masked(found, active, mask, other)
+
+    def store(self, op: Operation, address: Value, value: Value, mask: Value | None, dtype: DType, programs: Array) -> None:
+        """Write the elements where the mask is on."""
+        shapes = [address.x.shape, value.x.shape] + ([] if mask is None else [mask.x.shape])
+        shape = np.broadcast_shapes(*shapes, (len(programs), *address.x.shape[1:]))
+        at = np.broadcast_to(address.x, shape)
+        active = unsure = None
+        if mask is not None:
+            active = np.broadcast_to(mask.x, shape)
+            if mask.free is not None:
+                unsure = np.broadcast_to(mask.free, shape)
+                active = active | unsure
+        self.check_address(op, address, active, programs)
+        for buffer, chosen in self.buffers(op, at, active, dtype, programs):
+            if buffer.readonly:
+                self.report(op, "readonly", chosen, at, programs, f"store to {buffer.label}, which is read-only", buffer)
+                continue
+            self._scatter(op, buffer, at, chosen, value, unsure, dtype, programs)
+
+    def check_address(self, op: Operation, address: Value, active: Array | None, programs: Array) -> None:
+        for check, marked, message, warning in (
+            ("overflow", address.wrapped, "signed offset arithmetic wraps around its width", False),
+            ("undecided", address.free, "the address depends on a result that rounding decides", True),
+        ):
+            if marked is None:
+                continue
+            hit = marked if active is None else marked & active
+            if hit.any():
+                self.report(op, check, hit, address.x, programs, message, None, warning)
+
+    def report(
+        self, op: Operation, check: str, hit: Array, at: Array, programs: Array, message: str, buffer: RefBuffer | None,
+        warning: bool = False, other: str | None = None,
+    ) -> None:
+        shape = np.broadcast_shapes(hit.shape, at.shape)
+        where = np.flatnonzero(np.broadcast_to(hit, shape))
+        first = np.unravel_index(where[0], shape)
+        address = int(np.broadcast_to(at, shape)[first])
+        program = int(programs[first[0]]) if shape[0] == len(programs) else int(programs[0])
+        note = None
+        if buffer is not None:
+            note = f"{buffer.label} has {buffer.nbytes} bytes; the address is at byte {address - buffer.address}"
+        self.findings.add(
+            check, op, message, count=len(where), address=address, note=note, program=self.name(program), other=other,
+            warning=warning,
+        )
+
+    def buffers(
+        self, op: Operation, at: Array, active: Array | None, dtype: DType, programs: Array
+    ) -> Iterator[tuple[RefBuffer, Array]]:
+        """The buffers that the active addresses fall into, each with the mask of elements that are right to access."""
+        picked = at if active is None else at[active]
+        if picked.size == 0:
+            return
+        low, high = int(picked.min()) >> SLOT_BITS, int(picked.max()) >> SLOT_BITS
+        slots = [low] if low == high else np.unique(picked >> SLOT_BITS).tolist()
+        for slot in slots:
+            mine = np.ones(at.shape, np.bool_) if active is None else active
+            if len(slots) > 1:
+                mine = mine & ((at >> SLOT_BITS) == slot)
+            buffer = self.memory.buffers.get(slot)
+            if buffer is None:
+                what = "the null pointer" if slot == 0 else "an address that belongs to no buffer"
+                self.report(op, "bounds", mine, at, programs, f"access through {what}", None)
+                continue
+            yield buffer, self._inside(op, buffer, at, mine, dtype, programs)
+
+    def _inside(self, op: Operation, buffer: RefBuffer, at: Array, mine: Array, dtype: DType, programs: Array) -> Array:
+        size = dtype.storage_bits // 8
+        offset = at - buffer.address
+        picked = offset[mine]
+        if size > 1 and (picked & (size - 1)).any():
+            wrong = mine & ((offset & (size - 1)) != 0)
+            message = f"access of {size} bytes at an address that is no multiple of {size}"
+            self.report(op, "alignment", wrong, at, programs, message, buffer)
+            mine = mine & ~wrong
+        if int(picked.min()) < 0 or int(picked.max()) > buffer.nbytes - size:
+            wrong = mine & ((offset < 0) | (offset > buffer.nbytes - size))
+            if wrong.any():
+                message = f"access of {size} bytes out of the bounds of {buffer.label}"
+                self.report(op, "bounds", wrong, at, programs, message, buffer)
+                mine = mine & ~wrong
+        return mine
+
+    def _gather(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType, programs: Array) -> Value:
+        buffer.view(dtype)
+        everywhere = bool(chosen.all())
+        index = index_of(at, buffer, dtype)
+        if not everywhere:
+            index = np.where(chosen, index, 0)
+        if buffer.x.size == 0:
+            return anything(at.shape, dtype)
+        x = buffer.x[index]
+        err = None if buffer.err is None else buffer.err[index]
+        free = None if buffer.free is None else some(buffer.free[index])
+        if buffer.initialised is not None:
+            bare = chosen & ~buffer.initialised[index]
+            if bare.any():
+                message = f"load of elements of {buffer.label} that nothing has written"
+                self.report(op, "initialisation", bare, at, programs, message, buffer)
+                free = either(free, bare)
+                err = np.where(bare, np.inf, 0.0 if err is None else err) if dtype.is_float else None
+        if buffer.record is not None and self.findings.wants("races"):
+            self._check_read(op, buffer, at, chosen, index, programs)
+        found = Value(x, err, free)
+        return found if everywhere else freed(found, ~chosen)
+
+    def _check_read(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, index: Array, programs: Array) -> None:
+        record = buffer.record
+        assert record is not None
+        mine = programs.reshape(-1, *([1] * (at.ndim - 1))) if at.shape[0] == len(programs) else programs[:1].reshape([1] * at.ndim)
+        foreign = chosen & self.ordering.unseen(record, index, mine)
+        if foreign.any():
+            first = int(record.writer(index)[foreign][0])
+            message = f"load of an element of {buffer.label} that another program of the launch stores"
+            self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by program {self.name(first)}")
+
+    def _scatter(
+        self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, value: Value, unsure: Array | None, dtype: DType,
+        programs: Array,
+    ) -> None:
+        buffer.view(dtype)
+        shape = at.shape
+        index = index_of(at, buffer, dtype)[chosen]
+        new = select_elements(value, chosen, shape)
+        if unsure is not None:
+            new = perhaps(new, buffer, index, unsure[chosen], dtype)
+        owner = np.broadcast_to(programs.reshape(-1, *([1] * (len(shape) - 1))), shape)[chosen].astype(np.int32)
+        record = buffer.recorded()
+        before = record.writer(index)
+        differs = self.ordering.unseen(record, index, owner) & ~_same(buffer.x[index], new.x)
+        self.put(buffer, index, new)
+        clash = ~_same(buffer.x[index], new.x)
+        hit = clash | differs
+        if hit.any() and self.findings.wants("races"):
+            rival = before if differs.any() else record.writer(index)
+            wrong = np.zeros(shape, np.bool_)
+            wrong[chosen] = hit
+            first = int(rival[hit][0])
+            other = f"also stored by program {self.name(first)}" if first >= 0 else None
+            message = f"stores of different values to one element of {buffer.label} in one launch"
+            self.report(op, "races", wrong, at, programs, message, buffer, other=other)
+        self.ordering.wrote(record, index, owner, False)
+
+    @staticmethod
+    def put(buffer: RefBuffer, index: Array, new: Value, keep_sums: bool = False) -> None:
+        """Elements of a buffer with all that is known of them; `keep_sums` where a sum in memory goes on."""
+        buffer.x[index] = new.x
+        if buffer.sums is not None and not keep_sums:
+            buffer.sums.forget(index)
+        for name, dtype in (("err", np.float64), ("free", np.bool_)):
+            part, fresh = getattr(buffer, name), getattr(new, name)
+            if part is None and fresh is not None:
+                part = np.zeros(buffer.x.size, dtype)
+                setattr(buffer, name, part)
+            if part is not None:
+                part[index] = 0 if fresh is None else fresh
+        if buffer.initialised is not None:
+            buffer.initialised[index] = True
+
+
+def index_of(at: Array, buffer: RefBuffer, dtype: DType) -> Array:
+    """Element numbers in the buffer; element sizes are powers of two."""
+    return (at - buffer.address) >> ((dtype.storage_bits // 8).bit_length() - 1)
+
+
+def _same(a: Array, b: Array) -> Array:
+    equal = a == b
+    return equal | (np.isnan(a) & np.isnan(b)) if a.dtype == np.float64 else equal
+
+
+def select_elements(value: Value, chosen: Array, shape: tuple[int, ...]) -> Value:
+    return value.apply(lambda part: np.broadcast_to(part, shape)[chosen])
+
+
+def perhaps(new: Value, buffer: RefBuffer, index: Array, unsure: Array, dtype: DType) -> Value:
+    """Elements that may keep what they held: the interval over both."""
+    if not dtype.is_float:
+        return Value(new.x, None, either(new.free, some(unsure & (buffer.x[index] != new.x))))
+    old_err = 0.0 if buffer.err is None else buffer.err[index]
+    distance = np.abs(buffer.x[index] - new.x) + old_err + (0.0 if new.err is None else new.err)
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    err = np.where(unsure, distance, 0.0 if new.err is None else new.err)
+    return Value(new.x, err, either(new.free, some(unsure & (err > 0))))
+
+
+def anything(shape: tuple[int, ...], dtype: DType) -> Value:
+    from tilefw.tile import numbers
+
+    free = np.ones(shape, np.bool_)
+    if dtype.is_float:
+        return Value(np.zeros(shape), np.full(shape, np.inf), free)
+    return Value(np.zeros(shape, numbers.int_type(dtype.bits)), None, free)
+
+
+def freed(value: Value, where: Array) -> Value:
+    err = value.err
+    if value.x.dtype == np.float64:
+        err = np.where(where, np.inf, 0.0 if err is None else err)
+    return Value(value.x, err, either(value.free, where))
+
+
+def overlay(below: Value, above: Value, where: Array) -> Value:
+    def pick(name: str, blank: float | bool) -> Array | None:
+        low, high = getattr(below, name), getattr(above, name)
+        if low is None and high is None:
+            return None
+        return np.where(where, blank if high is None else high, blank if low is None else low)
+
+    return Value(np.where(where, above.x, below.x), pick("err", 0.0), some(pick("free", False)))
+
+
+def _masked(found: Value, active: Array, mask: Value | None, other: Value | None) -> Value:
+    """What a masked load gives: `other` where the mask is off, or anything without one; either where it is undecided."""
+    from tilefw.tile.reference.evaluate import select
+
+    if other is None:
+        other = Value(np.zeros((1,) * found.x.ndim, found.x.dtype))
+        other = freed(other, np.ones(other.x.shape, np.bool_))
+    with np.errstate(all="ignore"):
+        return select(Value(active, free=None if mask is None else mask.free), found, other)

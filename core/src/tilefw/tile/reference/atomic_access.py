@@ -1,0 +1,217 @@
+"""Atomics of the reference interpreter: one element after the other, in the order of programs and, within a tile, of elements.
+
+The values left in memory are those of that order; only an addition of floats has a bound that holds for any other order
+too. The old values that an atomic gives are those of that order as well: what a kernel makes of them must not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tilefw.api.dtypes import DType
+from tilefw.tile import types
+from tilefw.tile.dialect import atomic_ops
+from tilefw.tile.elementwise import ROWS
+from tilefw.tile.elementwise import meaning as m
+from tilefw.tile.reference.access import Access, anything, freed, index_of, overlay, perhaps, select_elements
+from tilefw.tile.reference.evaluate import evaluate, select
+from tilefw.tile.reference.memory import RefBuffer
+from tilefw.tile.reference.memory_sums import Sums
+from tilefw.tile.reference.value import Array, Value, either, settle, some
+
+# Kinds of tile IR on integers: the row of the elementwise table that they compute.
+_INTEGER_ROWS = {"add": "addi", "and": "andi", "or": "ori", "xor": "xori"} | {k: k for k in ("maxs", "maxu", "mins", "minu")}
+_FLOAT_EXTREMES = {"maxf": m.maximum_number, "minf": m.minimum_number}
+
+
+def atomic(
+    access: Access, op: atomic_ops.AtomicOp, address: Value, operands: list[Value], mask: Value | None, programs: Array
+) -> Value:
+    """Carry out an atomic on the elements at `address`; `operands` are its values in order. Gives the old elements."""
+    dtype = types.dtype_of(types.pointee_of(op.pointer.type))
+    shape = (len(programs), *types.shape_of(op.results[0].type))
+    at = np.broadcast_to(address.x, shape)
+    active, unsure = np.ones(shape, np.bool_), None
+    if mask is not None:
+        unsure = None if mask.free is None else np.broadcast_to(mask.free, shape)
+        active = np.broadcast_to(mask.x, shape) if unsure is None else np.broadcast_to(mask.x, shape) | unsure
+    access.atomics += 1
+    access.check_address(op, address, active, programs)
+    found: Value | None = None
+    for buffer, chosen in access.buffers(op, at, active, dtype, programs):
+        if buffer.readonly:
+            access.report(op, "readonly", chosen, at, programs, f"atomic access to {buffer.label}, which is read-only", buffer)
+            continue
+        part = _OnBuffer(access, op, buffer, at, chosen, dtype, programs).run(operands, unsure)
+        found = part if found is None else overlay(found, part, chosen)
+    found = found or anything(shape, dtype)
+    return freed(found, ~active) if not active.all() else found
+
+
+class _OnBuffer:
+    """One atomic op on the chosen elements of one buffer."""
+
+    def __init__(
+        self, access: Access, op: atomic_ops.AtomicOp, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType, programs: Array
+    ) -> None:
+        self.access, self.op, self.buffer, self.at, self.chosen, self.dtype = access, op, buffer, at, chosen, dtype
+        self.programs = programs
+        buffer.view(dtype)
+        self.index = index_of(at, buffer, dtype)[chosen]
+        self.owner = np.broadcast_to(programs.reshape(-1, *([1] * (at.ndim - 1))), at.shape)[chosen].astype(np.int32)
+        self.everyone = op.scope != "workgroup"
+
+    def run(self, operands: list[Value], unsure: Array | None) -> Value:
+        """The old elements, in the shape of the access."""
+        self._check_initialised()
+        self._check_races()
+        values = [select_elements(operand, self.chosen, self.at.shape) for operand in operands]
+        doubtful = None if unsure is None else unsure[self.chosen]
+        old = self._read(self.index)
+        changed = np.zeros(self.index.shape, np.bool_)
+        for turn in _turns(self.index):
+            before = self._read(self.index[turn])
+            _put_part(old, turn, before)
+            after, writes = self._changed(before, [value.apply(lambda part, turn=turn: part[turn]) for value in values], turn)
+            if doubtful is not None:
+                after = perhaps(after, self.buffer, self.index[turn], doubtful[turn], self.dtype)
+            self.access.put(self.buffer, self.index[turn], after, keep_sums=self._is_sum and doubtful is None)
+            self.access.changes += int((after.x != before.x).any())
+            changed[turn] = writes
+        self._order(changed)
+        return self._spread(old)
+
+    @property
+    def _is_sum(self) -> bool:
+        return isinstance(self.op, atomic_ops.AtomicRmwOp) and self.op.kind == "add" and self.dtype.is_float
+
+    def _changed(self, before: Value, values: list[Value], turn: Array) -> tuple[Value, Array]:
+        """The new elements of one turn, and which of them are written at all."""
+        everywhere = np.ones(before.x.shape, np.bool_)
+        if isinstance(self.op, atomic_ops.AtomicCasOp):
+            compare, value = values
+            equal = _same_code(before, compare)
+            return select(equal, value, before), equal.x if equal.free is None else equal.x | equal.free
+        assert isinstance(self.op, atomic_ops.AtomicRmwOp)
+        kind, (value,) = self.op.kind, values
+        if kind == "xchg":
+            return value, everywhere
+        if self._is_sum:
+            if self.buffer.sums is None:
+                self.buffer.sums = Sums(self.buffer.x.size)
+            return self.buffer.sums.add(self.index[turn], before, value, self.dtype), everywhere
+        if kind in _FLOAT_EXTREMES:
+            return _extreme(kind, before, value), everywhere
+        return evaluate(ROWS[_INTEGER_ROWS[kind]], [before, value], self.dtype, self.dtype), everywhere
+
+    def _read(self, index: Array) -> Value:
+        buffer = self.buffer
+        err = None if buffer.err is None else buffer.err[index]
+        return Value(buffer.x[index], err, None if buffer.free is None else buffer.free[index])
+
+    def _spread(self, old: Value) -> Value:
+        """Elements in order as the access's shape; what was not accessed is free."""
+        found = anything(self.at.shape, self.dtype)
+        assert found.free is not None
+        found.free = ~self.chosen
+        if found.err is not None:
+            found.err = np.where(self.chosen, 0.0, np.inf)
+        _put_part(found, self.chosen, old)
+        found.free = some(found.free)
+        return found
+
+    def _check_initialised(self) -> None:
+        if self.buffer.initialised is None:
+            return
+        bare = ~self.buffer.initialised[self.index]
+        if bare.any():
+            message = f"atomic access to elements of {self.buffer.label} that nothing has written"
+            self.access.report(self.op, "initialisation", self._marked(bare), self.at, self.programs, message, self.buffer)
+            self.access.put(self.buffer, self.index[bare], anything((int(bare.sum()),), self.dtype))
+
+    def _check_races(self) -> None:
+        record, ordering = self.buffer.record, self.access.ordering
+        if record is None or not self.access.findings.wants("races"):
+            return
+        clash = ordering.unseen(record, self.index, self.owner)
+        if self.everyone:
+            clash = clash & ~record.atomic[self.index]
+        if not clash.any():
+            return
+        rival = int(record.writer(self.index)[clash][0])
+        label = self.buffer.label
+        how = "another program of the launch stores without an order between them" if self.everyone else (
+            "another program of the launch writes; an atomic of scope `workgroup` (Triton's cta) is one for its own program alone"
+        )
+        self.access.report(
+            self.op, "races", self._marked(clash), self.at, self.programs, f"atomic access to an element of {label} that {how}",
+            self.buffer, other=f"written by program {self.access.name(rival)}",
+        )
+
+    def _marked(self, hit: Array) -> Array:
+        marked = np.zeros(self.at.shape, np.bool_)
+        marked[self.chosen] = hit
+        return marked
+
+    def _order(self, changed: Array) -> None:
+        """Note the writes, and what was acquired and released; programs that run all at once order nothing."""
+        ordering = self.access.ordering
+        written = self.index[changed]
+        if len(self.programs) == 1 and self.everyone:
+            program, addresses = int(self.programs[0]), self.at[self.chosen]
+            if self.op.acquires:
+                ordering.acquire(program, addresses)
+            ordering.wrote(self.buffer.recorded(), written, self.owner[changed], True)
+            if self.op.releases and written.size:
+                ordering.release(program, addresses[changed])
+            return
+        ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.everyone)
+
+
+def _turns(index: Array) -> Iterator[Array]:
+    """Positions in `index`, each once, in turns in which no element comes twice and equal elements keep their order."""
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    positions = np.arange(index.size)
+    first = np.ones(index.size, np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    if first.all():
+        yield positions
+        return
+    rank = positions - np.maximum.accumulate(np.where(first, positions, 0))
+    by_rank = np.argsort(rank, kind="stable")
+    ends = np.cumsum(np.bincount(rank))[:-1]
+    yield from np.split(order[by_rank], ends)
+
+
+def _put_part(into: Value, where: Array, part: Value) -> None:
+    """Write some elements of a value."""
+    into.x[where] = part.x
+    for name, blank in (("err", 0.0), ("free", False)):
+        whole, fresh = getattr(into, name), getattr(part, name)
+        if whole is None and fresh is not None:
+            whole = np.full(into.x.shape, blank)
+            setattr(into, name, whole)
+        if whole is not None:
+            whole[where] = blank if fresh is None else fresh
+
+
+def _same_code(a: Value, b: Value) -> Value:
+    """Whether the codes are equal; nobody knows where a value is within a bound, or both are NaN."""
+    free = either(a.free, b.free)
+    if a.x.dtype != np.float64:
+        return Value(a.x == b.x, free=free)
+    slack = (0.0 if a.err is None else a.err) + (0.0 if b.err is None else b.err)
+    close = (slack > 0) & ~(np.abs(a.x - b.x) > slack)
+    equal = (a.x == b.x) & (np.signbit(a.x) == np.signbit(b.x))
+    return Value(equal, free=either(free, some(close | (np.isnan(a.x) & np.isnan(b.x)))))
+
+
+def _extreme(kind: str, a: Value, b: Value) -> Value:
+    """The larger or smaller float; either of the two where one is NaN."""
+    errors = [value.err for value in (a, b) if value.err is not None]
+    err = np.maximum.reduce(errors) if errors else np.zeros(a.x.shape)
+    mixed = np.isnan(a.x) ^ np.isnan(b.x)
+    return settle(Value(_FLOAT_EXTREMES[kind](a.x, b.x), np.where(mixed, np.inf, err)), either(a.free, b.free))

@@ -1,0 +1,260 @@
+"""What each op of straight-line tile IR does in the reference interpreter; control flow stands in `interpret.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilefw.api.dtypes import DType
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
+from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.reference.access import Access
+from tilefw.tile.reference.atomic_access import atomic
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.interpret_reduce import reduce
+from tilefw.tile.reference.interpret_scan import scan
+from tilefw.tile.reference.value import Array, Value, constant, either
+
+
+class LaunchState(Protocol):
+    """What an op may ask of the launch."""
+
+    grid: tuple[int, int, int]
+    fusion: bool
+    access: Access
+    offset_ops: set[Operation]
+
+
+class Values(Protocol):
+    """The values that a group of programs sees, and which programs they are."""
+
+    programs: Array
+
+    def __getitem__(self, key: SSAValue) -> Value: ...
+
+
+def _element_dtype(type: Attribute) -> DType | None:
+    return None if types.is_pointer(type) else types.dtype_of(type)
+
+
+def elementwise(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    row = op.row
+    operands = [frame[operand] for operand in op.operands]
+    source = _element_dtype(op.operands[row.typed_by].type)
+    watch = op in launch.offset_ops
+    found = evaluate(
+        row, operands, source, _element_dtype(op.results[0].type), rounding=op.rounding, fusion=launch.fusion, watch_wrap=watch
+    )
+    return [found]
+
+
+def _constant(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    type = op.results[0].type
+    return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
+
+
+def _splat(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    ones = (1,) * len(shape)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x.reshape(-1, *ones), (x.shape[0], *shape)))]
+
+
+def _broadcast(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *shape)))]
+
+
+def _reshape(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    shape = types.shape_of(op.results[0].type)
+    inner = types.shape_of(op.source.type)
+    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *inner)).reshape(-1, *shape))]
+
+
+def _expand_dims(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [frame[op.source].apply(lambda x: np.expand_dims(x, op.axis + 1))]
+
+
+def _trans(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    order = (0, *(dim + 1 for dim in op.order))
+    return [frame[op.source].apply(lambda x: x.transpose(order))]
+
+
+def _join(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    parts = [frame[operand].apply(lambda x: np.expand_dims(x, -1)) for operand in op.operands]
+    return [_concatenated(parts, (*types.shape_of(op.operands[0].type), 1))]
+
+
+def _concatenated(values: list[Value], shape: tuple[int, ...]) -> Value:
+    """Values one after the other along the last axis, all of tile shape `shape`."""
+    programs = max(value.x.shape[0] for value in values)
+
+    def gather(name: str, missing: float | bool) -> Array | None:
+        parts = [getattr(value, name) for value in values]
+        if all(part is None for part in parts):
+            return None
+        return np.concatenate([np.broadcast_to(missing if p is None else p, (programs, *shape)) for p in parts], axis=-1)
+
+    x = gather("x", 0)
+    assert x is not None
+    products = [value.x if value.product is None else value.product for value in values]
+    product = None
+    if any(value.product is not None for value in values):
+        product = np.concatenate([np.broadcast_to(p, (programs, *shape)) for p in products], axis=-1)
+    return Value(x, gather("err", 0.0), gather("free", False), product, gather("wrapped", False), gather("product_err", 0.0))
+
+
+def _split(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    value = frame[op.source]
+    return [value.apply(lambda x: x[..., 0]), value.apply(lambda x: x[..., 1])]
+
+
+def _flip(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [frame[op.source].apply(lambda x: np.flip(x, op.axis + 1))]
+
+
+def _dot(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    a, b, acc = (frame[operand] for operand in op.operands)
+    result = types.dtype_of(op.acc.type)
+    return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
+
+
+def _iota(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [Value(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
+
+
+def _program_id(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    x, y, _ = launch.grid
+    divisor, size = ((1, x), (x, y), (x * y, launch.grid[2]))[op.axis]
+    if size == 1:
+        return [Value(np.zeros(1, np.int32))]
+    return [Value((frame.programs // divisor % size).astype(np.int32))]
+
+
+def _num_programs(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [Value(np.array([launch.grid[op.axis]], np.int32))]
+
+
+def _moved(pointer: Value, offset: Value, size: int) -> Value:
+    step = offset.x.astype(np.int64)
+    address = pointer.x + step * size
+    wrapped = either(pointer.wrapped, offset.wrapped)
+    return Value(address, free=either(pointer.free, offset.free), wrapped=wrapped)
+
+
+def _pointee(type: Attribute) -> DType:
+    return types.dtype_of(types.pointee_of(type))
+
+
+def _size(dtype: DType) -> int:
+    return dtype.storage_bits // 8
+
+
+def _addptr(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
+
+
+def address_of(op: Any, frame: Values) -> Value:
+    """The element addresses of an access through a pointer, or through a base and offsets."""
+    pointer = frame[op.pointer]
+    if op.offsets is None:
+        return pointer
+    offsets = frame[op.offsets]
+    if types.is_tile(op.offsets.type):
+        ones = (1,) * len(types.shape_of(op.offsets.type))
+        pointer = pointer.apply(lambda x: x.reshape(-1, *ones))
+    return _moved(pointer, offsets, _size(_pointee(op.pointer.type)))
+
+
+def _load(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    other = None if op.other is None else frame[op.other]
+    return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
+
+
+def _store(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    launch.access.store(op, address_of(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
+    return []
+
+
+def block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
+    """Addresses and mask of a block access."""
+    rank = len(op.block)
+    at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
+    size = _size(_pointee(op.base.type))
+    mask: Value | None = None
+    for dim, (length, offset, stride, bound, check) in enumerate(
+        zip(op.block, op.offsets, op.strides, op.shape, op.checks, strict=True)
+    ):
+        lift = lambda x, dim=dim: x.reshape(-1, *(1,) * rank)  # noqa: E731
+        begin, step = frame[offset].apply(lift), frame[stride].apply(lift)
+        index = begin.x.astype(np.int64) + np.arange(length).reshape([1] + [length if d == dim else 1 for d in range(rank)])
+        wrapped = either(begin.wrapped, step.wrapped)
+        at = Value(at.x + index * step.x.astype(np.int64) * size, free=either(at.free, either(begin.free, step.free)),
+                   wrapped=either(at.wrapped, wrapped))
+        if bound is not None:
+            limit = frame[bound].apply(lift)
+            inside = index < limit.x
+            if check == "both":
+                inside = inside & (index >= 0)
+            free = either(begin.free, limit.free)
+            mask = Value(inside, free=free) if mask is None else Value(mask.x & inside, free=either(mask.free, free))
+    shape = np.broadcast_shapes(at.x.shape, (1, *op.block))
+    return at.apply(lambda x: np.broadcast_to(x, (shape[0], *op.block))), mask
+
+
+def _load_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    at, mask = block_address(op, frame)
+    other = None if op.other is None else frame[op.other]
+    return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
+
+
+def _store_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    at, mask = block_address(op, frame)
+    launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
+    return []
+
+
+def _atomic(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    mask = None if op.mask is None else frame[op.mask]
+    address, operands = address_of(op, frame), [frame[value] for value in op.values]
+    return [atomic(launch.access, op, address, operands, mask, frame.programs)]
+
+
+def _nothing(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    return []
+
+
+Handler = Callable[[Any, Any, Any], list[Value]]
+HANDLERS: dict[type[Operation], Handler] = {
+    ops.ConstantOp: _constant,
+    ops.SplatOp: _splat,
+    ops.BroadcastOp: _broadcast,
+    ops.ReshapeOp: _reshape,
+    ops.ExpandDimsOp: _expand_dims,
+    ops.TransOp: _trans,
+    ops.JoinOp: _join,
+    ops.SplitOp: _split,
+    ops.FlipOp: _flip,
+    ops.ReduceOp: reduce,
+    ops.ScanOp: scan,
+    ops.DotOp: _dot,
+    ops.IotaOp: _iota,
+    ops.ProgramIdOp: _program_id,
+    ops.NumProgramsOp: _num_programs,
+    ops.AddPtrOp: _addptr,
+    LoadOp: _load,
+    StoreOp: _store,
+    LoadBlockOp: _load_block,
+    StoreBlockOp: _store_block,
+    AtomicRmwOp: _atomic,
+    AtomicCasOp: _atomic,
+    BarrierOp: _nothing,
+}

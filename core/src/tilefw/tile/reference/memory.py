@@ -1,0 +1,148 @@
+"""The reference interpreter's memory: buffers whose elements carry value, error bound, free mask and initialisation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilefw.api.dtypes import DTYPES, DType
+from tilefw.pages import copy_sparse
+from tilefw.tile import numbers
+from tilefw.tile.reference.memory_sums import Sums
+from tilefw.tile.reference.ordering import Record
+from tilefw.tile.reference.value import Array, Value, some
+
+# Buffer k owns the addresses [k·2^40, (k+1)·2^40) and begins in their middle, so that an access out of bounds on either
+# side still names its buffer and never lands in another one.
+SLOT_BITS = 40
+_MIDDLE = 1 << (SLOT_BITS - 1)
+
+
+class RefBuffer:
+    """One allocation of `nbytes`, read and written as elements of whatever type the kernel's pointers have.
+
+    It keeps elements in the type they were last stored in. Reading them as another type goes through their codes, which
+    is exact; elements with a bound become free then.
+    """
+
+    def __init__(self, handle: int, nbytes: int, label: str = "", readonly: bool = False) -> None:
+        self.handle = handle
+        self.nbytes = nbytes
+        self.label = label or f"buffer {handle}"
+        self.readonly = readonly
+        self.address = (handle << SLOT_BITS) + _MIDDLE
+        self._dtype: DType = DTYPES["uint8"]
+        self.x: Array = np.zeros(nbytes, np.int8)
+        self.err: Array | None = None
+        self.free: Array | None = None
+        self.initialised: Array | None = np.zeros(nbytes, np.bool_)
+        self.record: Record | None = None
+        self.sums: Sums | None = None
+
+    def write_bytes(self, data: bytes | memoryview | Array, offset: int = 0) -> None:
+        """Copy raw bytes in; they are exact and initialised."""
+        raw = np.frombuffer(data, np.uint8)
+        if offset < 0 or offset + raw.size > self.nbytes:
+            raise ValueError(f"{raw.size} bytes at {offset} do not fit {self.label} of {self.nbytes} bytes")
+        self.view(DTYPES["uint8"])
+        copy_sparse(self.x[offset : offset + raw.size], raw.view(np.int8))
+        if raw.size == self.nbytes:
+            self.err = self.free = self.initialised = None
+            return
+        for name, value in (("err", 0.0), ("free", False), ("initialised", True)):
+            part = getattr(self, name)
+            if part is not None:
+                part[offset : offset + raw.size] = value
+        if self.initialised is not None and self.initialised.all():
+            self.initialised = None
+
+    def read_bytes(self, nbytes: int, offset: int = 0) -> bytes:
+        """Raw bytes out: each element's reference value rounded to its type."""
+        size = self._dtype.storage_bits // 8
+        first = offset // size
+        raw = numbers.to_bytes(self.x[first : -(-(offset + nbytes) // size)], self._dtype)[offset - first * size :]
+        beyond = max(0, min(nbytes, self.nbytes - offset) - raw.size)  # bytes that make no whole element
+        return np.concatenate([raw, np.zeros(beyond, np.uint8)])[:nbytes].tobytes() if beyond else raw[:nbytes].tobytes()
+
+    def read_reference(self, dtype: DType | None = None) -> Value:
+        """Values, bounds and free mask of the whole buffer, as elements of `dtype` (default: as last accessed).
+
+        Elements never written are free.
+        """
+        if dtype is not None:
+            self.view(dtype)
+        free = self.free
+        if self.initialised is not None:
+            free = ~self.initialised if free is None else free | ~self.initialised
+        return Value(self.x, self.err, free)
+
+    def view(self, dtype: DType) -> None:
+        """Make the elements those of `dtype`."""
+        old = self._dtype
+        if (old.is_float, old.bits) == (dtype.is_float, dtype.bits) and (not dtype.is_float or old.name == dtype.name):
+            return
+        raw = numbers.to_bytes(self.x, old)
+        raw = raw if raw.size == self.nbytes else np.concatenate([raw, np.zeros(self.nbytes - raw.size, np.uint8)])
+        size = dtype.storage_bits // 8
+        count = self.nbytes // size
+        unsure = self.free
+        if self.err is not None:
+            unsure = (self.err > 0) if unsure is None else unsure | (self.err > 0)
+        free = None if unsure is None else some(_regroup(unsure, old.storage_bits // 8, size, count, np.logical_or))
+        if self.initialised is not None:
+            self.initialised = _regroup(self.initialised, old.storage_bits // 8, size, count, np.logical_and)
+        self.record = None if self.record is None else Record(count)
+        self.sums = None
+        self._dtype = dtype
+        self.x = numbers.from_bytes(raw[: count * size], dtype, copy=False)
+        if not self.x.flags.writeable:
+            self.x = self.x.copy()
+        self.free = free
+        self.err = None if free is None or not dtype.is_float else np.where(free, np.inf, 0.0)
+
+    def begin_launch(self) -> None:
+        """Forget who wrote what and what was added up: races and sums in memory are within one launch."""
+        self.record = self.sums = None
+
+    def recorded(self) -> Record:
+        """Who wrote what in this launch."""
+        if self.record is None:
+            self.record = Record(self.x.size)
+        return self.record
+
+
+def _regroup(mask: Array, old: int, new: int, count: int, join: np.ufunc) -> Array:
+    """A mask per element of `old` bytes as one per element of `new` bytes."""
+    per_byte = np.repeat(mask, old)[: count * new]
+    if per_byte.size < count * new:
+        per_byte = np.concatenate([per_byte, np.zeros(count * new - per_byte.size, np.bool_)])
+    return join.reduce(per_byte.reshape(count, new), axis=1)
+
+
+class RefMemory:
+    """The buffers by handle; handle 0 is the null pointer."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[int, RefBuffer] = {}
+        self._next = 1
+
+    def allocate(self, nbytes: int, label: str = "", readonly: bool = False) -> RefBuffer:
+        """A new buffer of uninitialised bytes."""
+        buffer = RefBuffer(self._next, nbytes, label, readonly)
+        self.buffers[buffer.handle] = buffer
+        self._next += 1
+        return buffer
+
+    def of_array(self, array: Array, label: str = "", readonly: bool = False) -> RefBuffer:
+        """A buffer with a copy of an array's bytes."""
+        buffer = self.allocate(array.nbytes, label, readonly)
+        if array.nbytes:
+            buffer.write_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return buffer
+
+    def free(self, handle: int) -> None:
+        """Forget a buffer."""
+        self.buffers.pop(handle, None)
+
+    def at(self, address: int) -> RefBuffer | None:
+        """The buffer that owns an address, in or out of its bounds."""
+        return self.buffers.get(address >> SLOT_BITS)

@@ -1,0 +1,65 @@
+"""Which ops of a kernel do signed offset arithmetic: what feeds an address through linear ops, and so must not wrap."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
+from tilefw.tile.dialect.shape_ops import SHAPE_OPS
+
+_LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
+
+
+def offset_arithmetic(root: Operation) -> set[Operation]:
+    """The linear integer ops below `root` whose result reaches an address without passing a mask, division or narrowing."""
+    found: set[Operation] = set()
+    seen: set[SSAValue] = set()
+    pending: list[SSAValue] = []
+    for op in root.walk():
+        if isinstance(op, ops.AddPtrOp):
+            pending.append(op.offset)
+        elif isinstance(op, LoadOp | StoreOp | AtomicOp | CopyOp) and op.offsets is not None:
+            pending.append(op.offsets)
+        elif isinstance(op, LoadBlockOp | StoreBlockOp | CopyBlockOp):
+            pending.extend((*op.offsets, *op.strides))
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        pending.extend(_sources(value, found))
+    return found
+
+
+def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
+    if isinstance(value, BlockArgument):
+        return _carried(value)
+    assert isinstance(value, OpResult)
+    op = value.op
+    if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
+        found.add(op)
+        return list(op.operands)
+    if isinstance(op, SHAPE_OPS):
+        return list(op.operands)
+    if isinstance(op, scf.ForOp):
+        last = op.body.block.last_op
+        return [op.iter_args[value.index], *([last.operands[value.index]] if last is not None else [])]
+    if isinstance(op, scf.IfOp):
+        blocks = [region.blocks.first for region in op.regions]
+        return [b.last_op.operands[value.index] for b in blocks if b is not None and b.last_op is not None]
+    return []
+
+
+def _carried(value: BlockArgument) -> list[SSAValue]:
+    block: Block = value.block
+    loop = block.parent_op()
+    if not isinstance(loop, scf.ForOp) or value.index == 0:
+        return []
+    last = block.last_op
+    return [loop.iter_args[value.index - 1], *([last.operands[value.index - 1]] if last is not None else [])]
