@@ -17,7 +17,7 @@ _LOOP = """
 import sys
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
-from tilefw_conformance.case import bundled
+from tilefw_conformance.case_files import bundled
 from tilefw_conformance.selection import select
 for case in select(bundled(), "core", sys.argv[1]):
     assert verify(load(case.kernel), case.parameters, "reference", seed=case.seed).ok
@@ -26,7 +26,7 @@ for case in select(bundled(), "core", sys.argv[1]):
 
 def measure(rounds: int = 5) -> str:
     """Both with all cases and with one, so that what starting takes is taken off."""
-    from tilefw_conformance.case import bundled
+    from tilefw_conformance.case_files import bundled
     from tilefw_conformance.selection import select
 
     cases = len(select(bundled(), "core", KERNELS))

@@ -6,7 +6,8 @@ import pytest
 
 from tilefw.api.errors import CodeError
 from tilefw.kernels.index import KERNELS
-from tilefw_conformance.case import LEVELS, bundled, collect, schema
+from tilefw_conformance.case import LEVELS
+from tilefw_conformance.case_files import bundled, collect, schema
 from tilefw_conformance.document import KEYWORDS, parse
 
 GOOD = """\

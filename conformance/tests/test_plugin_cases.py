@@ -13,7 +13,7 @@ from tilefw.kernels.spec import load
 from tilefw.runtime import entry_points, loader
 from tilefw.runtime.loader import Target, find
 from tilefw_conformance import runner, suite
-from tilefw_conformance.case import collect
+from tilefw_conformance.case_files import collect
 from tilefw_conformance.subject import contradiction, spec_of
 
 HOOKS = """

@@ -15,7 +15,8 @@ from tilefw.cli.main import main
 from tilefw.kernels.spec import load
 from tilefw.runtime.loader import Target, find
 from tilefw_conformance import runner
-from tilefw_conformance.case import Case, bundled
+from tilefw_conformance.case import Case
+from tilefw_conformance.case_files import bundled
 from tilefw_conformance.expectations import Expectation, expected
 from tilefw_conformance.selection import select
 from tilefw_conformance.summary import underclaimed

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, literals, parser
 from tilefw.cli.output import print_json
+from tilefw.kernels.stages import STAGES
 from tilefw.runtime.names import suggest
 from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import EMPTY, Campaign, refuse_lone_resume, shown
-from tilefw_conformance.case import LEVELS, STAGES, Case
+from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.running import Plan, TargetRun, targets
 from tilefw_conformance.workers.supervisor import Limits
 

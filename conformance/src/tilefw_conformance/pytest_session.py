@@ -11,9 +11,10 @@ import pytest
 
 from tilefw.api.errors import KernelError, UsageError
 from tilefw.cli.arguments import assignment, literals
+from tilefw.kernels.stages import STAGES
 from tilefw_conformance import EDITION, edition, quantities
 from tilefw_conformance.campaign import Campaign, refuse_lone_resume
-from tilefw_conformance.case import STAGES, Case
+from tilefw_conformance.case import Case
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.running import Plan, TargetRun, targets
 from tilefw_conformance.workers.supervisor import Limits

@@ -11,7 +11,8 @@ from typing import Any
 from tilefw.api.errors import KernelError, UsageError
 from tilefw.runtime.loader import registry
 from tilefw_conformance import EDITION
-from tilefw_conformance.case import LEVELS, Case, bundled
+from tilefw_conformance.case import LEVELS, Case
+from tilefw_conformance.case_files import bundled
 from tilefw_conformance.expectations import expected, faults
 from tilefw_conformance.packs import PACKS, pack
 from tilefw_conformance.report import records

@@ -7,7 +7,8 @@ from typing import Any
 
 from tilefw.api.errors import CodeError
 from tilefw.runtime.loader import Target
-from tilefw_conformance.case import Case, in_folder
+from tilefw_conformance.case import Case
+from tilefw_conformance.case_files import in_folder
 from tilefw_conformance.expectations import Expectation, located, of_plugin, source_of
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from tilefw.api.device import DEFAULT_CHECKS
 from tilefw.runtime.loader import find
 from tilefw.testing import distribution
-from tilefw_conformance.case import Case, bundled
+from tilefw_conformance.case import Case
+from tilefw_conformance.case_files import bundled
 from tilefw_conformance.runner import Result, run
 
 PLUGIN = Path(__file__).parent / "plugin"

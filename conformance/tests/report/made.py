@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilefw_conformance.case import STAGES
+from tilefw.kernels.stages import STAGES
 from tilefw_conformance.report import records
 from tilefw_conformance.report.writing import Writer
 

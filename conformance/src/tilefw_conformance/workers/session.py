@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError, KernelError, PluginError, UnsupportedError, UsageError
-from tilefw.cli.target_options import refuse_unknown
+from tilefw.cli.arguments import refuse_unknown
+from tilefw.kernels.stages import STAGES
 from tilefw.runtime import config
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.loader import Target, find
-from tilefw_conformance.case import STAGES, Case
+from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.runner import run

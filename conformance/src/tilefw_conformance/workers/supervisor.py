@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from tilefw.api.errors import KernelError, PluginError
-from tilefw_conformance.case import STAGES, Case
+from tilefw.kernels.stages import STAGES
+from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import reproduce

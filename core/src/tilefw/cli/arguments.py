@@ -1,13 +1,16 @@
-"""argparse with our manners: errors are UsageError with the nearest name, and options that several verbs share."""
+"""Command lines: argparse whose errors are UsageError with the nearest name, options that several verbs share, and options that
+targets declare: `--lanes 4` is `--option lanes=4` where a target knows the launch keyword `lanes`."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from tilefw.api.errors import UsageError
+from tilefw.api.errors import LaunchError, UsageError
+from tilefw.api.target import TargetInfo
 from tilefw.runtime.names import suggest
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -28,10 +31,8 @@ class Parser(argparse.ArgumentParser):
         flags = {flag for action in self._actions if action.type is assignment for flag in action.option_strings}
         args, rest = self.parse_known_args(_repeated(argv, flags))
         if "--option" in flags and any(word.startswith("--") for word in rest):
-            from tilefw.cli.target_options import spelled_out
-
             known = {option for action in self._actions for option in action.option_strings}
-            args, rest = self.parse_known_args(_repeated(spelled_out(argv, known), flags))
+            args, rest = self.parse_known_args(_repeated(_spelled_out(argv, known), flags))
         if rest:
             options = [o for action in self._actions for o in action.option_strings]
             near = suggest(rest[0].partition("=")[0], options, what="options") if rest[0].startswith("-") else None
@@ -109,3 +110,55 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
+
+
+def _spelled_out(argv: Sequence[str], known: Collection[str]) -> list[str]:
+    """The words with options that targets declare, and the parser (`known`) lacks, as `--option name=value`.
+
+    Whether the chosen target is one of those is seen later, as for every `--option`. Raises UsageError TFW0911 for an option
+    without a value."""
+    from tilefw.runtime.loader import registry
+
+    declared = {f"--{name.replace('_', '-')}": name for info in registry().infos() for name in info.options}
+    words: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        if word == "--":
+            return [*words, word, *rest]
+        flag, equals, value = word.partition("=")
+        if flag in known or flag not in declared:
+            words.append(word)
+            continue
+        given = value if equals else next(rest, None)
+        if given is None or (not equals and given.startswith("--")):
+            raise UsageError(f"{flag} takes a value", code="TFW0911", help=f"write `{flag} VALUE`")
+        words += ["--option", f"{declared[flag]}={given}"]
+    return words
+
+
+def keywords(args: argparse.Namespace) -> dict[str, Any]:
+    """The launch keywords of `--option`. Raises UsageError for what the target of `--target` does not take."""
+    from tilefw.runtime import config
+    from tilefw.runtime.loader import find
+
+    given = literals(args.option)
+    if given:
+        refuse_unknown(given, find(config.resolve(config.settings(args.target)).target).info)
+    return given
+
+
+def refuse_unknown(keywords: Mapping[str, Any], info: TargetInfo) -> None:
+    """Raises UsageError for a launch keyword that the target does not know, and for a value that it cannot have."""
+    from tilefw.runtime import options
+
+    with told_to_the_user():
+        options.resolve(keywords, info)
+
+
+@contextmanager
+def told_to_the_user() -> Iterator[None]:
+    """What a launch would refuse inside this block is a mistake of the command line."""
+    try:
+        yield
+    except LaunchError as error:
+        raise UsageError(error.message, code=error.code, note=error.note, help=error.help) from None

@@ -54,7 +54,7 @@ def _request(
     args: argparse.Namespace, keywords: dict[str, Any], facts: frozenset[str], launch: Launch | None, info: TargetInfo
 ) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
-    from tilefw.cli.target_options import told_to_the_user
+    from tilefw.cli.arguments import told_to_the_user
     from tilefw.runtime import options
 
     with told_to_the_user():

@@ -27,7 +27,7 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
     """(The target's name, what `made` makes of the file's bytes, or of a saved artifact's).
 
     Raises KernelError; a bug of the plugin becomes an InternalError."""
-    from tilefw.api.artifact_file import is_artifact
+    from tilefw.api.artifact import is_artifact
     from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
     from tilefw.runtime.loader import find

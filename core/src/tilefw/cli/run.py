@@ -68,7 +68,7 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _library(args: argparse.Namespace) -> int:
-    from tilefw.cli.target_options import keywords
+    from tilefw.cli.arguments import keywords
     from tilefw.kernels.spec import load
     from tilefw.kernels.verify import verify
 

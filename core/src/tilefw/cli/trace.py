@@ -58,7 +58,7 @@ def _is_file(kernel: str) -> bool:
 
 
 def _of_library(args: argparse.Namespace) -> LaunchResult:
-    from tilefw.cli.target_options import keywords
+    from tilefw.cli.arguments import keywords
     from tilefw.kernels.spec import load
     from tilefw.kernels.traced import traced
 

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from inspect import Signature
+    from types import FunctionType
+
     from xdsl.dialects.builtin import ModuleOp
 
-    from tilefw.runtime.jit import JITFunction
+    from tilefw.frontend.source import KernelSource
+
+
+class Kernel(Protocol):
+    """What the front end reads of a jit function; `tilefw.runtime.jit.JITFunction` is one."""
+
+    __name__: str
+    fn: FunctionType
+    signature: Signature
+    debug: bool
+
+    @property
+    def source(self) -> KernelSource: ...
 
 
 def build_module(
-    kernel: JITFunction, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
+    kernel: Kernel, signature: Mapping[str, str], constexprs: Mapping[str, Any], *, context: object = None
 ) -> ModuleOp:
     """The tile IR of `kernel` for one signature: a module with one public `func.func` of the kernel's name.
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.api.errors import UsageError
+from tilefw.api.errors import PluginError, UsageError
 from tilefw.kernels.index import KERNELS, KernelInfo, Parameter
+from tilefw.runtime.names import suggest
 
 Parameters = Mapping[str, Any]
 
@@ -77,10 +78,39 @@ class KernelSpec:
 def load(name: str) -> KernelSpec:
     """The library kernel called `name`, or a plugin's by `PLUGIN:NAME`; raises UsageError that names the nearest one."""
     if ":" in name:
-        from tilefw.kernels import registered
-
-        return registered.load(name)
+        return _registered(name)
     return import_module(f"tilefw.kernels.{described(name).name}").SPEC
+
+
+def _registered(name: str) -> KernelSpec:
+    """The kernel `PLUGIN:NAME`.
+
+    Raises UsageError for a name that no plugin has, PluginError TFW0959 where the plugin is not usable or what it names is no
+    KernelSpec with an `info` of its own.
+    """
+    from tilefw.runtime.loader import registry  # which a kernel of the library does not need
+
+    brought_by, _, short = name.partition(":")
+    plugin = registry().plugin(brought_by)
+    answers = plugin.manager.hook.tilefw_register_kernels() if "tilefw_register_kernels" in plugin.hooks else ()
+    known = {key: location for answer in answers for key, location in dict(answer).items()}
+    if short not in known:
+        message = f"plugin '{brought_by}' brings no kernel called {short!r}"
+        raise UsageError(message, code="TFW0940", help=suggest(short, known, what="its kernels"))
+    module, _, attribute = str(known[short]).partition(":")
+    try:
+        spec = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise _unusable(name, f"{known[short]!r} cannot be had: {type(error).__name__}: {error}") from error
+    if not isinstance(spec, KernelSpec) or spec.own is None:
+        raise _unusable(name, f"{known[short]!r} is no KernelSpec that says its own `KernelInfo`")
+    if spec.name != name:
+        raise _unusable(name, f"its KernelSpec is called {spec.name!r}")
+    return spec
+
+
+def _unusable(name: str, why: str) -> PluginError:
+    return PluginError(f"kernel {name!r}: {why}", code="TFW0959")
 
 
 def described(name: str) -> KernelInfo:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.artifact import Artifact
-from tilefw.api.artifact_file import decode, encode
+from tilefw.api.artifact import Artifact, decode, encode
 from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
 from tilefw.api.errors import CodeError, CompileError, InternalError, IRError, KernelError

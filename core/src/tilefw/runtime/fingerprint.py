@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-import tilefw
 from tilefw.runtime.cache import digest
 from tilefw.runtime.entry_points import VersionNotStated, source_file
 from tilefw.runtime.plugin import Plugin
@@ -30,8 +29,7 @@ def fingerprint(plugin: Plugin | None) -> str:
 def _core() -> str:
     from importlib.metadata import version
 
-    assert tilefw.__file__ is not None
-    return digest(tilefw.__version__, version("xdsl"), _tree(Path(tilefw.__file__).parent))
+    return digest(version("xdsl"), _tree(Path(__file__).parents[1]))
 
 
 @lru_cache(maxsize=16)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.artifact_file import decode, is_artifact
+from tilefw.api.artifact import Artifact, Entry, decode, is_artifact
 from tilefw.api.errors import CodeError, InternalError, KernelError, LaunchError
 from tilefw.runtime import config, reproducer
 from tilefw.runtime.binding import bind, block_of, grid_of

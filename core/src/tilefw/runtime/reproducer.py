@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-import tilefw
 from tilefw.api.errors import InternalError
 from tilefw.runtime import config
 
@@ -29,7 +28,9 @@ def write(doing: str, error: BaseException, facts: Mapping[str, object], text: s
     The head is comments in the manner of IR text (`//`), so that a reproducer that holds a module is itself a module:
     `tilefw opt FILE` and `tilefw compile FILE --target T` take it as it is.
     """
-    head = [f"tilefw {tilefw.__version__}, Python {platform.python_version()}, {sys.platform}", f"while: {doing}"]
+    from importlib.metadata import version
+
+    head = [f"tilefw {version('tilefw-core')}, Python {platform.python_version()}, {sys.platform}", f"while: {doing}"]
     head += [f"{name}: {value}" for name, value in facts.items()]
     head += "".join(traceback.format_exception(error)).splitlines()
     content = "\n".join(f"// {line}" for line in head) + "\n" + text

@@ -88,7 +88,7 @@ def _row(name: str, make: Callable[[], Launched], slow: int) -> Row | None:
 
 def cases(level: str, slow: int = SLOW) -> Iterator[Row]:
     """Every conformance case of a level that the target serves."""
-    from tilefw_conformance.case import bundled
+    from tilefw_conformance.case_files import bundled
     from tilefw_conformance.selection import select
 
     for case in select(bundled(), level, None):

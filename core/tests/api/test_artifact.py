@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw.api import Artifact, CodeError, Entry, Parameter, Resources
-from tilefw.api.artifact_file import MAGIC, _checked_body, decode, encode
+from tilefw.api.artifact import MAGIC, _checked_body, decode, encode
 
 words = st.text(max_size=20)
 small = st.integers(0, 2**40)
