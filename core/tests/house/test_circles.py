@@ -1,4 +1,4 @@
-"""No circles: of two modules at most one imports the other, directly or through others. What is known is listed, and only shrinks."""
+"""No circles: of two modules at most one imports the other, directly or not. What is known is listed, and the list only shrinks."""
 
 from __future__ import annotations
 
