@@ -1,7 +1,7 @@
-"""The surface of `tilefw.api` and its facades, name by name: as data to be recorded, and as the page docs/api.md.
+"""The surface of `tilefw.api` and its facades, name by name, as data to be recorded; `reference_pages.py` makes pages of it.
 
     python core/tests/api/surface.py --write      after the version in tilefw/api/version.py was raised
-    python core/tests/api/surface.py --write --unreleased      while nobody has the version that stands there
+    python core/tests/api/surface.py --write --unreleased      while that version is not released yet
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import ast
 import dataclasses
 import inspect
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,16 +21,10 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 RECORD = Path(__file__).with_name("surface.json")
 PAGE = ROOT / "docs" / "api.md"
+LANGUAGE = "tilefw.language"  # Triton's names, documented by the kernel author's guide
+OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
 _FACADES = ("hooks", "ir", "simt", "expand", "machine", "sim", "kernels")
 MODULES = ("tilefw.api", *(f"tilefw.api.{facade}" for facade in _FACADES))
-_HEAD = """# The interface for plugins, name by name
-
-A plugin imports `tilefw.api` and the modules below it, and nothing else of tilefw. This page is made of their docstrings by
-`core/tests/api/surface.py`; `core/tests/api/test_surface.py` compares it and the recorded surface (names, fields, signatures) with
-the code, and fails when the surface changes while `TILEFW_API` stays. This is interface {api}. How it is used:
-[Writing a backend](backend-authors-guide.md).
-"""
-
 Facts = dict[str, Any]
 
 
@@ -55,24 +50,60 @@ def facts_of(module: str, name: str) -> Facts:
     if inspect.isclass(value):
         return _class(value)
     if inspect.isfunction(value):
-        return {"kind": "function", "signature": _signature(value)}
+        return {"kind": "function", "signature": signature(value)}
     if inspect.ismodule(value):
-        return {"kind": "module", "is": value.__name__}
+        members = {} if value.__name__ == LANGUAGE else {"members": _module_members(value)}
+        return {"kind": "module", "is": value.__name__, **members}
     if isinstance(value, int | str | float | tuple | frozenset):
         return {"kind": "constant", "value": repr(sorted(value) if isinstance(value, frozenset) else value)}
-    return {"kind": "value", "is": type(value).__name__ if not _is_alias(value) else _plain(str(value))}
+    return {"kind": "value", "is": type(value).__name__ if not is_alias(value) else _plain(str(value))}
 
 
-def _is_alias(value: Any) -> bool:
+def _module_members(module: Any) -> dict[str, str]:
+    """The public functions, classes and constants that a module itself defines or lists in `__all__`."""
+    listed = getattr(module, "__all__", None)
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    found = {}
+    for name in sorted(listed or (name for name in own if not name.startswith("_"))):
+        value = getattr(module, name)
+        found[name] = signature(value) if inspect.isfunction(value) else "class" if inspect.isclass(value) else type(value).__name__
+    return found
+
+
+def is_operation(module: str, name: str) -> bool:
+    """Whether a name is an operation of tile IR, which has its entry on the page of operations."""
+    value = getattr(import_module(module), name)
+    return inspect.isclass(value) and any(base.__name__ == "TileOp" for base in value.__mro__)
+
+
+def is_alias(value: Any) -> bool:
+    """Whether a value is a type alias."""
     return type(value).__module__ in ("typing", "types", "collections.abc")
 
 
 def _class(cls: type) -> Facts:
     facts: Facts = {"kind": "class", "bases": [base.__name__ for base in cls.__bases__ if base is not object]}
+    if fields := fields_of(cls):
+        facts["fields"] = fields
+    return {**facts, "members": members_of(cls)}
+
+
+def fields_of(cls: type) -> dict[str, str]:
+    """The fields of a data class or a named tuple, in the order of its constructor: type and default of each."""
     if dataclasses.is_dataclass(cls):
-        facts["fields"] = {field.name: _field(field) for field in dataclasses.fields(cls)}
-    members = {name: text for base in reversed(_own(cls)) for name, text in _members(base, facts.get("fields", {}))}
-    return {**facts, "members": dict(sorted(members.items()))}
+        return {field.name: _field(field) for field in dataclasses.fields(cls)}
+    if not issubclass(cls, tuple) or not hasattr(cls, "_fields"):
+        return {}
+    named: Any = cls
+    defaults = {name: f" = {_value(value)}" for name, value in named._field_defaults.items()}
+    return {name: _plain(str(inspect.get_annotations(cls)[name])) + defaults.get(name, "") for name in named._fields}
+
+
+def members_of(cls: type, without: Sequence[type] = ()) -> dict[str, str]:
+    """Public members of a class and of the bases of ours, but for those `without`, by name."""
+    fields = fields_of(cls)
+    bases = [base for base in _own(cls) if base not in without]
+    return dict(sorted(dict(item for base in reversed(bases) for item in _members(base, fields)).items()))
 
 
 def _own(cls: type) -> list[type]:
@@ -89,12 +120,13 @@ def _field(field: dataclasses.Field[Any]) -> str:
 def _members(cls: type, fields: Facts) -> Iterator[tuple[str, str]]:
     """Public methods, properties and annotated attributes that a class itself has; the constructor of one without fields."""
     for name, value in vars(cls).items():
-        if name in fields or (name.startswith("_") and not (name == "__init__" and not dataclasses.is_dataclass(cls))):
+        constructor = name == "__init__" and not dataclasses.is_dataclass(cls)
+        if name in fields or name == "get_irdl_definition" or (name.startswith("_") and not constructor):
             continue
         raw = value.__func__ if isinstance(value, classmethod | staticmethod) else value
         if inspect.isfunction(raw):
             abstract = "abstract " if getattr(raw, "__isabstractmethod__", False) else ""
-            yield name, abstract + _signature(raw)
+            yield name, abstract + signature(raw)
         elif isinstance(value, property) or type(value).__name__ == "cached_property":
             yield name, "property"
     for name, annotation in inspect.get_annotations(cls).items():
@@ -102,10 +134,11 @@ def _members(cls: type, fields: Facts) -> Iterator[tuple[str, str]]:
             yield name, _plain(str(annotation))
 
 
-def _signature(function: Any) -> str:
-    signature = inspect.signature(function)
+def signature(function: Any) -> str:
+    """A function's signature as one line, the same in every process."""
+    found = inspect.signature(function)
     parts, keyword_only = [], False
-    for parameter in signature.parameters.values():
+    for parameter in found.parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             parts.append("*")
         keyword_only |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
@@ -113,8 +146,8 @@ def _signature(function: Any) -> str:
         annotation = "" if parameter.annotation is parameter.empty else f": {_plain(str(parameter.annotation))}"
         default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
         parts.append(f"{stars}{parameter.name}{annotation}{default}")
-    returned = signature.return_annotation
-    return f"({', '.join(parts)})" + ("" if returned is signature.empty else f" -> {_plain(str(returned))}")
+    returned = found.return_annotation
+    return f"({', '.join(parts)})" + ("" if returned is found.empty else f" -> {_plain(str(returned))}")
 
 
 def _value(value: Any) -> str:
@@ -125,6 +158,7 @@ def _value(value: Any) -> str:
 
 
 def _plain(annotation: str) -> str:
+    annotation = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", annotation)
     return annotation.replace("'", "").removeprefix("<class ").removesuffix(">") if "<class" in annotation else annotation
 
 
@@ -168,39 +202,6 @@ def _said(node: ast.stmt, after: ast.stmt | None, lines: list[str]) -> str:
     return " ".join(above)
 
 
-def page() -> str:
-    """docs/api.md."""
-    from tilefw.api import TILEFW_API
-
-    parts = [_HEAD.format(api=".".join(map(str, TILEFW_API)))]
-    for module, names in surface().items():
-        said = (inspect.getdoc(import_module(module)) or "").partition("\n\n")[0]
-        parts.append(f"## {module}\n\n{' '.join(said.split())}\n")
-        foreign = [f"`{name}`" for name, facts in names.items() if facts["kind"] == "xdsl"]
-        if foreign:
-            parts.append("From xDSL, as they are there (core pins its version): " + ", ".join(foreign) + ".\n")
-        parts += [_entry(module, name, facts) for name, facts in names.items() if facts["kind"] != "xdsl"]
-    return "\n".join(parts)
-
-
-def _entry(module: str, name: str, facts: Facts) -> str:
-    shown = {"function": facts.get("signature", ""), "constant": f" = {facts.get('value')}"}.get(facts["kind"], "")
-    bases = f"({', '.join(facts['bases'])})" if facts.get("bases") else ""
-    lines = [f"**{name}**{bases}{f' `{shown.strip()}`' if 0 < len(shown) < 400 else ''}: {documentation(module, name)}", ""]
-    lines += [f"- `{field}: {kind}`" for field, kind in facts.get("fields", {}).items()]
-    value = getattr(import_module(module), name)
-    lines += [_member(value, member, kind.removeprefix("abstract ")) for member, kind in facts.get("members", {}).items()]
-    return "\n".join([*lines, ""] if len(lines) > 2 else lines)
-
-
-def _member(cls: type, name: str, kind: str) -> str:
-    """A line for a method, property or annotated attribute, with the first sentence that is said of it."""
-    form = {"property": "", "(": kind}.get(kind if kind == "property" else kind[:1], f": {kind}")
-    said = inspect.getdoc(inspect.getattr_static(cls, name, None)) if form != f": {kind}" and name != "__init__" else ""
-    first = " ".join((said or "").partition("\n\n")[0].split())
-    return f"- `{name}{form}`" + (f": {first}" if first else "")
-
-
 def record() -> Facts:
     """What is recorded: the interface's version, and the surface."""
     from tilefw.api import TILEFW_API
@@ -221,6 +222,8 @@ def differences(old: dict[str, dict[str, Facts]], new: dict[str, dict[str, Facts
 
 
 def main(argv: list[str]) -> int:
+    import reference_pages
+
     made = record()
     old = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {"api": None, "surface": {}}
     changed = differences(old["surface"], made["surface"])
@@ -230,7 +233,8 @@ def main(argv: list[str]) -> int:
         return 1
     if "--write" in argv:
         RECORD.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        PAGE.write_text(page(), encoding="utf-8")
+        PAGE.write_text(reference_pages.api_page(), encoding="utf-8")
+        OPERATIONS_PAGE.write_text(reference_pages.operations_page(), encoding="utf-8")
     return 0
 
 

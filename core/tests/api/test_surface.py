@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import sys
 from pathlib import Path
 
+from tilefw.api.machine import InstructionTraits, SpillModel
+from tilefw.simt.lane import Lane
+from tilefw.tile.dialect.context import Tile
+
 sys.path.insert(0, str(Path(__file__).parent))
+import reference_pages
 import surface
 
 RECORDED = json.loads(surface.RECORD.read_text(encoding="utf-8"))
@@ -21,8 +27,34 @@ def test_the_surface_is_the_recorded_one() -> None:
     assert RECORDED["api"] == surface.record()["api"], "python core/tests/api/surface.py --write"
 
 
-def test_the_page_is_made_of_the_docstrings() -> None:
-    assert surface.PAGE.read_text(encoding="utf-8") == surface.page(), "python core/tests/api/surface.py --write"
+COMMAND = "python core/tests/api/surface.py --write"
+
+
+def test_the_pages_are_made_of_the_docstrings() -> None:
+    assert surface.PAGE.read_text(encoding="utf-8") == reference_pages.api_page(), COMMAND
+    assert surface.OPERATIONS_PAGE.read_text(encoding="utf-8") == reference_pages.operations_page(), COMMAND
+
+
+def test_the_page_has_whole_docstrings_literals_and_fields_in_their_order() -> None:
+    page = reference_pages.api_page()
+    assert inspect.cleandoc(SpillModel.__doc__ or "") in page and inspect.cleandoc(InstructionTraits.__doc__ or "") in page
+    const = page.partition("**Const**")[2].partition("\n**")[0]
+    assert const.index("`type: str`") < const.index("`bits: int`")
+    assert "`AtomicOp`: `'add'`" in page
+    assert "- `dtype_of(" in page.partition("**types**")[2] and "- `to_bytes(" in page.partition("**numbers**")[2]
+
+
+def test_no_entry_repeats_the_members_of_a_documented_base() -> None:
+    page = reference_pages.api_page()
+    assert "- `message: str`" not in page.partition("**CheckError**")[2].partition("\n**")[0]
+    assert page.count("- `_") == page.count("- `__init__(")
+
+
+def test_every_operation_has_an_entry() -> None:
+    page = reference_pages.operations_page()
+    operations = [*Tile.operations, *Lane.operations]
+    assert len(operations) > 100
+    assert [op.name for op in operations if f"`{op.name}`" not in page and f"| `{op.name.partition('.')[2]}` |" not in page] == []
 
 
 def test_every_name_is_documented() -> None:
