@@ -78,7 +78,7 @@ def _library(name: str, parameters: dict[str, str], target: str):
 
     from tilefw.kernels.reference import typed
     from tilefw.kernels.spec import load
-    from tilefw.runtime import compiler, options
+    from tilefw.runtime import compiler, kernel_source, options, pass_run
     from tilefw.runtime.bound_launch import launch_of
     from tilefw.runtime.jit import specialize
     from tilefw.runtime.launch import facts_of
@@ -88,11 +88,11 @@ def _library(name: str, parameters: dict[str, str], target: str):
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, values = specialize(spec.kernel, {p.name: given[p.name] for p in spec.kernel.params})
-    source = compiler.from_jit(spec.kernel, signature, constexprs)
+    source = kernel_source.from_jit(spec.kernel, signature, constexprs)
     request = options.resolve(
         launch.keywords, chosen.info, facts=facts_of(chosen.info, values), launch=launch_of(chosen.info, values, launch.grid)
     )
-    return compiler.compile_source(source, chosen, request, assemble=True, watch=compiler.Watch()).artifact
+    return compiler.compile_source(source, chosen, request, assemble=True, watch=pass_run.Watch()).artifact
 
 
 if __name__ == "__main__":

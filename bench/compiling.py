@@ -107,12 +107,12 @@ def _triton() -> types.ModuleType:
 
 def _ours(chip: Chip, module: types.ModuleType, name: str, assemble: bool) -> None:
     """What a launch that misses the cache does."""
-    from tilefw.runtime import compiler, config, loader, options
+    from tilefw.runtime import compiler, config, kernel_source, loader, options
 
     signature, constexprs = module.COMPILES[name]
     target = loader.find(config.resolve(config.settings(chip.target)).target)
     request = options.resolve({}, target.info, facts=facts(chip, target.info), keep_levels=False)
-    source = compiler.from_jit(getattr(module, name), compiler.ahead_of_time(signature), constexprs)
+    source = kernel_source.from_jit(getattr(module, name), kernel_source.ahead_of_time(signature), constexprs)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:
         raise SystemExit(f"{name} came from the {compiled.found} cache: nothing was measured")

@@ -18,7 +18,7 @@ from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
 from tilefw.language.extra import libdevice
-from tilefw.runtime import compiler, config, loader, options
+from tilefw.runtime import compiler, config, kernel_source, loader, options
 from tilefw.runtime.jit import JITFunction, specialize
 
 
@@ -77,7 +77,7 @@ def tilefw_artifact(work: Work, assemble: bool = False, chip: Chip = SM80) -> co
     """Compiled anew by tilefw, without its cache."""
     signature, constexprs, _, launch = work.bound
     target = loader.find(config.resolve(config.settings(chip.target)).target)
-    source = compiler.from_jit(work.spec.kernel, signature, constexprs)
+    source = kernel_source.from_jit(work.spec.kernel, signature, constexprs)
     request = options.resolve(launch.keywords, target.info, facts=facts(chip, target.info), keep_levels=False)
     compiled = compiler.compile_source(source, target, request, assemble=assemble)
     if compiled.found:

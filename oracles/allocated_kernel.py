@@ -23,8 +23,8 @@ from tilefw.machine.check_allocation import Snapshot, check_allocation, snapshot
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.compiler import Watch, run_passes
 from tilefw.runtime.loader import find
+from tilefw.runtime.pass_run import Watch, run_passes
 
 JUDGED = f"judged by the checker of allocations, and by execution with a token for each value on {tokens.PATHS} paths or more"
 _VALUES = "does not hold"  # how the checker says that a value is not where it is read
@@ -62,8 +62,8 @@ def allocated(name: str, configuration: Configuration, target: str, limits: Mapp
     module = source.build()
     passes = list(chosen.backend.pipeline(requested(launch, chosen)))
     place, by = next((i, p) for i, p in enumerate(passes) if isinstance(p, AssignRegisters))
-    run_passes(module, default_passes(), chosen, name, Watch())
-    run_passes(module, passes[:place], chosen, name, Watch())
+    run_passes(module, default_passes(), chosen.name, Watch())
+    run_passes(module, passes[:place], chosen.name, Watch())
     (function,) = (op.function for op in module.body.block.ops if isinstance(op, FuncOp))
     before = snapshot(function)
     assign(function, by.table, {**(by.limits or {}), **(limits or {})}, by.spills, verify=False)

@@ -18,9 +18,9 @@ from tilefw.api.dtypes import dtype
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer, Launch
-from tilefw.runtime import compiler, options
-from tilefw.runtime.compiler import Source
+from tilefw.runtime import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
+from tilefw.runtime.kernel_source import Source
 from tilefw.runtime.launch import facts_of
 from tilefw.runtime.loader import Target, find
 from tilefw.runtime.module import Module
@@ -79,7 +79,7 @@ def specialized(kernel: Any, launch: Launch) -> tuple[dict[str, str], dict[str, 
     """A launch's signature, the values of its parameters, and what is compiled for it."""
     given = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, values = specialize(kernel, {p.name: given[p.name] for p in kernel.params})
-    return signature, values, compiler.from_jit(kernel, signature, constexprs)
+    return signature, values, kernel_source.from_jit(kernel, signature, constexprs)
 
 
 def requested(launch: Launch, target: Target) -> CompileOptions:

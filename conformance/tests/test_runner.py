@@ -69,7 +69,7 @@ def test_a_refusal_is_judged_by_the_claims(
     def refuse(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("tilefw.runtime.compiler.compile_source", refuse)
+    monkeypatch.setattr("tilefw.runtime.compiler.Compilation.finish", refuse)
     result = runner.run(case(), claiming(*claims))
     assert result.outcome == outcome
     assert result.good == (outcome in ("unsupported", "over-capacity"))

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tilefw.api.errors import UsageError
-from tilefw.runtime import whole_file
+from tilefw.runtime import atomic_write
 from tilefw_conformance import EDITION
 from tilefw_conformance.expectations import Expectation
 from tilefw_conformance.report.wording import first_line
@@ -83,7 +83,7 @@ def _write(path: str, entries: Sequence[Expectation]) -> None:
     ]
     text = yaml.safe_dump({"expectations": listed}, sort_keys=False, allow_unicode=True, width=1000)
     try:
-        whole_file.write(path, _comments(path) + text)
+        atomic_write.write(path, _comments(path) + text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0970") from None
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tilefw.api import LaunchError, LaunchReport, Row, Span, Timeline, UnsupportedError, Utilisation
-from tilefw.runtime import compiler, config, launch, options
+from tilefw.runtime import compiler, config, kernel_source, launch, options
 from tilefw.runtime.diagnostics import render_utilisation, utilisation_to_json
 from tilefw.runtime.loader import find
 from tilefw.runtime.timeline_svg import LEFT, PALETTE, PLOT, picture
@@ -93,7 +93,7 @@ def test_an_empty_grid_has_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find("reference")
     monkeypatch.setattr(launch, "require_timeline", lambda info: None)
     module = "func.func public @k() {\n  func.return\n}\n"
-    source = compiler.from_text(module, "k.mlir")
+    source = kernel_source.from_text(module, "k.mlir")
     compiled = compiler.compile_source(source, target, options.resolve({}, target.info), assemble=False)
     with pytest.raises(LaunchError, match="its grid is empty") as caught:
         launch.execute(target, config.resolve(), compiled, compiled.artifact.entry(), (0, 1, 1), [], "k", timeline=True)

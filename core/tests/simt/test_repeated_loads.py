@@ -14,7 +14,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime import compiler
+from tilefw.runtime import kernel_source
 from tilefw.simt import lane
 from tilefw.simt.description import Machine
 from tilefw.simt.passes import lane_passes
@@ -84,7 +84,7 @@ TWO, COUNTER = {"source": "*fp32", "to": "*fp32"}, {"counter": "*i32", "to": "*i
 
 
 def lowered(kernel: Any, signature: Mapping[str, str], block: int, warps: int, disjoint: bool) -> FuncOp:
-    module = compiler.from_jit(kernel, signature, {"BLOCK": block}).build()
+    module = kernel_source.from_jit(kernel, signature, {"BLOCK": block}).build()
     PassManager([*default_passes(), *lane_passes(Machine(PLAIN, warps), 1, disjoint)], verify_each=True).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return function

@@ -18,7 +18,7 @@ from tilefw.api import Artifact
 from tilefw.api.errors import UsageError
 from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, loader, options
+from tilefw.runtime import compiler, kernel_source, loader, options
 from tilefw.runtime.jit import specialize
 from tilefw.testing import programs
 from tilefw_amd.code_object import elf
@@ -78,7 +78,8 @@ def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
     target = loader.find(TARGET)
     request = options.resolve(launch.keywords, target.info, facts=("under_2_gib", "disjoint"))
-    return compiler.compile_source(compiler.from_jit(chosen.kernel, signature, constexprs), target, request, assemble=True).artifact
+    source = kernel_source.from_jit(chosen.kernel, signature, constexprs)
+    return compiler.compile_source(source, target, request, assemble=True).artifact
 
 
 @pytest.fixture(scope="module")

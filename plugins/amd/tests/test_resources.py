@@ -12,7 +12,7 @@ import tilefw.language as tl
 from tilefw.api import Artifact, CapacityError
 from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, loader, options
+from tilefw.runtime import compiler, kernel_source, loader, options
 from tilefw.runtime.jit import specialize
 from tilefw_amd.occupancy import occupancy, waves_per_simd
 from tilefw_amd.target import GFX942_LIMITS
@@ -44,7 +44,8 @@ def compiled(name: str, parameters: dict[str, object], **keywords: object) -> Ar
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
     request = options.resolve({**launch.keywords, **keywords}, target.info, facts=("under_2_gib",))
-    return compiler.compile_source(compiler.from_jit(chosen.kernel, signature, constexprs), target, request, assemble=True).artifact
+    source = kernel_source.from_jit(chosen.kernel, signature, constexprs)
+    return compiler.compile_source(source, target, request, assemble=True).artifact
 
 
 def test_fewer_registers_spill_and_a_note_says_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tilefw.api import Artifact, CheckError
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, config, loader, options
+from tilefw.runtime import compiler, config, kernel_source, loader, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.module import Module
 
@@ -36,7 +36,7 @@ class Case:
         given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
         self.signature, constexprs, _ = specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params})
         self.target = loader.find(config.resolve(config.settings(TARGET)).target)
-        source = compiler.from_jit(self.spec.kernel, self.signature, constexprs)
+        source = kernel_source.from_jit(self.spec.kernel, self.signature, constexprs)
         request = options.resolve(launch.keywords, self.target.info, facts=("disjoint",), keep_levels=False)
         self.artifact = compiler.compile_source(source, self.target, request, assemble=False).artifact
 

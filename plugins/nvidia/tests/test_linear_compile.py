@@ -11,7 +11,7 @@ import pytest
 from tilefw.api.backend import CompileOptions
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import load
-from tilefw.runtime import compiler, options
+from tilefw.runtime import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.loader import Target, find
 from tilefw.testing.work import lines_run
@@ -30,12 +30,12 @@ FAMILIES = [
 ]
 
 
-def request(name: str, parameters: dict[str, Any], target: Target) -> tuple[compiler.Source, CompileOptions]:
+def request(name: str, parameters: dict[str, Any], target: Target) -> tuple[kernel_source.Source, CompileOptions]:
     spec = load(name)
     launch = spec.prepare(spec.resolve({**parameters, "num_warps": 1}), np.random.default_rng(0))
     bound = {**{n: typed(v) for n, v in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
-    source = compiler.from_jit(spec.kernel, signature, constexprs)
+    source = kernel_source.from_jit(spec.kernel, signature, constexprs)
     return replace(source, key=None), options.resolve(launch.keywords, target.info)  # without a key nothing is cached
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from tilefw.api.errors import UsageError
-from tilefw.runtime import whole_file
+from tilefw.runtime import atomic_write
 from tilefw_conformance.report.badge import badges
 from tilefw_conformance.report.junit import junit
 from tilefw_conformance.report.markdown import markdown
@@ -31,7 +31,7 @@ def merge(folder: str, parts: Sequence[str]) -> str:
 def write(path: str, text: str) -> str:
     """Write a file and return its path; raises UsageError TFW0954."""
     try:
-        whole_file.write(path, text)
+        atomic_write.write(path, text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0954") from None
     return path

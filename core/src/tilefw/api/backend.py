@@ -44,6 +44,8 @@ class Backend(ABC):
 
     binary_suffix: ClassVar[str] = ".bin"
     """How the name of a file that `to_binary` makes ends."""
+    toolchain_variables: ClassVar[tuple[str, ...]] = ("PATH",)
+    """The environment variables by which outside tools are found: when one changes, `toolchain_digest` is asked again."""
 
     def __init__(self, target: TargetInfo) -> None:
         self.target = target
@@ -86,5 +88,6 @@ class Backend(ABC):
         raise UnsupportedError(f"{self.target.name} has no hardware executor", code="TFW0602")
 
     def toolchain_digest(self) -> str:
-        """What outside tools' versions change the output: part of the cache key."""
+        """The versions of the outside tools that change the output, as text: a part of the cache key. It is asked once a process,
+        and again after one of `toolchain_variables` has changed."""
         return ""

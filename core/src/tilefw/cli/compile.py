@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilefw.api.backend import CompileOptions
     from tilefw.api.launch import Launch
     from tilefw.api.target import TargetInfo
-    from tilefw.runtime.compiler import Source
+    from tilefw.runtime.kernel_source import Source
 
 LEVELS = ("tile", "lane", "machine", "asm", "bin")
 
@@ -25,7 +25,7 @@ LEVELS = ("tile", "lane", "machine", "asm", "bin")
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
 
-    from tilefw.runtime import compiler, config
+    from tilefw.runtime import compiler, config, pass_run
     from tilefw.runtime.diagnostics import render_notes
     from tilefw.runtime.loader import find
 
@@ -33,7 +33,7 @@ def main(summary: str, argv: list[str]) -> int:
     source, keywords, facts, launch = _source(args, target.info)
     keywords |= literals(args.option)
     request = _request(args, keywords, facts, launch, target.info)
-    watch = compiler.Watch(dump=print_after if args.print_between_passes else None)
+    watch = pass_run.Watch(dump=print_after if args.print_between_passes else None)
     watched = args.print_between_passes or args.time_passes
     assemble = args.emit in ("asm", "bin")
     compiled = compiler.compile_source(source, target, request, assemble=assemble, watch=watch if watched else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.errors import CodeError, UsageError
 from tilefw.cli.arguments import literal
 from tilefw.cli.scripts import function
-from tilefw.runtime import compiler
+from tilefw.runtime import kernel_source
 
 if TYPE_CHECKING:
     from tilefw.api.launch import Launch
@@ -21,7 +21,7 @@ NOT_YET = {".ttir": "Triton IR"}
 
 def from_library(
     name: str, given: Mapping[str, str], seed: int, info: TargetInfo
-) -> tuple[compiler.Source, dict[str, Any], frozenset[str], Launch | None]:
+) -> tuple[kernel_source.Source, dict[str, Any], frozenset[str], Launch | None]:
     """A library kernel as its own launch would compile it, that launch's keywords, and its facts that the target wants."""
     import numpy as np
 
@@ -36,13 +36,13 @@ def from_library(
     return made.source, dict(launch.keywords), facts_of(info, made.values), launch_of(info, made.values, launch.grid)
 
 
-def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> compiler.Source:
+def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> kernel_source.Source:
     """A function of a Python file, with the types and compile-time values that the command line states."""
-    stated = compiler.ahead_of_time(signature)
-    return compiler.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
+    stated = kernel_source.ahead_of_time(signature)
+    return kernel_source.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
 
 
-def from_text(path: str) -> compiler.Source:
+def from_text(path: str) -> kernel_source.Source:
     """A file of tile IR."""
     extension = os.path.splitext(path)[1]
     if extension in NOT_YET:
@@ -50,6 +50,6 @@ def from_text(path: str) -> compiler.Source:
     from tilefw.runtime.module import read_bounded
 
     try:
-        return compiler.from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
+        return kernel_source.from_text(read_bounded(path, TEXT_LIMIT, "IR text").decode("utf-8"), path)
     except UnicodeDecodeError as error:
         raise CodeError(f"{path} is not UTF-8 text: {error}", code="TFW0916") from None

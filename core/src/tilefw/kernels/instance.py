@@ -8,7 +8,7 @@ from typing import Any
 
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
-from tilefw.runtime import compiler
+from tilefw.runtime import kernel_source
 from tilefw.runtime.jit import specialize
 
 
@@ -16,7 +16,7 @@ from tilefw.runtime.jit import specialize
 class Instance:
     """`values` are all arguments by name; `passed` those of them that are no constants of the compiled code, in order."""
 
-    source: compiler.Source
+    source: kernel_source.Source
     values: Mapping[str, Any]
     passed: Mapping[str, Any]
 
@@ -26,4 +26,4 @@ def instance(spec: KernelSpec, launch: Launch) -> Instance:
     bound = {**{name: typed(value) for name, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, values = specialize(spec.kernel, {p.name: bound[p.name] for p in spec.kernel.params})
     passed = {name: values[name] for name, kind in signature.items() if not kind.endswith(":1")}  # an integer 1 is a constant
-    return Instance(compiler.from_jit(spec.kernel, signature, constexprs), values, passed)
+    return Instance(kernel_source.from_jit(spec.kernel, signature, constexprs), values, passed)

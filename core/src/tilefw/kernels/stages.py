@@ -4,7 +4,7 @@ from __future__ import annotations
 
 STAGES = ("verify", "lower", "emit", "assemble", "simulate", "compare")
 
-# By the names under which steps are timed (`tilefw.runtime.stages`).
+# By the names under which steps are timed (`tilefw.runtime.stage_clock`).
 STAGE_OF = {
     "requirements": "verify", "cache": "verify", "front end": "verify",
     "passes": "lower", "lowering": "lower", "emit": "emit", "assemble": "assemble",

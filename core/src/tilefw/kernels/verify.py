@@ -19,12 +19,13 @@ from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.kernels.stages import STAGE_OF, STAGES
 from tilefw.passes.requirements import required
-from tilefw.runtime import compiler, config, options
+from tilefw.runtime import config, options
 from tilefw.runtime.binding import bind
 from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.compiler import Compilation
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
-from tilefw.runtime.stages import Watched, stage
+from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison
 
 
@@ -128,7 +129,8 @@ class _Run:
         self.spec, self.parameters, self.launch, self.target, self.resolved = spec, parameters, launch, target, resolved
         self.asked = asked
         self.current = ""
-        self.times: dict[str, float] = Watched(lambda step: self._enter(STAGE_OF.get(step, self.current)))
+        self.clock = StageClock(began=lambda step: self._enter(STAGE_OF.get(step, self.current)))
+        self.times = self.clock.seconds
         self.fields: dict[str, Any] = {}
         self.instance = instance(spec, launch)
         self.source = self.instance.source
@@ -158,7 +160,7 @@ class _Run:
         self.current = name
 
     def _stage(self, names: tuple[str, ...], work: Any) -> list[StageVerdict]:
-        """The verdicts of the stages that `work` runs; after an error the last step timed tells which one failed."""
+        """The verdicts of the stages that `work` runs; after an error the step that began last tells which one failed."""
         self._enter(names[0])
         start, before = time.perf_counter(), dict(self.times)
         failure: tuple[str, KernelError | InternalError] | None = None
@@ -184,7 +186,7 @@ class _Run:
         if failure is None:
             skipped = {"assemble"} if not self.asked.assemble else set()
             return [StageVerdict(n, "skipped" if n in skipped else "pass", spent[n], note=note) for n in names]
-        last = STAGE_OF.get(next(reversed(self.times), ""), names[0])
+        last = STAGE_OF.get(self.clock.last, names[0])
         failed = last if last in names else names[0]
         passed = [StageVerdict(n, "pass", spent[n]) for n in names[: names.index(failed)]]
         return [*passed, StageVerdict(failed, failure[0], spent[failed], failure[1])]
@@ -201,11 +203,12 @@ class _Run:
             self._compile_anew()
 
     def _compile_anew(self) -> None:
-        info, watch = self.target.info, compiler.Watch()
-        self.module = compiler.build(self.source, self.target, self.times)  # which stays as it is, for the reference
+        info = self.target.info
+        work = Compilation(self.source, self.target, clock=self.clock)
+        self.module = work.build()  # which stays as it is, for the reference
         bound = launch_of(info, self.instance.values, self.launch.grid)
-        simple = compiler.simplify(self.module.clone(), self.source.name, self.target, bound, watch, self.times)
-        with stage("requirements", self.times):
+        simple = work.simplify(self.module.clone(), bound)
+        with self.clock.stage("requirements"):
             self.fields["required"] = required(simple, bound) | self.spec.requires(self.parameters)
         if self.asked.admit is not None:
             self.asked.admit(self.fields["required"])
@@ -213,12 +216,10 @@ class _Run:
             self.asked.keywords, info, facts=facts_of(info, self.instance.values), launch=bound, keep_levels=self.asked.keep_levels
         )
         if self.asked.stop_after == "lower":
-            compiler.lower(simple, self.source.name, self.target, request, watch, self.times, {})
+            work.lower(simple, request)
         if self.asked.stop_after in ("verify", "lower"):
             return
-        self.compiled = compiler.compile_source(
-            self.source, self.target, request, assemble=self.asked.assemble, watch=watch, times=self.times, simple=simple
-        )
+        self.compiled = work.finish(simple, request, self.asked.assemble)
         self.fields["artifact"] = self.compiled.artifact
 
     def _execute(self) -> None:
@@ -235,7 +236,7 @@ class _Run:
         fusion = self.asked.keywords.get("enable_fp_fusion", True)
         # The budget is the target's: the reference counts otherwise, and must not be what a small one stops.
         budget = max(self.resolved.budget, DEFAULT_BUDGET)
-        with stage("reference", self.times):
+        with self.clock.stage("reference"):
             self.reference = Reference(self.module, self.launch.grid, passed, fusion=fusion, budget=budget)
         self._enter("simulate")
         with np.errstate(all="ignore"):  # infinities and NaN are what many cases are about

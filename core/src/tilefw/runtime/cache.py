@@ -10,13 +10,12 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilefw.runtime import config
+from tilefw.runtime import atomic_write, config
 
 MAGIC = b"tilefw-cache/1"
 ENTRY_LIMIT = 256 << 20  # bytes of one entry
@@ -57,7 +56,7 @@ class DiskCache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, _header(key, payload) + payload)
+            atomic_write.write(path, _header(key, payload) + payload)
         except OSError:
             return False
         if int(key[:4], 16) % PRUNE_EVERY == 0:
@@ -110,16 +109,3 @@ def _header(key: str, payload: bytes) -> bytes:
 def _payload(key: str, data: bytes) -> bytes | None:
     line, newline, payload = data.partition(b"\n")
     return payload if newline and line + newline == _header(key, payload) else None
-
-
-def _write(path: Path, data: bytes) -> None:
-    """All of it or nothing: a reader sees the old file or the new one."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise

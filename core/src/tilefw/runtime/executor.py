@@ -11,12 +11,12 @@ import numpy as np
 
 from tilefw.api.artifact import Artifact, Entry, Parameter
 from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar
-from tilefw.api.errors import InternalError, KernelError, LaunchError, UnsupportedError
-from tilefw.runtime import reproducer
+from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.runtime.arrays import HostArray, Storage, storages
+from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.loader import Target
-from tilefw.runtime.stages import stage
+from tilefw.runtime.stage_clock import StageClock
 
 # Artifacts that stay loaded on one device; the oldest goes first.
 MODULES_LIMIT = 128
@@ -37,22 +37,22 @@ class Executor:
 
     def run(
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,
-        times: dict[str, float],
+        clock: StageClock,
     ) -> LaunchReport:
-        """Execute one launch; `times` gains the seconds of its steps. Raises CheckError when a check found an error."""
+        """Execute one launch; `clock` gains the seconds of its steps. Raises CheckError when a check found an error."""
         named = [(p.name, a) for p, a in zip(entry.parameters, args, strict=True) if isinstance(a, HostArray)]
         stores = storages(named)
         with self._lock, contextlib.ExitStack() as allocated:
-            with stage("load", times):
+            with clock.stage("load"):
                 module = self._module(artifact)
-            with stage("copy in", times):
+            with clock.stage("copy in"):
                 handles = [self._copy_in(storage, allocated) for storage in stores]
             arguments = [_argument(a, stores, handles) for a in args]
-            with stage("execute", times):
+            with clock.stage("execute"):
                 report = self.device.launch(module, entry.name, grid, arguments, options)
             if report.errors:
                 raise check_error(report.findings)
-            with stage("copy back", times):
+            with clock.stage("copy back"):
                 for storage, handle in zip(stores, handles, strict=True):
                     if _may_change(storage, entry.parameters, args):
                         self._copy_back(storage, handle)
@@ -119,31 +119,29 @@ def _automatic(target: Target) -> Executor:
 
 
 def _made(make: Any, target: Target, kind: str) -> Device:
-    try:
+    with guarded(f"making the {kind} executor of {target.name}", target.facts):
         return make()
-    except (KernelError, InternalError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        reproducer.internal(f"making the {kind} executor of {target.name}", error, {"target": target.name})
 
 
 def run(
     target: Target, kind: str, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound],
-    options: LaunchOptions, times: dict[str, float],
+    options: LaunchOptions, clock: StageClock,
 ) -> LaunchReport:
     """One launch on the target's executor. A crash of it becomes an InternalError, and the next launch gets a fresh executor."""
     executor = executor_for(target, kind)
-    try:
-        return executor.run(artifact, entry, grid, args, options, times)
-    except (KernelError, InternalError):
-        raise
-    except BaseException as error:
-        target.executors.clear()
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        shown = [_shown(a) for a in args]
-        facts = {"target": target.name, "entry": entry.name, "grid": grid, "arguments": shown, "options": options}
-        reproducer.internal(f"executing {entry.name} on {target.name}", error, facts, artifact.text)
+    facts = {**target.facts, "entry": entry.name, "grid": grid, "arguments": _Shown(args), "options": options}
+    with guarded(f"executing {entry.name} on {target.name}", facts, lambda: artifact.text, failed=target.executors.clear):
+        return executor.run(artifact, entry, grid, args, options, clock)
+
+
+class _Shown:
+    """Arguments as a reproducer shows them; made into text only then."""
+
+    def __init__(self, args: Sequence[Bound]) -> None:
+        self._args = args
+
+    def __str__(self) -> str:
+        return str([_shown(argument) for argument in self._args])
 
 
 def _shown(argument: Bound) -> str:

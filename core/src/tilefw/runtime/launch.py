@@ -17,7 +17,9 @@ from tilefw.runtime.binding import bind, grid_of
 from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
 from tilefw.runtime.executor import Bound, executor_for, run
+from tilefw.runtime.kernel_source import from_jit
 from tilefw.runtime.loader import Target, find
+from tilefw.runtime.stage_clock import StageClock
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
 
@@ -79,7 +81,7 @@ def launch(
     target = find(resolved.target)
     extents = grid_of(grid)
     facts = facts_of(target.info, values)
-    source = compiler.from_jit(fn, signature, constexprs)
+    source = from_jit(fn, signature, constexprs)
     bound = launch_of(target.info, values, extents)
     request = options.resolve(shaping, target.info, facts=facts, launch=bound)
     device = executor_for(target, resolved.executor).device
@@ -104,16 +106,16 @@ def execute(
         block=block, dynamic_shared=dynamic_shared, checks=resolved.checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
     )
-    times = dict(compiled.times)
+    clock = StageClock(compiled.times)
     report = LaunchReport()
     executor = executor_for(target, resolved.executor).device.executor
     if all(grid):
-        report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, times)
+        report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, clock)
     if timeline and report.timeline is None:
         reason = f"its {executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
         raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
     return LaunchResult(
-        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, times, compiled.found,
+        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, clock.seconds, compiled.found,
         report.utilisation, report.timeline,
     )
 

@@ -7,6 +7,7 @@ This is the process's only lasting state: plugins that were loaded, their target
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -46,6 +47,7 @@ class Target:
         self.memory: dict[str, Any] = {}
         self.executors: dict[str, Any] = {}
         self._backend: Backend | None = None
+        self._toolchain: tuple[tuple[str | None, ...], str] | None = None
 
     @property
     def name(self) -> str:
@@ -58,6 +60,20 @@ class Target:
             if self._backend is None:
                 self._backend = self._make_backend()
             return self._backend
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a reproducer tells of the target."""
+        return {"target": self.name, "plugin": self.plugin.distribution if self.plugin else "core"}
+
+    def toolchain_digest(self) -> str:
+        """The backend's, asked once, and again when one of the variables has changed by which it finds its tools."""
+        backend = self.backend
+        environment = tuple(map(os.environ.get, backend.toolchain_variables))
+        with self.lock:
+            if self._toolchain is None or self._toolchain[0] != environment:
+                self._toolchain = environment, backend.toolchain_digest()
+            return self._toolchain[1]
 
     def _make_backend(self) -> Backend:
         module, _, attribute = self.info.backend.partition(":")

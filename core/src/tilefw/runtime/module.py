@@ -9,9 +9,10 @@ from os import PathLike
 from typing import Any
 
 from tilefw.api.artifact import Artifact, Entry, decode, is_artifact
-from tilefw.api.errors import CodeError, InternalError, KernelError, LaunchError
-from tilefw.runtime import config, reproducer
+from tilefw.api.errors import CodeError, LaunchError
+from tilefw.runtime import config
 from tilefw.runtime.binding import bind, block_of, grid_of
+from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.compiler import Compiled
 from tilefw.runtime.launch import LaunchResult, execute
 from tilefw.runtime.loader import Target, find
@@ -90,13 +91,8 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, name: s
     if is_artifact(data):
         return _saved(decode(data, shown), target, shown)
     chosen = find(config.resolve(config.settings(target)).target)
-    try:
+    with guarded(f"reading {shown} for {chosen.name}", chosen.facts, lambda: data.decode("utf-8", "backslashreplace")):
         artifact = chosen.backend.parse(data, shown)
-    except (KernelError, InternalError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        text = data.decode("utf-8", "backslashreplace")
-        reproducer.internal(f"reading {shown} for {chosen.name}", error, {"target": chosen.name}, text)
     return Module(replace(artifact, metadata={**artifact.metadata, "source_name": shown}), chosen)
 
 

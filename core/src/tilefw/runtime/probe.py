@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilefw.api.version import TILEFW_API
-from tilefw.runtime import config, whole_file
+from tilefw.runtime import atomic_write, config
 from tilefw.runtime.entry_points import Candidate, VersionNotStated, candidates, source_file
 from tilefw.runtime.plugin import Plugin, from_json, load, seen, to_json
 from tilefw.runtime.target_check import BadTarget
@@ -125,7 +125,7 @@ def _keep(candidate: Candidate, plugin: Plugin) -> None:
     # A folder that cannot be written only costs the next listing its time.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole_file.write(path, json.dumps(to_json(plugin)))
+        atomic_write.write(path, json.dumps(to_json(plugin)))
 
 
 def _path(candidate: Candidate) -> Path | None:

@@ -10,10 +10,11 @@ import numpy as np
 
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CompileError
-from tilefw.runtime import compiler, jit
+from tilefw.runtime import jit
 from tilefw.runtime.arrays import HostArray, host_array, is_array, storages
 from tilefw.runtime.binding import grid_of
 from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.kernel_source import from_jit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def reference(kernel: Any, grid: Any, *args: Any, budget: int = DEFAULT_BUDGET, 
     signature, constexprs, values = jit.specialize(kernel, bound)
     extents = grid_of(grid(bound) if callable(grid) else grid)
     passed = {name: value for name, value in values.items() if not signature[name].endswith(":1")}
-    module = compiler.from_jit(kernel, signature, constexprs).build()
+    module = from_jit(kernel, signature, constexprs).build()
     return _interpret(module, extents, passed, bool(options.get("enable_fp_fusion", True)), budget)
 
 

@@ -28,7 +28,7 @@ from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer
 from tilefw.passes.dce import DcePass
-from tilefw.runtime import compiler, config, options
+from tilefw.runtime import compiler, config, kernel_source, options, pass_run
 from tilefw.runtime.binding import bind
 from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.executor import executor_for
@@ -157,12 +157,12 @@ def compiled(program: Program, target: str) -> Artifact:
 def _compiled(
     program: Program, module: ModuleOp, target: Target, values: Mapping[str, Any], assemble: bool
 ) -> compiler.Compiled:
-    source = compiler.Source("random_program", None, module.clone)
+    source = kernel_source.Source("random_program", None, module.clone)
     facts = facts_of(target.info, values) if program.told else frozenset()
     # A target that compiles for one launch is told it whatever the program says.
     launch = launch_of(target.info, values, program.grid)
     request = options.resolve({"num_warps": program.num_warps}, target.info, facts=facts, launch=launch)
-    return compiler.compile_source(source, target, request, assemble=assemble, watch=compiler.Watch())
+    return compiler.compile_source(source, target, request, assemble=assemble, watch=pass_run.Watch())
 
 
 def numbered(seed: int, index: int, *, tiles: bool = True) -> Program:

@@ -42,6 +42,8 @@ class NvidiaBackend(SimtBackend):
 
         return Simulator(self.target)
 
+    toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
+
     def toolchain_digest(self) -> str:
         from tilefw_nvidia.assemble import version
 

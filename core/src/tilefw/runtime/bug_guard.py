@@ -1,0 +1,58 @@
+"""What a compiler pass, a plugin or a simulator raises that is no error of the user's is a bug: it becomes an InternalError with a
+file that reproduces it. Exceptions that a signal handler raised meanwhile belong to the program that set the handler, and pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+from tilefw.api.errors import InternalError, KernelError
+from tilefw.runtime import reproducer
+
+
+@contextmanager
+def guarded(
+    doing: str, facts: Mapping[str, object], text: Callable[[], str] = str, failed: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Raise InternalError for a bug in the `with` block; KernelError, InternalError and what is not a bug pass as they are.
+
+    `doing` begins the message ("emit of add for acme-v1"); `facts` and `text` go into the reproducer. `failed` is called before
+    anything but a KernelError or InternalError leaves the block, so that a state that may be broken can be dropped.
+    """
+    try:
+        yield
+    except (KernelError, InternalError):
+        raise
+    except BaseException as error:
+        if failed is not None:
+            failed()
+        if not is_bug(error):
+            raise
+        reproducer.internal(doing, error, facts, text())
+
+
+def is_bug(error: BaseException) -> bool:
+    """Whether an exception that is no error of ours came from the code that ran, and not from outside of it.
+
+    SystemExit is a bug too: a plugin must not end the program.
+    """
+    return not isinstance(error, KeyboardInterrupt) and not _from_signal_handler(error.__traceback__)
+
+
+def _from_signal_handler(traceback: TracebackType | None) -> bool:
+    """Whether the exception passed through a Python signal handler: it is the only function that gets its own caller's frame."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_back is not None and _has_argument(frame, frame.f_back):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _has_argument(frame: FrameType, value: FrameType) -> bool:
+    code = frame.f_code
+    named = code.co_argcount + code.co_kwonlyargcount
+    words = code.co_varnames[: named + bool(code.co_flags & 0x04)]  # CO_VARARGS: the name of `*args` follows the arguments'
+    found = [frame.f_locals.get(word) for word in words]
+    return any(one is value or (isinstance(one, tuple) and any(item is value for item in one)) for one in found)

@@ -1,0 +1,95 @@
+"""Where the tile IR of a compilation comes from: a jit function with its specialisation, or IR text; and the key of either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilefw.api.errors import CompileError
+from tilefw.runtime.cache import digest
+
+if TYPE_CHECKING:
+    from tilefw.api.ir import ModuleOp
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of tile IR: `build` makes a module anew at each call. `key` covers all that decides the module; it is None where
+    that cannot be found out, and then nothing is cached."""
+
+    name: str
+    key: str | None
+    build: Callable[[], ModuleOp]
+
+
+def from_jit(kernel: Any, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> Source:
+    """A jit function with its specialisation; raises CompileError TFW0640 for anything else."""
+    if not hasattr(kernel, "cache_key_source"):
+        raise CompileError(
+            f"{_described(kernel)} is no jit function", code="TFW0640", help="decorate the kernel with @tilefw.jit"
+        )
+
+    def build() -> ModuleOp:
+        from tilefw.frontend import build_module
+
+        return build_module(kernel, dict(signature), dict(constexprs))
+
+    try:
+        key = digest(kernel.cache_key_source(), tuple(signature.items()), tuple((n, stable(v)) for n, v in constexprs.items()))
+    except Unstable:
+        key = None
+    return Source(getattr(kernel, "__name__", "kernel"), key, build)
+
+
+def _described(value: Any) -> str:
+    return f"`{value.__name__}`" if hasattr(value, "__name__") else f"a {type(value).__name__}"
+
+
+def from_text(text: str, name: str) -> Source:
+    """Tile IR text; `name` is the file's in messages."""
+
+    def build() -> ModuleOp:
+        from tilefw.tile.text.module import parse
+
+        return parse(text, name)
+
+    return Source(name, digest("text", text), build)
+
+
+def ahead_of_time(signature: Mapping[str, str]) -> dict[str, str]:
+    """A user's signature as the front end reads it: pointers are aligned to 16 bytes (`:16`) unless they end in `:1`.
+
+    Raises CompileError TFW0641 for what is no mapping of names to type names.
+    """
+    specified: dict[str, str] = {}
+    if not isinstance(signature, Mapping):
+        message = f"a signature is a dict of parameter names to types, not a {type(signature).__name__}"
+        raise CompileError(message, code="TFW0641", help='write signature={"x_ptr": "*fp32", "n": "i32"}')
+    for name, kind in signature.items():
+        if not isinstance(kind, str):
+            raise CompileError(f"the type of parameter '{name}' is a string such as '*fp32' or 'i32', not {kind!r}", code="TFW0641")
+        pointer = kind.startswith("*")
+        plain, _, hint = kind.partition(":")
+        specified[name] = kind if not pointer else plain if hint == "1" else f"{plain}:{hint or '16'}"
+    return specified
+
+
+class Unstable(Exception):
+    """A compile-time value whose text does not tell it from another one."""
+
+
+def stable(value: Any) -> object:
+    """A compile-time value in a form whose `repr` is the same in every process; raises Unstable."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return type(value).__qualname__, value
+    if isinstance(value, tuple | list):
+        return type(value).__qualname__, tuple(stable(v) for v in value)
+    if hasattr(value, "cache_key_source"):
+        return "jit", value.cache_key_source()
+    if hasattr(value, "value") and type(value).__name__ == "constexpr":
+        return "constexpr", stable(value.value)
+    text = repr(value)
+    if " at 0x" in text or type(value).__module__ in ("builtins", "__main__"):
+        raise Unstable
+    return type(value).__module__, type(value).__qualname__, text
