@@ -27,13 +27,14 @@ def array_dtype(name: str) -> np.dtype:
 
 
 def decode(array: np.ndarray, name: str) -> np.ndarray:
-    """The values in `array`: float64 for a float type, int64 or uint64 for an integer type; all exact."""
+    """The values in `array`: float64 for a float type, int64 or uint64 for an integer type; all exact. Every NaN is quiet."""
     kind = dtype(name)
     if name == "fp8e4b15":
         return _b15_values()[array]
     if kind.is_float:
         with np.errstate(invalid="ignore"):
-            return array.astype(np.float64)
+            values = array.astype(np.float64)
+        return np.where(np.isnan(values), np.nan, values)
     return array.astype(np.int64 if kind.is_signed else np.uint64)
 
 

@@ -152,14 +152,29 @@ def _nan_code(dtype: DType) -> int:
 
 
 def decode(codes: Array, dtype: DType) -> Array:
-    """Values in f64 of unsigned codes of the storage width; bits above the format's width are ignored."""
+    """Values in f64 of unsigned codes of the storage width; bits above the format's width are ignored.
+
+    Every NaN becomes the one NaN of `_one_nan`: what is computed never depends on the sign, the payload or the signalling bit
+    of a NaN in storage.
+    """
     if dtype.name in _NATIVE:
         with np.errstate(invalid="ignore"):
-            return codes.astype(_UNSIGNED[dtype.bits], copy=False).view(_NATIVE[dtype.name]).astype(np.float64)
+            return _one_nan(codes.astype(_UNSIGNED[dtype.bits], copy=False).view(_NATIVE[dtype.name]).astype(np.float64))
     if dtype.name == "bf16":
         with np.errstate(invalid="ignore"):
-            return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+            return _one_nan((codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64))
     return _decode_table(dtype)[codes & ((1 << dtype.bits) - 1)]
+
+
+def _one_nan(values: Array) -> Array:
+    """`values`, with every NaN in them replaced, in place, by the positive quiet NaN without payload.
+
+    A NaN in storage may be signalling. Whether NumPy's conversions and functions quiet it depends on the processor, and so would
+    results: C's pow(1, x) is 1 for a quiet NaN and NaN for a signalling one.
+    """
+    if values.size and np.isnan(values.max()):
+        values[np.isnan(values)] = np.nan
+    return values
 
 
 @cache
@@ -177,6 +192,7 @@ def _decode_table(dtype: DType) -> Array:
     values = np.where(codes >> (dtype.bits - 1) == 1, -values, values)
     if dtype.specials == "fnuz":
         values[1 << (dtype.bits - 1)] = np.nan
+    values = _one_nan(values)
     values.flags.writeable = False
     return values
 

@@ -11,6 +11,7 @@ import pytest
 
 from tilefw.api import DTYPES, UnsupportedError
 from tilefw.api.capabilities import missing
+from tilefw.testing.processors import pytest_without_features
 from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS, Row
 from tilefw.tile.reference.accuracy import compare
@@ -70,6 +71,12 @@ def test_a_row_is_within_the_tables_error(name: str, source: str, to: str) -> No
     expected = evaluate(row, [Value(x) for x in operands], DTYPES[source], DTYPES[to])
     verdict = compare(_read(got, to), expected)
     assert not verdict.wrong, verdict
+
+
+def test_the_rows_hold_without_the_processors_features() -> None:
+    done = pytest_without_features(__file__, "-k", "within_the_tables_error")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
 
 
 def _drawn(row: Row, k: int, dtype: str, seed: str) -> Any:

@@ -135,7 +135,11 @@ class FloatLanes(Algebra):
             bits = np.where(zero & (x == y), (a | b) if smaller else (a & b), bits)
         lost = np.isnan(result)
         if lost.any():
-            bits = np.where(lost, a.dtype.type((1 << (8 * a.dtype.itemsize - 1)) - 1), bits)
+            quiet = a.dtype.type((1 << (8 * a.dtype.itemsize - 1)) - 1)
+            if not nan:  # fmin and fmax of a number and a signalling NaN are NaN on some processors: here the number wins
+                first, second = np.isnan(x), np.isnan(y)
+                quiet = np.where(first, np.where(second, quiet, b), a)
+            bits = np.where(lost, quiet, bits)
         return bits
 
     def fcompare(self, a: Array, b: Array, op: str, fmt: str, unordered: bool = False, ftz: bool = False) -> Array:
