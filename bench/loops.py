@@ -15,11 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilefw_amd import code_object
+from tilefw_amd.chips import named
 from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.kernel_code import Word, words
 
 ITERATIONS = 100
 _CYCLES = re.compile(r"^Total Cycles:\s+(\d+)", re.MULTILINE)
+
+CHIP = "gfx942"
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,9 @@ class Loop:
 
 def main_loop(data: bytes, name: str) -> Loop | None:
     """The main loop of the only kernel of a code object; None when it has no loop."""
-    found = code_object.read(data, name)
-    code = words(found, found.kernels[0])
+    isa = instruction_set(named(CHIP))
+    found = code_object.read(data, name, isa.chip)
+    code = words(isa, found, found.kernels[0])
     loops = [_loop(code[first:last]) for first, last in _spans(code)]
     return max(loops, key=lambda loop: (loop.matrix, len(loop.lines)), default=None)
 
@@ -74,6 +79,6 @@ def report(lines: tuple[str, ...], *options: str) -> str | None:
     path = llvm_mca()
     if path is None:
         return None
-    command = [path, "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", f"-iterations={ITERATIONS}", *options]
+    command = [path, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={CHIP}", f"-iterations={ITERATIONS}", *options]
     done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
     return done.stdout

@@ -9,12 +9,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from measure import seconds, verdict
 
 from oracles.chips import GFX942
 from oracles.corpus import Corpus
+
+if TYPE_CHECKING:
+    from tilefw_amd.isa.set import InstructionSet
 
 GOAL = 0.3  # seconds for each direction
 COUNT = 10_000
@@ -53,29 +56,38 @@ def _instructions() -> list[str]:
     from tilefw_amd.isa.printer import text
     from tilefw_amd.kernel_code import words
 
+    isa = _instruction_set()
     found: list[str] = []
     for item in Corpus(GFX942).load():
         assert isinstance(item.code, bytes)
-        read = code_object.read(item.code, item.name)
-        found += [text(word.inst) for kernel in read.kernels for word in words(read, kernel) if word.inst is not None]
+        read = code_object.read(item.code, item.name, isa.chip)
+        found += [text(word.inst) for kernel in read.kernels for word in words(isa, read, kernel) if word.inst is not None]
         if len(found) >= COUNT:
             return found[:COUNT]
     raise SystemExit(f"the corpus has only {len(found)} instructions")
 
 
+def _instruction_set() -> InstructionSet:
+    from tilefw.runtime.loader import find
+    from tilefw_amd.chips import chip_of
+    from tilefw_amd.isa.set import instruction_set
+
+    return instruction_set(chip_of(find(GFX942.target).info))
+
+
 def _assemble(source: Path) -> bytes:
     from tilefw_amd.assemble import assemble_code
 
-    return assemble_code(source.read_text())
+    return assemble_code(_instruction_set(), source.read_text())
 
 
 def _disassemble(path: Path) -> None:
     from tilefw_amd.isa.decode import decode
     from tilefw_amd.isa.printer import text
 
-    code, at = path.read_bytes(), 0
+    isa, code, at = _instruction_set(), path.read_bytes(), 0
     while at < len(code):
-        inst = decode(code, at)
+        inst = decode(isa, code, at)
         text(inst)
         at += inst.size
 

@@ -105,19 +105,20 @@ def theirs(work: Work) -> Figures:
 def figures(work: Work, module: Any, names: dict[str, Any], hidden: int) -> Figures:
     """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding."""
     from tilefw_amd import code_object
-    from tilefw_amd.occupancy import occupancy
+    from tilefw_amd.chips import WAVE, chip_of
+    from tilefw_amd.chips.occupancy import occupancy
 
-    binary, limits = module.artifact.binary, module.target.info.limits
-    kernel = code_object.read(binary, work.name).kernels[0]
+    binary, chip = module.artifact.binary, chip_of(module.target.info)
+    kernel = code_object.read(binary, work.name, chip).kernels[0]
     launch = work.launch()
     counters = run(work, launch, module, names, hidden, checks=CHECKS).counters
     workgroups = launch.grid[0] * launch.grid[1] * launch.grid[2]
     threads = (names.get("block") or module.only().entry.workgroup)[0]
     said, shared = kernel.metadata, kernel.descriptor.group_segment_fixed_size + (names.get("dynamic_shared") or 0)
-    executed, matrix = (counters.get(n, 0) / limits["lanes"] / workgroups for n in ("instructions", "instructions.matrix"))
+    executed, matrix = (counters.get(n, 0) / WAVE / workgroups for n in ("instructions", "instructions.matrix"))
     return Figures(
         executed, matrix, said.vgprs or 0, (said.vgpr_spills or 0) + (said.sgpr_spills or 0),
-        occupancy(limits, threads, said.vgprs or 0, shared), counters.get("bank_conflicts", 0), shared,
+        occupancy(chip, threads, said.vgprs or 0, shared), counters.get("bank_conflicts", 0), shared,
         loops.main_loop(binary, work.name), binary,
     )
 
@@ -171,14 +172,18 @@ def _line(*cells: object) -> str:
 
 def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
     """Listings, and main loops with llvm-mca's summary and timeline."""
+    from tilefw.runtime.loader import find
+    from tilefw_amd.chips import chip_of
     from tilefw_amd.disassemble import disassemble
+    from tilefw_amd.isa.set import instruction_set
 
+    isa = instruction_set(chip_of(find(GFX942.target).info))
     folder.mkdir(parents=True, exist_ok=True)
     name = "".join(c if c.isalnum() else "_" for c in work.shown)
     for side, found in sides.items():
         if isinstance(found, str):
             continue
-        (folder / f"{name}.{side}.s").write_text(disassemble(found.binary, work.name))
+        (folder / f"{name}.{side}.s").write_text(disassemble(isa, found.binary, work.name))
         if found.loop is not None:
             printed = loops.report(found.loop.lines, "-timeline", "-timeline-max-iterations=2") or ""
             (folder / f"{name}.{side}.loop").write_text("\n".join([*found.loop.lines, "", printed]))

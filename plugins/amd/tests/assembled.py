@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from served import TARGET
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, Finding, LaunchOptions, Scalar
 from tilefw_amd.backend import AmdBackend
-from tilefw_amd.target import MI300X
 
-BACKEND = AmdBackend(MI300X)
+BACKEND = AmdBackend(TARGET)
 PROLOGUE = """
   s_load_dwordx2 s[40:41], s[0:1], 0x0
   v_and_b32 v40, 0x3ff, v0

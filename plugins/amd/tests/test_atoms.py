@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import ISA
 
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from cdna3.matrices import NUMPY
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_amd.atoms import ATOMS
+from tilefw_amd.atoms import atoms
 from tilefw_amd.isa.fragments import SHAPES
-from tilefw_amd.isa.table import load_rows
 
-load_rows()
 BY_NAME = {shape.name: shape for shape in SHAPES}
+
+ATOMS = atoms(ISA)
 
 
 def elements(layout: LinearLayout) -> np.ndarray:

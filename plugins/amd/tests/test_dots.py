@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from assembled import BACKEND
+from served import CHIP
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions
@@ -16,7 +17,7 @@ from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import Chain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
-from tilefw_amd.chip import DESCRIPTION
+from tilefw_amd.chip import description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
 CASES = [
@@ -41,7 +42,7 @@ def _name(value: object) -> str:
 
 def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: Chain = Chain.NONE) -> Artifact:
     """A kernel of this dot alone, every pass checked."""
-    machine, options = Machine(DESCRIPTION, warps), CompileOptions(num_warps=warps, verify=True)
+    machine, options = Machine(description(CHIP), warps), CompileOptions(num_warps=warps, verify=True)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
     chip = BACKEND.chip(options)
     PassManager([lane_to_machine(chip, BACKEND.target.name), *BACKEND.machine_passes(options)]).run(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import numpy as np
+from served import TARGET, emit
 
 from cdna3.llvm import llvm_mc, needs_llvm
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions, Place, Scalar
@@ -12,10 +13,8 @@ from tilefw.api.machine import Function, Inst
 from tilefw.api.simt import entry_of
 from tilefw_amd import abi
 from tilefw_amd.backend import AmdBackend
-from tilefw_amd.emit import emit
-from tilefw_amd.target import MI300X
 
-BACKEND = AmdBackend(MI300X)
+BACKEND = AmdBackend(TARGET)
 PARAMETERS = [
     {"name": "x", "kind": "pointer", "dtype": "fp32", "offset": 0, "size": 8, "alignment": 8, "readonly": True},
     {"name": "out", "kind": "pointer", "dtype": "fp32", "offset": 8, "size": 8, "alignment": 8, "readonly": False},
@@ -54,7 +53,7 @@ def scaled() -> Function:
 
 
 def artifact(function: Function) -> Artifact:
-    text = emit([function], MI300X)
+    text = emit([function], TARGET)
     made = Artifact("amd-cdna3", "hsaco", text, (entry_of(function),), resources=BACKEND.resources([function]))
     return BACKEND.assemble(made, CompileOptions())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from served import instruction
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst, Reg, Slice
 from tilefw_amd.isa import encode, parser, printer
-from tilefw_amd.machine_inst import instruction
 
 FILES = {cls: Reg(-1, cls, 256, 1, physical=True) for cls in "vasm"}
 

@@ -8,16 +8,16 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from served import CHIP
 
 import tilefw
 import tilefw.language as tl
 from tilefw.api import CapacityError, CheckError, LaunchError
 from tilefw.cli.main import main
 from tilefw_amd.options import OPTIONS
-from tilefw_amd.target import GFX942_LIMITS
 
 TARGET = "amd-cdna3"
-DIES = GFX942_LIMITS["dies"]
+DIES = CHIP.limits["dies"]
 
 
 @tilefw.jit

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from served import CHIP
 
 import tilefw
 import tilefw.language as tl
@@ -14,8 +15,7 @@ from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
 from tilefw.runtime import compiler, kernel_source, loader, options
 from tilefw.runtime.jit import specialize
-from tilefw_amd.occupancy import occupancy, waves_per_simd
-from tilefw_amd.target import GFX942_LIMITS
+from tilefw_amd.chips.occupancy import occupancy, waves_per_simd
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from tilefw_amd.target import GFX942_LIMITS
 )
 def test_waves_of_a_simd_are_those_of_llvm(registers: int, waves: int) -> None:
     """`Occupancy:` of llc's listings for gfx942."""
-    assert waves_per_simd(GFX942_LIMITS, registers) == waves
+    assert waves_per_simd(CHIP, registers) == waves
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_waves_of_a_simd_are_those_of_llvm(registers: int, waves: int) -> None:
     ],
 )
 def test_occupancy_by_registers_and_lds(threads: int, registers: int, shared: int, expected: float) -> None:
-    assert occupancy(GFX942_LIMITS, threads, registers, shared) == expected
+    assert occupancy(CHIP, threads, registers, shared) == expected
 
 
 def compiled(name: str, parameters: dict[str, object], **keywords: object) -> Artifact:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from served import assemble, read
 
-from tilefw_amd import code_object
-from tilefw_amd.assemble import assemble
 from tilefw_amd.code_object import line_table
 
 EXAMPLE = next(p / "examples/machine-code/scale.s" for p in Path(__file__).parents if (p / "examples/machine-code").is_dir())
@@ -20,8 +19,8 @@ def text() -> str:
 
 def _place_of(text: str, mnemonic: str, **options: bool) -> tuple[str, int, int] | None:
     """(File, line, column) of the only instruction of that mnemonic."""
-    found = code_object.read(assemble(text, "scale.s", **options), "scale.s")
-    plain = code_object.read(assemble("".join(line for line in text.splitlines(True) if ".loc" not in line), "scale.s"), "a")
+    found = read(assemble(text, "scale.s", **options), "scale.s")
+    plain = read(assemble("".join(line for line in text.splitlines(True) if ".loc" not in line), "scale.s"), "a")
     at = plain.kernels[0].address + 8 * ["s_load_dwordx4", "v_lshl_add_u32"].index(mnemonic)
     place = line_table.read(found.elf).place(at + found.kernels[0].address - plain.kernels[0].address)
     return None if place is None else (place.file, place.line, place.column)

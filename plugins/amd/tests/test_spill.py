@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from served import CHIP, ISA, instruction
 
 from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg
-from tilefw_amd.machine_inst import instruction
-from tilefw_amd.spill import HOMES, MODEL, copied, limits
-from tilefw_amd.target import MI300X
+from tilefw_amd.spill import HOMES, copied, limits, model
 
 V, S = Reg(-1, "v", 256, 1, physical=True), Reg(-1, "s", 128, 1, physical=True)
 
@@ -41,13 +40,13 @@ def test_lanes_bring_back_what_went_there() -> None:
 def test_matrix_products_and_stores_take_accumulation_registers_but_arithmetic_does_not() -> None:
     d, a, other = Reg(0, "v", 4, 2), Reg(1, "v", 2, 2), Reg(2, "v", 4, 2)
     product = Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, d.whole])
-    assert MODEL.stands(product, d, "a") and MODEL.stands(product, a, "a")
-    assert not MODEL.stands(Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, other.whole]), d, "a")
-    assert MODEL.stands(Inst("global_store_dwordx4", (), [a.whole, d.whole, "off"]), d, "a")
-    assert not MODEL.stands(Inst("v_add_f32", [d.slice(0, 1)], [d.slice(0, 1), a.slice(0, 1)]), d, "a")
+    assert model(ISA).stands(product, d, "a") and model(ISA).stands(product, a, "a")
+    assert not model(ISA).stands(Inst("v_mfma_f32_16x16x16_f16", [d.whole], [a.whole, a.whole, other.whole]), d, "a")
+    assert model(ISA).stands(Inst("global_store_dwordx4", (), [a.whole, d.whole, "off"]), d, "a")
+    assert not model(ISA).stands(Inst("v_add_f32", [d.slice(0, 1)], [d.slice(0, 1), a.slice(0, 1)]), d, "a")
 
 
 def test_waves_of_a_workgroup_share_the_registers_of_a_simd() -> None:
-    assert limits(MI300X, 4) == {"v": 256, "a": 256}
-    assert limits(MI300X, 8) == {"v": 256, "a": 0}
-    assert limits(MI300X, 16) == {"v": 128, "a": 0}
+    assert limits(CHIP, 4) == {"v": 256, "a": 256}
+    assert limits(CHIP, 8) == {"v": 256, "a": 0}
+    assert limits(CHIP, 16) == {"v": 128, "a": 0}

@@ -8,21 +8,21 @@ import shutil
 import subprocess
 
 import pytest
+from served import ISA, ROWS
 
 from cdna3.random_inst import random_inst
+from tilefw_amd.chips import WAVE
 from tilefw_amd.isa.fragments import SHAPES
 from tilefw_amd.isa.printer import text
-from tilefw_amd.isa.row import ROWS
-from tilefw_amd.isa.table import forms
-from tilefw_amd.timing import SLOW, WAVE, timing
+from tilefw_amd.timing import timing
 
-# MI300X: 304 compute units of four SIMDs at 2.1 GHz (ROCm, "GPU hardware specifications").
+# TARGET: 304 compute units of four SIMDs at 2.1 GHz (ROCm, "GPU hardware specifications").
 SIMDS, HERTZ = 304 * 4, 2.1e9
 
 
 def tera(name: str, operations: int) -> float:
     """10^12 operations a second when nothing else runs."""
-    return operations / timing()[name].issue * SIMDS * HERTZ / 1e12
+    return operations / timing(ISA)[name].issue * SIMDS * HERTZ / 1e12
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def tera(name: str, operations: int) -> float:
     ],
 )  # fmt: skip
 def test_matrix_instructions_reach_the_published_peak(name: str, peak: float) -> None:
-    """AMD, "Instinct MI300X data sheet"; sparse ones twice the dense."""
+    """AMD, "Instinct TARGET data sheet"; sparse ones twice the dense."""
     shape = next(s for s in SHAPES if s.name == name)
     assert tera(name, 2 * shape.m * shape.n * shape.k * shape.blocks) == pytest.approx(peak, rel=0.002)
 
@@ -46,32 +46,32 @@ def test_vector_instructions_reach_the_published_peak(name: str, each: int, peak
 
 def test_accesses_keep_their_pipe_as_long_as_their_bytes_need() -> None:
     """LDS moves 128 bytes a cycle, the vector cache 64."""
-    times = timing()
+    times = timing(ISA)
     assert [times[f"ds_read_b{bits}"].issue for bits in (32, 64, 128)] == [2, 4, 8]
     assert [times[f"global_load_dword{x}"].issue for x in ("", "x2", "x4")] == [4, 8, 16]
 
 
 def test_vector_instructions_run_beside_matrix_instructions_as_the_calculator_says() -> None:
-    beside = {name: time.beside for name, time in timing().items() if ROWS[name].passes}
+    beside = {name: time.beside for name, time in timing(ISA).items() if ROWS[name].passes}
     assert beside["v_mfma_f32_16x16x16_f16"] == 4 and beside["v_smfmac_f32_16x16x64_fp8_fp8"] == 8
     assert beside["v_mfma_f32_16x16x4_f32"] is None and beside["v_mfma_f64_4x4x4_4b_f64"] is None
 
 
 def test_slow_instructions_are_rows() -> None:
-    assert set(ROWS) >= SLOW
+    assert set(ROWS) >= ISA.chip.rates.slow
 
 
 @pytest.mark.skipif(shutil.which("llvm-mca-22") is None, reason="no llvm-mca-22 (apt-get install llvm-22)")
 def test_latencies_are_those_of_llvm() -> None:
     """Four times LLVM's figures; of matrix instructions how long the pipe is kept."""
     lines = {}
-    for form in forms():
+    for form in ISA.forms:
         if form.row.name not in lines and form.row.unit in ("valu", "valu64", "trans", "matrix", "salu", "lds"):
             lines[form.row.name] = text(random_inst(form, random.Random(0)))
     answers = _mca(lines)
     assert len(answers) > 0.9 * len(lines)
     for name, (latency, throughput) in answers.items():
-        time = timing()[name]
+        time = timing(ISA)[name]
         if ROWS[name].passes:
             assert time.issue == 4 * throughput, name
         else:

@@ -17,22 +17,23 @@ from tilefw_amd.code_object.metadata import VERSION, Document, kernels, read_tex
 from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
 from tilefw_amd.isa import expression as ex
 from tilefw_amd.isa.expression import Expression
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.source import SYMBOLS, Fault
 
 
-def assemble(text: str, filename: str, own_lines: bool = False) -> bytes:
-    """A code object of version 5. Raises CodeError with the place in the text for the first mistake.
+def assemble(isa: InstructionSet, text: str, filename: str, own_lines: bool = False) -> bytes:
+    """A code object of version 5 for the chip. Raises CodeError with the place in the text for the first mistake.
 
     Its line information is what `.loc` says; where none does, `own_lines` gives the lines of the text itself.
     """
-    file = File(text, filename, DIRECTIVES)
+    file = File(isa, text, filename, DIRECTIVES)
     file.read()
     return _Linker(file).link(_own_rows(file) if own_lines and not file.lines else _said_rows(file))
 
 
-def assemble_code(text: str, filename: str = "<text>") -> bytes:
+def assemble_code(isa: InstructionSet, text: str, filename: str = "<text>") -> bytes:
     """The bytes of `.text` alone, at address 0: no kernels, no symbols of other sections."""
-    file = File(text, filename, DIRECTIVES)
+    file = File(isa, text, filename, DIRECTIVES)
     file.read()
     linker = _Linker(file)
     linker.addresses = dict.fromkeys(file.sections, 0)
@@ -92,7 +93,7 @@ class _Linker:
         for kernel in file.kernels:
             self._descriptor(kernel)
         symbols = [*self._symbols(kernels, {s.name for s in kept})]
-        writer = Writer([*output, debug] if any(rows.values()) else output, symbols, document)
+        writer = Writer([*output, debug] if any(rows.values()) else output, symbols, document, file.isa.chip.elf_flags)
         self.addresses = writer.addresses
         self.patch_all()
         debug.data[:] = self._lines(rows)

@@ -1,4 +1,4 @@
-"""Atomic accesses of gfx942: which ones it has, and what their order takes of its caches.
+"""Atomic accesses: which ones there are, and what their order takes of the caches.
 
 CDNA3 ISA, chapter "Flat memory instructions": GLOBAL_ATOMIC_*. Order and scope: LLVM's AMDGPUUsage, "Memory Model gfx942", table
 "AMDHSA Memory Model Code Sequences gfx940, gfx942". A workgroup runs on one compute unit (not in threadgroup split mode), whose L1

@@ -1,4 +1,4 @@
-"""The AMD backend: tile IR through the SIMT kit to gfx942 code objects, which are read, written and simulated as well."""
+"""The AMD backend: tile IR through the SIMT kit to code objects, which are read, written and simulated as well."""
 
 from __future__ import annotations
 
@@ -12,25 +12,35 @@ from tilefw.api.simt import LaneChip, SimtBackend
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass
     from tilefw.api.machine import Function
+    from tilefw_amd.isa.set import InstructionSet
 
 
 class AmdBackend(SimtBackend):
-    """One chip."""
+    """One chip, that of the target."""
 
     format = "hsaco"
     binary_suffix: ClassVar[str] = ".hsaco"
+
+    @property
+    def isa(self) -> InstructionSet:
+        """The instruction set of the target's chip."""
+        from tilefw_amd.chips import chip_of
+        from tilefw_amd.isa.set import instruction_set
+
+        return instruction_set(chip_of(self.target))
 
     def chip(self, options: CompileOptions) -> LaneChip:
         from tilefw_amd.chip import AmdLanes
         from tilefw_amd.options import chosen
 
         own = chosen(options)
-        return AmdLanes(options.enable_fp_fusion, "disjoint" in options.facts, own["xcd_chunk"], own["matrix_instr_nonkdim"])
+        disjoint = "disjoint" in options.facts
+        return AmdLanes(self.isa, options.enable_fp_fusion, disjoint, own["xcd_chunk"], own["matrix_instr_nonkdim"])
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         from tilefw_amd.pipeline import machine_passes
 
-        return machine_passes(self.target, options)
+        return machine_passes(self.isa.chip, options)
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:
         artifact = super().emit(module, options)
@@ -43,32 +53,32 @@ class AmdBackend(SimtBackend):
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_amd.emit import emit
 
-        return emit(functions, self.target)
+        return emit(functions, self.isa)
 
     def resources(self, functions: Sequence[Function]) -> Resources:
         from tilefw_amd.resources import resources
 
-        return resources(functions, self.target)
+        return resources(self.isa, functions)
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
         from tilefw_amd.assemble import assemble
 
-        return replace(artifact, binary=assemble(artifact.text, f"{artifact.target}.s"))
+        return replace(artifact, binary=assemble(self.isa, artifact.text, f"{artifact.target}.s"))
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
         from tilefw_amd.foreign import artifact
 
-        return artifact(data, name, self.target)
+        return artifact(self.isa, data, name)
 
     def to_binary(self, text: str, name: str) -> bytes:
         from tilefw_amd.assemble import assemble
 
-        return assemble(text, name)
+        return assemble(self.isa, text, name)
 
     def to_text(self, data: bytes, name: str) -> str:
         from tilefw_amd.disassemble import disassemble
 
-        return disassemble(data, name)
+        return disassemble(self.isa, data, name)
 
     def simulator(self) -> Device:
         from tilefw_amd.simulate import Simulator

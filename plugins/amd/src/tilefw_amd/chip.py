@@ -1,4 +1,4 @@
-"""gfx942's side of the SIMT kit: registers, literals, packing, arguments and ids, memory, barriers, branches.
+"""The chip's side of the SIMT kit: registers, literals, packing, arguments and ids, memory, barriers, branches.
 
 What is equal in all lanes stands in scalar registers (class `s`), a bit for each lane in a pair of them (class `m`), what differs
 in vector registers (class `v`). A uniform i1 is 0 or -1 in 64 bits, so that it is a lane mask as well.
@@ -7,7 +7,7 @@ in vector registers (class `v`). A uniform i1 is 0 or -1 in 64 bits, so that it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar
 
 from tilefw.api.machine import Operand, Slice
@@ -22,25 +22,35 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
-from tilefw_amd import abi, access, atomics, occupancy, operands, packing, program_order, shuffles
-from tilefw_amd.atoms import ATOMS, multiply, of_rows
+from tilefw_amd import abi, access, atomics, operands, packing, program_order, shuffles
+from tilefw_amd.atoms import multiply, of_rows
+from tilefw_amd.chips import WAVE, Chip, occupancy
 from tilefw_amd.combine import combiner
-from tilefw_amd.isa.vocabulary import SCALARS, instructions
+from tilefw_amd.isa.set import InstructionSet, instruction_set
 from tilefw_amd.lower import integers, rules, uniform_rules
-from tilefw_amd.target import ACCESS_BYTES, GFX942_LIMITS, POINTER_BITS, WAVE
+from tilefw_amd.traits import SCALARS, instructions
 
-# Shared memory: CDNA3 ISA, section "Local Data Share" (32 banks of 4 bytes; DS_READ_B128). Vector units have 16 lanes: a wave's
-# instruction takes them for four cycles. Stores go through the L1 to the L2, which writes back (LLVM, AMDGPUUsage, "Memory Model
-# gfx942"): what several instructions store of a line meets there. Buffer accesses check each dword (section "Range checking"). Wide
-# accesses are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`).
-DESCRIPTION = ChipDescription(
-    name="gfx942", lanes=WAVE, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES, alignment=4,
-    threads=GFX942_LIMITS["threads_per_workgroup"], shared_bytes=GFX942_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES,
-    banks=GFX942_LIMITS["shared_banks"], bank_bytes=4, shuffles=True, exchanges=shuffles.EXCHANGES, atoms=ATOMS,
-    registers=GFX942_LIMITS["registers_per_thread"] // 2, processor_registers=GFX942_LIMITS["registers_per_processor"],
-    processor_threads=GFX942_LIMITS["waves_per_simd"] * GFX942_LIMITS["simds_per_processor"] * WAVE, issue_cycles=WAVE // 16,
-    store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
-)
+
+@cache
+def description(chip: Chip, rows: int = 0) -> ChipDescription:
+    """The plain facts of a chip, with the matrix instructions of so many `rows` alone where it is not 0.
+
+    Shared memory: CDNA3 ISA, section "Local Data Share" (DS_READ_B128). Vector units have 16 lanes: a wave's instruction takes
+    them for four cycles. Stores go through the L1 to the L2, which writes back (LLVM, AMDGPUUsage, "Memory Model gfx942"): what
+    several instructions store of a line meets there. Buffer accesses check each dword (section "Range checking"). Wide accesses
+    are as fast at any dword (LLVM, SIISelLowering.cpp, `allowsMisalignedMemoryAccessesImpl`).
+    """
+    limits = chip.limits
+    return ChipDescription(
+        name=chip.name, lanes=WAVE, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes, alignment=4,
+        threads=limits["threads_per_workgroup"], shared_bytes=limits["shared_bytes"], shared_access_bytes=chip.access_bytes,
+        banks=limits["shared_banks"], bank_bytes=chip.bank_bytes, shuffles=True, exchanges=shuffles.EXCHANGES,
+        atoms=of_rows(instruction_set(chip), rows),
+        registers=limits["registers_per_thread"] // 2, processor_registers=limits["registers_per_processor"],
+        processor_threads=limits["waves_per_simd"] * limits["simds_per_processor"] * WAVE, issue_cycles=chip.rates.vector_cycles,
+        store_bytes=16, offsets=True, bounded=True, bound_bytes=4,
+    )
+
 
 _VECTORS = {"i1": ("m", 2, 2), "e8": ("v", 1, 1), "e16": ("v", 1, 1), "w32": ("v", 1, 1), "w64": ("v", 2, 2)}
 _UNIFORM = {"ui1": ("s", 2, 2), "ue8": ("s", 1, 1), "ue16": ("s", 1, 1), "uw32": ("s", 1, 1), "uw64": ("s", 2, 2)}
@@ -54,27 +64,27 @@ class AmdLanes(LaneChip):
     instructions to choose among, 0 for all.
     """
 
-    name = DESCRIPTION.name
-    lanes = DESCRIPTION.lanes
-    pointer_bits = DESCRIPTION.pointer_bits
-    access_bytes = DESCRIPTION.access_bytes
-    description = DESCRIPTION  # type: ignore[assignment]
     forms: ClassVar = _VECTORS | _UNIFORM
     uniform_classes = frozenset({"s"})
     consecutive = True
     atomics = atomics.ATOMICS
-    steps: ClassVar = {"v": occupancy.steps(GFX942_LIMITS), "s": occupancy.SCALAR_STEPS}
 
-    def __init__(
-        self, fusion: bool, disjoint: bool = False, chunk: int = 0, rows: int = 0, target: str = "amd-cdna3"
-    ) -> None:
+    def __init__(self, isa: InstructionSet, fusion: bool, disjoint: bool = False, chunk: int = 0, rows: int = 0) -> None:
+        self.isa = isa
         self.disjoint = disjoint
         self.chunk = chunk
-        self.description = replace(DESCRIPTION, atoms=of_rows(rows)) if rows else DESCRIPTION  # type: ignore[misc]
-        self.table = instructions(target)
-        self.rules = rules()
+        self._description = description(isa.chip, rows)
+        self.name, self.lanes = self._description.name, self._description.lanes
+        self.pointer_bits, self.access_bytes = self._description.pointer_bits, self._description.access_bytes
+        self.steps = occupancy.steps(isa.chip)
+        self.table = instructions(isa)
+        self.rules = rules(isa.chip)
         self.uniform_rules = uniform_rules()
-        self.combiner = combiner(fusion)
+        self.combiner = combiner(isa, fusion)
+
+    @property
+    def description(self) -> ChipDescription:
+        return self._description
 
     # -- operands of rules
 
@@ -135,7 +145,7 @@ class AmdLanes(LaneChip):
             return self._workgroup_id(code, axis)
         axes = range(len(abi.WORKGROUP_IDS))
         ids, counts = [self._workgroup_id(code, a) for a in axes], [self.num_programs(code, a) for a in axes]
-        return program_order.program_id(code, ids, counts, axis, self.chunk)
+        return program_order.program_id(code, ids, counts, axis, self.chunk, self.isa.chip.limits["dies"])
 
     def num_programs(self, code: Code, axis: int) -> Element:
         listed: Any = code.function.attributes["parameters"]

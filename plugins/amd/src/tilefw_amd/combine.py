@@ -1,4 +1,4 @@
-"""gfx942's table of instruction combining: contractions, instructions of three sources, comparisons into what reads them.
+"""The table of instruction combining: contractions, instructions of three sources, comparisons into what reads them.
 
 CDNA3 ISA, sections "VOP2" (V_FMAMK_F32, V_FMAAK_F32), "VOP3" (V_FMA_F32, V_MAX3_F32, V_ADD3_U32, V_LSHL_ADD_U32, V_XAD_U32,
 V_AND_OR_B32, …), "SOP2" (S_LSHL1_ADD_U32, …), "SOPC".
@@ -11,19 +11,20 @@ from functools import cache, partial
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Combiner, Fusion
-from tilefw_amd.isa.table import load_rows
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.operands import is_inline
 
-_COMPARISONS = tuple(name for name in load_rows() if name.startswith("s_cmp_"))
-# A comparison goes into the branch or the choice that reads it, so that SCC is not made a mask and back.
-_CONDITIONS = tuple(
-    fusion
-    for name in _COMPARISONS
-    for fusion in (
-        *(Fusion(f"{way}.mask", f"compare.{name}", f"{way}.{name}", at=(0,), single=False) for way in ("branch", "branch_not")),
-        *(Fusion(f"s_select_{bits}", f"compare.{name}", f"select.{name}", at=(0,), single=False) for bits in ("b32", "b64")),
-    )
-)
+
+def _conditions(isa: InstructionSet) -> list[Fusion]:
+    """A comparison goes into the branch or the choice that reads it, so that SCC is not made a mask and back."""
+    return [
+        fusion
+        for name in isa.rows if name.startswith("s_cmp_")
+        for fusion in (
+            *(Fusion(f"{way}.mask", f"compare.{name}", f"{way}.{name}", at=(0,), single=False) for way in ("branch", "branch_not")),
+            *(Fusion(f"s_select_{bits}", f"compare.{name}", f"select.{name}", at=(0,), single=False) for bits in ("b32", "b64")),
+        )
+    ]
 
 
 def _fits(inner: Sequence[Operand], others: Sequence[Operand], width: int = 32) -> bool:
@@ -214,10 +215,10 @@ _MIXED = (
 
 
 @cache
-def combiner(fusion: bool) -> Combiner:
+def combiner(isa: InstructionSet, fusion: bool) -> Combiner:
     """The table; without `fusion` every product and sum of floats is rounded by itself."""
     table: dict[str, list[Fusion]] = {}
     contractions = (*_CONTRACTIONS, *_MIXED_CONTRACTIONS)
-    for rewrite in (*_CONDITIONS, *_LANES, *_LONGER, *_MIXED, *(contractions if fusion else ())):
+    for rewrite in (*_conditions(isa), *_LANES, *_LONGER, *_MIXED, *(contractions if fusion else ())):
         table.setdefault(rewrite.outer, []).append(rewrite)
     return Combiner(table, opposite=_opposite)

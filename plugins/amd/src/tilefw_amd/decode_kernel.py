@@ -17,6 +17,7 @@ from tilefw_amd.isa import mode, parts, registers
 from tilefw_amd.isa.binding import IMAGE, Site, bind, stopping
 from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.kernel_code import WORD, Word, branch_pairs, by_offset, words
 from tilefw_amd.legal import hazards
 
@@ -34,9 +35,9 @@ class KernelProgram(Program):
     kernel: Kernel = field(kw_only=True)
 
 
-def program(code_object: CodeObject, kernel: Kernel) -> KernelProgram:
+def program(isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> KernelProgram:
     """The kernel for the simulator kit."""
-    decoding = _Decoding(code_object, kernel)
+    decoding = _Decoding(isa, code_object, kernel)
     return KernelProgram(
         name=kernel.name,
         instructions=decoding.instructions(),
@@ -52,7 +53,7 @@ def program(code_object: CodeObject, kernel: Kernel) -> KernelProgram:
         initial=initial(kernel.descriptor),
         arguments_in_memory=True,
         code=(IMAGE, decoding.at),
-        hazards=hazards(branch_pairs(decoding.words)),
+        hazards=hazards(isa.chip, branch_pairs(decoding.words)),
         kernel=kernel,
     )
 
@@ -73,10 +74,10 @@ def _variables(code_object: CodeObject, kernel: Kernel) -> Iterator[Variable]:
 class _Decoding:
     """The instructions of one kernel while they are bound. `at` are their numbers by byte offset."""
 
-    def __init__(self, code_object: CodeObject, kernel: Kernel) -> None:
+    def __init__(self, isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> None:
         self.object, self.kernel = code_object, kernel
         self.lines = line_table.read(code_object.elf)
-        self.words = words(code_object, kernel)
+        self.words = words(isa, code_object, kernel)
         self.at = by_offset(self.words)
 
     def instructions(self) -> list[Instruction]:

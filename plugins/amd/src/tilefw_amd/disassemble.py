@@ -18,6 +18,7 @@ from tilefw_amd.code_object.elf import DAMAGED, Section, Symbol
 from tilefw_amd.code_object.reader import CodeObject
 from tilefw_amd.isa import decode, printer
 from tilefw_amd.isa.inst import Inst, Target
+from tilefw_amd.isa.set import InstructionSet
 
 # Sections that a writer makes anew.
 _MADE = {".note", ".dynsym", ".gnu.hash", ".hash", ".dynstr", ".dynamic", ".relro_padding", ".rela.dyn", ".got", ".got.plt"}
@@ -26,19 +27,19 @@ _TYPES = {elf.STT_FUNC: "@function", elf.STT_OBJECT: "@object"}
 _VISIBILITIES = {elf.STV_HIDDEN: ".hidden", elf.STV_PROTECTED: ".protected"}
 
 
-def disassemble(data: bytes, name: str) -> str:
-    """The text of a code object for gfx942. Raises CodeError (TFW0724) for what is none, or holds what no text says."""
-    found = code_object.read(data, name)
+def disassemble(isa: InstructionSet, data: bytes, name: str) -> str:
+    """The text of a code object for the chip. Raises CodeError (TFW0724) for what is none, or holds what no text says."""
+    found = code_object.read(data, name, isa.chip)
     if found.fixups:
         raise CodeError(
             f"{name} has addresses that a loader fills in, which the text does not say", DAMAGED,
             note=f"{len(found.fixups)} relocations", help="`tilefw simulate` runs it as it is",
         )
-    return "\n".join([*_lines(found), ""])
+    return "\n".join([*_lines(isa, found), ""])
 
 
-def _lines(found: CodeObject) -> Iterator[str]:
-    yield '\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"'
+def _lines(isa: InstructionSet, found: CodeObject) -> Iterator[str]:
+    yield f'\t.amdgcn_target "{isa.chip.triple}"'
     yield "\t.amdhsa_code_object_version 5"
     symbols = _symbols_by_section(found)
     descriptors = {k.descriptor_address: k.name for k in found.kernels}
@@ -49,7 +50,7 @@ def _lines(found: CodeObject) -> Iterator[str]:
         yield f"\t.section {_quoted(section.name)},{_quoted(_flags(section))},{_kind(section)}"
         yield f"\t.p2align {max(1, section.alignment).bit_length() - 1}, 0x0"
         if section.flags & elf.SHF_EXECINSTR:
-            yield from _code(section, symbols[number], found)
+            yield from _code(isa, section, symbols[number], found)
         else:
             yield from _data(section, symbols[number], descriptors, found)
     yield ""
@@ -83,8 +84,8 @@ def _kind(section: Section) -> str:
 # --- code ----------------------------------------------------------------------------------------------------------------
 
 
-def _code(section: Section, symbols: list[Symbol], found: CodeObject) -> Iterator[str]:
-    read = list(_instructions(section, found.name))
+def _code(isa: InstructionSet, section: Section, symbols: list[Symbol], found: CodeObject) -> Iterator[str]:
+    read = list(_instructions(isa, section, found.name))
     kernels = {k.address for k in found.kernels}
     named = {s.value - section.address for s in symbols}
     starts = {offset for offset, _ in read}
@@ -108,13 +109,13 @@ def _code(section: Section, symbols: list[Symbol], found: CodeObject) -> Iterato
     yield from _sizes(symbols)
 
 
-def _instructions(section: Section, name: str) -> Iterator[tuple[int, Inst | bytes]]:
+def _instructions(isa: InstructionSet, section: Section, name: str) -> Iterator[tuple[int, Inst | bytes]]:
     """(Offset, instruction, or the bytes of a word that is none)."""
     offset, code = 0, section.data
     while offset < len(code):
         inst: Inst | bytes
         try:
-            inst = decode.decode(code, offset, name)
+            inst = decode.decode(isa, code, offset, name)
             size = inst.size
         except CodeError:
             inst = code[offset : offset + 4]

@@ -10,32 +10,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilefw.api import TargetInfo
 from tilefw.api.machine import Function
 from tilefw_amd import abi
 from tilefw_amd.code_object.metadata import VERSION, write_text
 from tilefw_amd.isa import printer
 from tilefw_amd.isa.inst import Inst, Target
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine_inst import instruction
 from tilefw_amd.resources import KernelResources, kernel_resources
-
-__all__ = ["emit", "instruction"]
 
 # Behind the code stand pauses, so that what is fetched ahead of the end is no stale data: LLVM, AMDGPUTargetStreamer.cpp,
 # EmitCodeEnd: of gfx90a and later 16 cache lines of 64 bytes.
 _PAUSE, _LINE_BITS, _PAUSES = 0xBF800000, 6, 16 * 64 // 4
 
 
-def emit(functions: Sequence[Function], target: TargetInfo) -> str:
+def emit(functions: Sequence[Function], isa: InstructionSet) -> str:
     """The assembly text of these functions; registers are physical, and every opcode is LLVM's."""
     files: dict[str, int] = {}
-    triple = f"amdgcn-amd-amdhsa--{target.chip}"
+    triple = isa.chip.triple
     lines = [f'\t.amdgcn_target "{triple}"', "\t.amdhsa_code_object_version 5"]
     kernels: list[dict[str, Any]] = []
     for function in functions:
-        used = kernel_resources(function)
-        lines += ["\t.text", *_code(function, files), *_descriptor(function, used)]
-        kernels.append(_metadata(function, used, target.limits["lanes"]))
+        used = kernel_resources(isa, function)
+        lines += ["\t.text", *_code(isa, function, files), *_descriptor(function, used)]
+        kernels.append(_metadata(function, used, isa.chip.limits["lanes"]))
     lines += ["\t.text", f"\t.p2alignl {_LINE_BITS}, {_PAUSE}", f"\t.fill {_PAUSES}, 4, {_PAUSE}"]
     document = {"amdhsa.kernels": kernels, "amdhsa.target": triple, "amdhsa.version": list(VERSION)}
     return "\n".join([*lines, "\t.amdgpu_metadata", write_text(document).rstrip("\n"), "\t.end_amdgpu_metadata", ""])
@@ -44,7 +42,7 @@ def emit(functions: Sequence[Function], target: TargetInfo) -> str:
 # --- code --------------------------------------------------------------------------------------------------------------------
 
 
-def _code(function: Function, files: dict[str, int]) -> Iterator[str]:
+def _code(isa: InstructionSet, function: Function, files: dict[str, int]) -> Iterator[str]:
     name = function.name
     yield from (f"\t.globl {name}", "\t.p2align 8", f"\t.type {name},@function", f"{name}:")
     place = None
@@ -59,7 +57,7 @@ def _code(function: Function, files: dict[str, int]) -> Iterator[str]:
                     files[here[0]] = len(files) + 1
                     yield f"\t.file {files[here[0]]} {_quoted(here[0])}"
                 yield f"\t.loc {files[here[0]]} {here[1]} {here[2]}"
-            yield "\t" + printer.text(_placed(instruction(inst), name))
+            yield "\t" + printer.text(_placed(instruction(isa, inst), name))
     yield from (f".L{name}_end:", f"\t.size {name}, .L{name}_end-{name}")
 
 

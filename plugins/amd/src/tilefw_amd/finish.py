@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.machine import Block, Function, FunctionOp, Inst, Operand, Slice
 from tilefw_amd.isa.registers import EXEC
-from tilefw_amd.isa.vocabulary import SCALARS
 from tilefw_amd.operands import is_inline
 from tilefw_amd.pseudo import expand, part, steps
+from tilefw_amd.traits import SCALARS
 
 _ALL_LANES = (1 << 64) - 1
 # How 32 and 64 bits go into a file; a wave's value goes to lanes as it is, a lane's to the wave from the first lane.

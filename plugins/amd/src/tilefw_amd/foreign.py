@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tilefw.api import Artifact, CodeError, Entry, Parameter, TargetInfo
+from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw.api.artifact import Resources
 from tilefw_amd import code_object
 from tilefw_amd.code_object import Kernel
+from tilefw_amd.isa.set import InstructionSet
 
 _ELF = b"\x7fELF"
 # OpenCL's names of types, where the metadata says them (AMDGPUUsage, `.type_name`); else a value counts as an unsigned integer.
@@ -15,18 +16,18 @@ _DTYPES = {
 }
 
 
-def artifact(data: str | bytes, name: str, target: TargetInfo) -> Artifact:
+def artifact(isa: InstructionSet, data: str | bytes, name: str) -> Artifact:
     """The artifact of a code object, or of the assembly text of one; raises CodeError for what is neither."""
     if isinstance(data, str) or not data.startswith(_ELF):
         from tilefw_amd.assemble import assemble
 
         text = _text(data, name)
-        binary = assemble(text, name, own_lines=True)
+        binary = assemble(isa, text, name, own_lines=True)
     else:
         text, binary = "", data
-    found = code_object.read(binary, name, target.chip)
+    found = code_object.read(binary, name, isa.chip)
     resources = _resources(found.kernels[0]) if len(found.kernels) == 1 else Resources(unknown="several kernels")
-    return Artifact(target.name, "hsaco", text, tuple(map(_entry, found.kernels)), binary=binary, resources=resources)
+    return Artifact(isa.chip.target, "hsaco", text, tuple(map(_entry, found.kernels)), binary=binary, resources=resources)
 
 
 def _text(data: str | bytes, name: str) -> str:

@@ -1,6 +1,6 @@
 """Loads that a compare-and-swap verifies: the first guess of a loop that makes an atomic operation out of them.
 
-Where gfx942 has no instruction for an atomic operation of some scope or type, LLVM writes such a loop (AtomicExpandPass,
+Where a chip has no instruction for an atomic operation of some scope or type, LLVM writes such a loop (AtomicExpandPass,
 `insertRMWCmpXchgLoop`), and its first load is a plain one: a stale value costs one more turn and nothing else. So it races with
 no atomic operation, only with plain stores, as a load of the system's scope does; it is bound as one.
 """

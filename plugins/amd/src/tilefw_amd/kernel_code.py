@@ -15,6 +15,7 @@ from tilefw_amd.code_object import CodeObject, Kernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES
 from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.inst import Inst, Target
+from tilefw_amd.isa.set import InstructionSet
 
 WORD = 4
 _PADDING = frozenset({"s_nop", "s_code_end", "v_nop"})
@@ -60,17 +61,17 @@ class Word:
         return None if goal is None else self.offset + self.size + WORD * goal.offset
 
 
-def words(code_object: CodeObject, kernel: Kernel) -> tuple[Word, ...]:
+def words(isa: InstructionSet, code_object: CodeObject, kernel: Kernel) -> tuple[Word, ...]:
     """The instructions of the kernel's program, its entry first."""
     prologue = PRELOAD_PROLOGUE_BYTES if kernel.descriptor.user_sgpr_kernarg_preload_length else 0
     entry = min(prologue, kernel.size)
     image = code_object.image
-    found = list(_sweep(image, kernel.name, kernel.address, entry, kernel.size))
-    found += _sweep(image, kernel.name, kernel.address, 0, entry)
+    found = list(_sweep(isa, image, kernel.name, kernel.address, entry, kernel.size))
+    found += _sweep(isa, image, kernel.name, kernel.address, 0, entry)
     if not any(word.jumps for word in found):
         return tuple(_without_padding(found, entry and kernel.address + entry))
     for function in code_object.functions:
-        found += _sweep(image, function.name, function.address, 0, function.size)
+        found += _sweep(isa, image, function.name, function.address, 0, function.size)
     return tuple(found)
 
 
@@ -86,13 +87,13 @@ def by_offset(found: Sequence[Word]) -> dict[int, int]:
     return {word.offset: index for index, word in enumerate(found) if word.size}
 
 
-def _sweep(image: bytes, function: str, address: int, begin: int, end: int) -> Iterator[Word]:
+def _sweep(isa: InstructionSet, image: bytes, function: str, address: int, begin: int, end: int) -> Iterator[Word]:
     """Instructions one behind the other, 4 bytes further after what means nothing; at last one for running past the end."""
     code = image[: address + end]
     at = address + begin
     while at < len(code):
         try:
-            found = decode(code, at)
+            found = decode(isa, code, at)
         except CodeError as error:
             yield Word(at, WORD, None, function, address, f"undefined encoding: {error.note}")
             at += WORD

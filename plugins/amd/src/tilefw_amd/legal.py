@@ -1,4 +1,4 @@
-"""What machine code for gfx942 must keep to, and the hardware does not check: wait states between instructions, ranges of waits.
+"""What machine code must keep to, and the hardware does not check: wait states between instructions, ranges of waits.
 
 Sources: AMD's "CDNA3 Instruction Set Architecture", section 4.5 "Manually Inserted Wait States" (cases of table 11 by number) and
 7.5 "Dependency Resolution: Required Independent Instructions"; LLVM's `GCNHazardRecognizer.cpp`, whose functions the rules
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilefw.api.sim import HazardRule, Hazards, Instruction
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa import parts
 from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.immediates import WAIT_COUNTERS, highest
@@ -43,12 +44,16 @@ class Rule:
     touches: Part
     states: int | Callable[[Inst, Inst], int]
 
-    def for_kit(self) -> HazardRule:
+    def horizon(self, chip: Chip) -> int:
+        """The most wait states that it asks for."""
+        return self.states if isinstance(self.states, int) else chip.matrix_hazards.most
+
+    def for_kit(self, chip: Chip) -> HazardRule:
         states = self.states
         needed = (lambda first, after: states) if isinstance(states, int) else (lambda first, after: states(first.row, after.row))
         return HazardRule(
             self.name, self.section, _asked(self.first, self.leaves), _asked(self.after, self.touches), needed,
-            horizon=states if isinstance(states, int) else MOST,
+            horizon=self.horizon(chip),
         )
 
 
@@ -63,13 +68,11 @@ def _asked(kind: Kind, part: Part) -> Callable[[Instruction], tuple[int, ...]]:
     return numbers
 
 
-# --- matrix instructions: wait states by passes, of 4 cycles each ---------------------------------------------------------
+# --- matrix instructions: wait states by kind and passes are the chip's (`MatrixHazards`) -----------------------------------
 
-MOST = 19  # behind a matrix instruction of 16 passes
-# Double precision: 4 passes are V_MFMA_F64_4X4X4_4B, 8 are V_MFMA_F64_16X16X4 (CDNA3 ISA 7.5, table 37).
-_DOUBLE_READ = {4: 6, 8: 11}
-_DOUBLE_TO_MEMORY = {4: 9, 8: 18}
-_DOUBLE_ADDEND = {4: 4, 8: 9}
+
+def _kind_and_passes(inst: Inst) -> tuple[str, int]:
+    return parts.matrix_unit(inst.form), inst.form.row.passes
 
 
 def _product(first: Inst, after: Inst) -> int:
@@ -77,32 +80,28 @@ def _product(first: Inst, after: Inst) -> int:
 
     `GFX940_XDL_N_PassWritesVGPROverlappedSrcABWaitStates`, `…VALUMemExpReadWaitStates`, `…VALUWawWaitStates` and those of SMFMA.
     """
-    passes, unit = first.form.row.passes, parts.matrix_unit(first.form)
-    return _DOUBLE_READ[passes] if unit == "dgemm" else passes + (3 if unit == "xdl" else 2)
+    return first.form.chip.matrix_hazards.read[_kind_and_passes(first)]
 
 
 def _product_to_memory(first: Inst, after: Inst) -> int:
     """Until a result may be stored or be an address (`checkMAIVALUHazards`)."""
-    if parts.matrix_unit(first.form) == "dgemm":
-        return _DOUBLE_TO_MEMORY[first.form.row.passes]
-    return _product(first, after)
+    found = first.form.chip.matrix_hazards.memory.get(_kind_and_passes(first))
+    return _product(first, after) if found is None else found
 
 
 def _product_as_addend(first: Inst, after: Inst) -> int:
     """Until a result may be C of another product: exactly the same registers are forwarded (`checkMAIHazards90A`)."""
-    passes, unit, reader = first.form.row.passes, parts.matrix_unit(first.form), parts.matrix_unit(after.form)
+    numbers, kind, reader = first.form.chip.matrix_hazards, _kind_and_passes(first), _kind_and_passes(after)
     if parts.addend_is(after, first):
-        return 4 if unit == reader == "dgemm" and passes == after.form.row.passes == 4 else 2 if passes == 2 else 0
-    if unit == "dgemm":
-        return 0 if reader == "xdl" else _DOUBLE_ADDEND[passes]
-    if unit == "sgemm":
-        return 0 if reader == "xdl" else passes
-    return passes + 1
+        doubles = numbers.forwarded_dgemm.get(kind[1]) if kind == reader and kind[0] == "dgemm" else None
+        return numbers.forwarded.get(kind[1], 0) if doubles is None else doubles
+    found = numbers.addend_to.get((kind[0], reader[0]))
+    return numbers.addend[kind] if found is None else found
 
 
 def _addend_overwritten(first: Inst, after: Inst) -> int:
     """Until C may be overwritten while the product still reads it: XDL only (`checkMAIVALUHazards`, `IsSMFMAReadAsCFn`)."""
-    return first.form.row.passes - 1
+    return first.form.chip.matrix_hazards.overwritten[first.form.row.passes]
 
 
 def _dot_chain(first: Inst, after: Inst) -> int:
@@ -207,16 +206,20 @@ def wait_states(instruction: Instruction) -> int:
     return (inst.operands[0] & 15) + 1
 
 
-HAZARDS = Hazards(tuple(rule.for_kit() for rule in (*MATRIX_RULES, *RULES)), wait_states)
+@functools.cache
+def straight_hazards(chip: Chip) -> Hazards:
+    """The hazards of a program without pairs of branches."""
+    return Hazards(tuple(rule.for_kit(chip) for rule in (*MATRIX_RULES, *RULES)), wait_states)
 
 
-def hazards(pairs: frozenset[int]) -> Hazards:
+def hazards(chip: Chip, pairs: frozenset[int]) -> Hazards:
     """The hazards of a program in which the conditional branches numbered `pairs` stand before an unconditional one.
 
     LLVM counts both of them on either way out of the block (`getWaitStatesSince` goes back over whole blocks), and so one
     wait state more than is executed where the first is taken. What a branch costs covers that: eight issues (`SISchedule.td`,
     WriteBranch).
     """
+    straight = straight_hazards(chip)
     if not pairs:
-        return HAZARDS
-    return Hazards(HAZARDS.rules, lambda instruction: 2 if instruction.index in pairs else wait_states(instruction))
+        return straight
+    return Hazards(straight.rules, lambda instruction: 2 if instruction.index in pairs else wait_states(instruction))

@@ -2,7 +2,7 @@
 
 The operands of an instruction are LLVM's, in its order: definitions first, then uses. Among the uses,
 
-- a `Slice` is a physical register or a tuple; classes that share a file stand in it (`isa.vocabulary`);
+- a `Slice` is a physical register or a tuple; classes that share a file stand in it (`traits`);
 - an `int` holds the bits of a constant, as many as the operand has, or an immediate field;
 - a `str` is a name (`off`, `vcc`, `0.5`, `vmcnt(0)`) or, behind all operands, a modifier (`offset:16`, `offen`, `sc0`);
   `neg:[1,0]`, `abs:[0,1]` and `sext:[1,0]` are bits by source, also where LLVM writes them as signs of the operands;
@@ -18,10 +18,11 @@ import functools
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst as MachineInst
 from tilefw.api.machine import Operand, Slice
-from tilefw_amd.isa import constants, parser, table
+from tilefw_amd.isa import constants, parser
 from tilefw_amd.isa.expression import Symbol
 from tilefw_amd.isa.form import FormOperand
 from tilefw_amd.isa.inst import File, Inst, Literal32, Register
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.written import ABS, LIT, NEG, SEXT, Written, register_written, simple, together
 
 # Where the registers of a class stand: a lane mask is a pair of scalar registers.
@@ -30,25 +31,25 @@ _SIGNS = {"neg": NEG, "abs": ABS, "sext": SEXT}
 _LARGEST_INLINE = 64
 
 
-def instruction(inst: MachineInst) -> Inst:
+def instruction(isa: InstructionSet, inst: MachineInst) -> Inst:
     """The table's instruction; a branch goes to the label `targets[0]`. Raises InternalError where no encoding takes it."""
     uses = inst.uses
-    if inst.tied and not _writes_addend(inst.opcode):
+    if inst.tied and not _writes_addend(isa, inst.opcode):
         tied = {use for _, use in inst.tied}
         uses = tuple(use for i, use in enumerate(uses) if i not in tied)
-    signs = _signs(inst.opcode, uses)
+    signs = _signs(isa, inst.opcode, uses)
     items = [_written(definition, 0) for definition in inst.defs]
     for place, use in enumerate(uses):
         if not (signs and _is_signs(use)):
             _add(items, _written(use, signs.get(place, 0) if signs else 0))
     items += [_label(target) for target in inst.targets]
-    found = _with_negative_halves(inst.opcode, items) or parser.chosen(inst.opcode, items)
+    found = _with_negative_halves(isa, inst.opcode, items) or parser.chosen(isa, inst.opcode, items)
     wide = any(isinstance(use, int) and not -16 <= use <= _LARGEST_INLINE for use in uses)
     if wide and (found is None or not _exact(found, uses)):
-        found = parser.chosen(inst.opcode, [_high_half(item) for item in items])
+        found = parser.chosen(isa, inst.opcode, [_high_half(item) for item in items])
         found = found if found is not None and _exact(found, uses) else None
     if found is None or inst.predicate is not None:
-        raise InternalError(f"no encoding of gfx942 takes {inst}")
+        raise InternalError(f"no encoding of {isa.chip.name} takes {inst}")
     return found
 
 
@@ -60,9 +61,9 @@ def _add(items: list[Written], item: Written) -> None:
 
 
 @functools.cache
-def _writes_addend(opcode: str) -> bool:
+def _writes_addend(isa: InstructionSet, opcode: str) -> bool:
     """Whether a source that is the destination itself is written all the same: C of a matrix product."""
-    row = table.forms_by_mnemonic()[opcode][0].row
+    row = isa.row(opcode)
     return row.passes > 0 and not any(operand.read for operand in row.destinations)
 
 
@@ -108,11 +109,11 @@ def _is_signs(use: Operand) -> bool:
     return isinstance(use, str) and use.partition(":")[0] in _SIGNS
 
 
-def _signs(opcode: str, uses: tuple[Operand, ...]) -> dict[int, int]:
+def _signs(isa: InstructionSet, opcode: str, uses: tuple[Operand, ...]) -> dict[int, int]:
     """The signs of the uses by their place; nothing where the instruction has none or writes them as modifiers of its own."""
     found: dict[int, int] = {}
     for use in uses:
-        if _is_signs(use) and _inline_signs(opcode):
+        if _is_signs(use) and _inline_signs(isa, opcode):
             assert isinstance(use, str)
             word, _, bits = use.partition(":")
             for place, bit in enumerate(bits.strip("[]").split(",")):
@@ -121,16 +122,16 @@ def _signs(opcode: str, uses: tuple[Operand, ...]) -> dict[int, int]:
 
 
 @functools.cache
-def _inline_signs(opcode: str) -> bool:
+def _inline_signs(isa: InstructionSet, opcode: str) -> bool:
     """Whether LLVM writes neg and abs at the operands: all but the matrix instructions of f64."""
-    forms = table.forms_by_mnemonic().get(opcode, ())
+    forms = isa.forms_by_mnemonic.get(opcode, ())
     return all(m.spelling.kind == "inline" for form in forms for m in form.modifiers if m.name == "neg")
 
 
 # --- constants of 16 bits ----------------------------------------------------------------------------------------------------
 
 
-def _with_negative_halves(opcode: str, items: list[Written]) -> Inst | None:
+def _with_negative_halves(isa: InstructionSet, opcode: str, items: list[Written]) -> Inst | None:
     """The instruction with -16 to -1 of 16 bits as inline constants: LLVM reads 0xfffe as 65534 there (isInlinableLiteralI16)."""
     negative = [i for i, item in enumerate(items) if item.kind == "integer" and 0xFFF0 <= item.value <= 0xFFFF]
     if not negative:
@@ -138,7 +139,7 @@ def _with_negative_halves(opcode: str, items: list[Written]) -> Inst | None:
     signed = list(items)
     for i in negative:
         signed[i] = _number(items[i].value - 0x10000, items[i].sign)
-    found = parser.chosen(opcode, signed)
+    found = parser.chosen(isa, opcode, signed)
     operands = () if found is None else found.form.operands
     return found if all(i < len(operands) and _width(operands[i]) == 16 for i in negative) else None
 

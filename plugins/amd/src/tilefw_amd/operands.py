@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 from tilefw.api.machine import Inst, Operand, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw_amd import pseudo
 from tilefw_amd.isa import constants
 from tilefw_amd.isa.form import Form, FormOperand
-from tilefw_amd.isa.table import forms_by_mnemonic
+from tilefw_amd.isa.set import InstructionSet
 
 # What rules hand over as a source: an element, the bits of a constant, or what has a name.
 Source = Element | int | str
@@ -63,8 +64,8 @@ class _Shape:
 
 
 @functools.cache
-def _shape(opcode: str) -> _Shape:
-    forms = [form for form in forms_by_mnemonic()[opcode] if not form.encoding.endswith(("sdwa", "dpp"))]
+def _shape(isa: InstructionSet, opcode: str) -> _Shape:
+    forms = [form for form in isa.forms_by_mnemonic[opcode] if not form.encoding.endswith(("sdwa", "dpp"))]
     short, long = forms[0], forms[-1]
     sources = tuple(_source(o) for o in long.operands if o.role == "source")
     masks = any(o.role == "destination" and "s" in o.kinds for o in short.operands)
@@ -95,6 +96,15 @@ def _is_small(value: int, width: int) -> bool:
     return -16 <= (value - (1 << width) if value >> (width - 1) else value) <= 64
 
 
+class _HasInstructionSet(Protocol):
+    isa: InstructionSet
+
+
+def instruction_set_of(code: Code) -> InstructionSet:
+    """The instruction set of the chip that code is made for."""
+    return cast(_HasInstructionSet, code.chip).isa
+
+
 def vector(code: Code, opcode: str, form: str, *operands: Source) -> Slice:
     """A pure vector instruction with one result."""
     return code.inst(opcode, form, *legal(code, opcode, operands))
@@ -107,7 +117,7 @@ def vectors(code: Code, opcode: str, forms: Sequence[str], *operands: Source) ->
 
 def legal(code: Code, opcode: str, operands: Sequence[Source]) -> list[Operand]:
     """The operands of a vector instruction as it takes them: sources first, then whatever has a name."""
-    shape = _shape(opcode)
+    shape = _shape(instruction_set_of(code), opcode)
     sources, names = list(operands[: len(shape.sources)]), list(operands[len(shape.sources) :])
     if shape.commutes and _wants_second_place(sources):
         sources[:2] = sources[1], sources[0]
@@ -178,7 +188,7 @@ def scalar_operands(code: Code, opcode: str, operands: Sequence[Element | int]) 
     """Operands of a scalar instruction: inline constants as they are, one literal, the others in registers."""
     found: list[Operand] = []
     literal: int | None = None
-    for operand, width in zip(operands, _scalar_widths(opcode, len(operands)), strict=True):
+    for operand, width in zip(operands, _scalar_widths(instruction_set_of(code), opcode, len(operands)), strict=True):
         if isinstance(operand, Slice):
             found.append(operand)
             continue
@@ -194,13 +204,12 @@ def scalar_operands(code: Code, opcode: str, operands: Sequence[Element | int]) 
 
 
 @functools.cache
-def _scalar_widths(opcode: str, count: int) -> tuple[int, ...]:
+def _scalar_widths(isa: InstructionSet, opcode: str, count: int) -> tuple[int, ...]:
     """How many bits each operand of a scalar instruction or pseudo-instruction has."""
-    widths = pseudo.widths(opcode)
+    widths = pseudo.widths(isa, opcode)
     if widths:
         return widths
-    row = forms_by_mnemonic()[opcode][0].row
-    return tuple(constants.width(o.constants or o.type) for o in row.sources)[:count]
+    return tuple(constants.width(o.constants or o.type) for o in isa.row(opcode).sources)[:count]
 
 
 def constant_bits(const: Const) -> int:

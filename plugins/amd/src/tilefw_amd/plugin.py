@@ -11,11 +11,16 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    from tilefw_amd.target import TARGETS
+    from tilefw_amd.chips.targets import targets
 
-    return TARGETS
+    return targets()
 
 
 @hookimpl
 def tilefw_passes() -> Mapping[str, str]:
-    return {"lane-to-gfx942": "tilefw_amd.pipeline:LaneToGfx942", "gfx942-code": "tilefw_amd.pipeline:Gfx942Code"}
+    from tilefw_amd.chips import chips
+
+    found: dict[str, str] = {}
+    for name in chips():
+        found |= {f"lane-to-{name}": f"tilefw_amd.pipeline:lane_to_{name}", f"{name}-code": f"tilefw_amd.pipeline:{name}_code"}
+    return found

@@ -1,9 +1,9 @@
 """Which program a workgroup runs: consecutive ones on one die, so that what they read in common stands in its L2.
 
-An MI300X has eight dies (XCDs), each with an L2 of its own, and hands workgroups out to them in turn: the one with index n (x
-fastest, then y, then z) runs on die n mod 8 (AMD's CDNA3 white paper; HipKittens, `chiplet_transform_chunked`). Of each round of
-eight chunks the die d takes the d-th: workgroup 8 * i + d runs program chunk * d + i. Programs behind the last whole round keep
-their own places, and so do all of a grid with 2**32 programs or more.
+A GPU of several dies (XCDs), each with an L2 of its own, hands workgroups out to them in turn: of eight dies, the workgroup with
+index n (x fastest, then y, then z) runs on die n mod 8 (AMD's CDNA3 white paper; HipKittens, `chiplet_transform_chunked`). Of each
+round of eight chunks the die d takes the d-th: workgroup 8 * i + d runs program chunk * d + i. Programs behind the last whole
+round keep their own places, and so do all of a grid with 2**32 programs or more.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilefw.api.simt import Code, Const, Element
-from tilefw_amd.target import GFX942_LIMITS
-
-_DIES = GFX942_LIMITS["dies"]
 
 
-def program_id(code: Code, ids: Sequence[Element], counts: Sequence[Element], axis: int, chunk: int) -> Element:
-    """The program's index along `axis`; `ids` and `counts` are the workgroup's indices and how many there are, x, y, z."""
+def program_id(code: Code, ids: Sequence[Element], counts: Sequence[Element], axis: int, chunk: int, dies: int) -> Element:
+    """The program's index along `axis`; `ids` and `counts` are the workgroup's indices and how many there are, x, y, z. `dies` is a
+    power of two."""
     row = _i32(code, "addi", ids[1], _i32(code, "muli", counts[1], ids[2]))
     own = _i32(code, "addi", ids[0], _i32(code, "muli", counts[0], row))
-    size = _DIES * chunk
+    size = dies * chunk
     turn = _i32(code, "andi", own, _const(size - 1))
-    places = _i32(code, "muli", _i32(code, "andi", turn, _const(_DIES - 1)), _const(chunk))
-    mine = _i32(code, "addi", _i32(code, "subi", own, turn), _i32(code, "addi", places, _i32(code, "divu", turn, _const(_DIES))))
+    places = _i32(code, "muli", _i32(code, "andi", turn, _const(dies - 1)), _const(chunk))
+    mine = _i32(code, "addi", _i32(code, "subi", own, turn), _i32(code, "addi", places, _i32(code, "divu", turn, _const(dies))))
     moved = code("ltu.i32", own, _whole_rounds(code, counts, size))
     return code("select.i32", moved, _along(code, mine, counts, axis), ids[axis])
 

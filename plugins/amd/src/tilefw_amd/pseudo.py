@@ -20,7 +20,7 @@ import functools
 from dataclasses import dataclass
 
 from tilefw.api.machine import Inst, Operand, Slice
-from tilefw_amd.isa.table import load_rows
+from tilefw_amd.isa.set import InstructionSet
 
 # A step is an instruction on `d` and the uses `a`, `b`, `x`, `y` in order, or on their halves; `{bits}` are those of `d`.
 _NAMES = ("a", "b", "x", "y")
@@ -58,17 +58,17 @@ def steps(opcode: str) -> tuple[_Step, ...]:
     """The instructions that a pseudo-instruction stands for; none for an instruction of the chip. Copies are not among them."""
     texts = _STEPS.get(opcode)
     kind, _, comparison = opcode.partition(".")
-    if texts is None and kind in _WITH_COMPARISON and comparison in load_rows():
+    if texts is None and kind in _WITH_COMPARISON and comparison.startswith("s_cmp_"):
         texts = (f"{comparison} a b", _WITH_COMPARISON[kind])
     return tuple(_Step(first, tuple(rest)) for first, *rest in (text.split() for text in texts or ()))
 
 
 @functools.cache
-def widths(opcode: str) -> tuple[int, ...]:
+def widths(isa: InstructionSet, opcode: str) -> tuple[int, ...]:
     """How many bits each use of a pseudo-instruction has."""
     bits: dict[str, int] = {}
     for step in steps(opcode):
-        row = load_rows()[step.opcode.replace("{bits}", "32")]
+        row = isa.rows[step.opcode.replace("{bits}", "32")]
         types = [o.type for o in (*row.destinations, *row.sources) if o.type is not None]
         for name, kind in zip(step.operands, types, strict=True):
             whole, _, half = name.partition(".")

@@ -1,4 +1,4 @@
-"""What the checkers of waits and wait states know of gfx942: read off encoded instructions, by the tables that the simulator runs.
+"""What the checkers of waits and wait states know: read off encoded instructions, by the tables that the simulator runs.
 
 Nothing here comes from `waits` and `wait_states`, so that what is wrong there shows here.
 """
@@ -17,7 +17,8 @@ from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.isa.parts import NAMES_BEHIND, Part, vector_results
 from tilefw_amd.isa.registers import COUNT
 from tilefw_amd.isa.rows.control import wait_limits
-from tilefw_amd.legal import MATRIX_RULES, MOST, RULES, Kind, Rule, wait_states
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.legal import MATRIX_RULES, RULES, Kind, Rule, wait_states
 
 _RULES = {rule.name: rule for rule in (*MATRIX_RULES, *RULES)}
 # Effects beyond the simulator's: its race check and its fences see these in other ways.
@@ -26,9 +27,9 @@ _VOLATILE = _LDS + 1  # an access that is to be over before the next of its kind
 _LANES_ONLY = "crossbar"  # goes through the LDS unit and leaves its memory alone
 
 
-def seen(inst: Inst) -> Seen:
+def seen(isa: InstructionSet, inst: Inst) -> Seen:
     """What waits must know of an instruction."""
-    encoded = machine_inst.instruction(inst)
+    encoded = machine_inst.instruction(isa, inst)
     name = encoded.form.row.name
     if name == "s_waitcnt":
         (counts,) = encoded.operands
@@ -56,12 +57,12 @@ def _results(encoded: Encoded) -> tuple[int, ...]:
     return writes(encoded) if encoded.form.row.unit == "smem" else vector_results(encoded)
 
 
-def rules() -> Pair:
+def rules(isa: InstructionSet) -> Pair:
     """The rules of `legal` for one function, whose instructions are encoded once."""
 
     @functools.cache
     def encoded(inst: Inst) -> Encoded:
-        return machine_inst.instruction(inst)
+        return machine_inst.instruction(isa, inst)
 
     def under(kind: Callable[[Rule], Kind], part: Callable[[Rule], Part]) -> Callable[[Inst], dict[object, frozenset[int]]]:
         """The registers that an instruction has to do with, by rule."""
@@ -84,4 +85,4 @@ def rules() -> Pair:
 
     leaves = under(lambda rule: rule.first, lambda rule: rule.leaves)
     touches = under(lambda rule: rule.after, lambda rule: rule.touches)
-    return Pair(leaves, touches, needed, states, MOST)
+    return Pair(leaves, touches, needed, states, isa.chip.matrix_hazards.most)

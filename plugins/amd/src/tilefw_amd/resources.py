@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilefw.api import Resources, TargetInfo
+from tilefw.api import Resources
 from tilefw.api.machine import Function, Slice
 from tilefw_amd.abi import SGPRS_AT_START
+from tilefw_amd.chips.occupancy import occupancy
 from tilefw_amd.isa.registers import SGPRS
-from tilefw_amd.isa.table import forms_by_mnemonic
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine_inst import FILES
-from tilefw_amd.occupancy import occupancy
 
 _ACCUMULATION_GRANULE = 4  # the first accumulation register is a multiple of it (LLVM AMDGPUUsage, `.amdhsa_accum_offset`)
 # What a report calls the instructions of a unit, in its order, and those that it counts by themselves.
@@ -53,12 +53,12 @@ class KernelResources:
         return self.accumulation_offset + self.accumulation if self.accumulation else self.vector
 
 
-def kernel_resources(function: Function) -> KernelResources:
+def kernel_resources(isa: InstructionSet, function: Function) -> KernelResources:
     """Counted from the instructions; spills, scratch and shared memory as register assignment and selection noted them."""
     highest = {"v": 1, "a": 0, "s": SGPRS_AT_START}
     kinds: Counter[str] = Counter()
     for inst in function.insts():
-        kinds[_kind(inst.opcode)] += 1
+        kinds[_kind(isa, inst.opcode)] += 1
         for operand in (*inst.defs, *inst.uses):
             if isinstance(operand, Slice):
                 file, end = FILES[operand.reg.cls], operand.first + operand.count
@@ -73,13 +73,13 @@ def kernel_resources(function: Function) -> KernelResources:
 
 
 @functools.cache
-def _kind(opcode: str) -> str:
-    return _KINDS_BY_NAME.get(opcode) or _KINDS[forms_by_mnemonic()[opcode][0].row.unit]
+def _kind(isa: InstructionSet, opcode: str) -> str:
+    return _KINDS_BY_NAME.get(opcode) or _KINDS[isa.row(opcode).unit]
 
 
-def resources(functions: Sequence[Function], target: TargetInfo) -> Resources:
+def resources(isa: InstructionSet, functions: Sequence[Function]) -> Resources:
     """The most that any of them takes; the instructions are those of all."""
-    found = [kernel_resources(function) for function in functions]
+    found = [kernel_resources(isa, function) for function in functions]
     if not found:
         return Resources()
     threads = [math.prod(function.attributes["workgroup"]) for function in functions]
@@ -89,7 +89,7 @@ def resources(functions: Sequence[Function], target: TargetInfo) -> Resources:
         spills=sum(k.spills for k in found),
         shared_bytes=max(k.shared_bytes for k in found),
         scratch_bytes=max(k.scratch_bytes for k in found),
-        occupancy=min(occupancy(target.limits, each, k.unified, k.shared_bytes) for k, each in used),
+        occupancy=min(occupancy(isa.chip, each, k.unified, k.shared_bytes) for k, each in used),
         instructions={kind: sum(k.instructions[kind] for k in found) for kind in _REPORTED},
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element
+from tilefw_amd.chips import WAVE
 from tilefw_amd.operands import in_vector, vector_constant
-from tilefw_amd.target import WAVE
 
 _ROW, _HALF_ROW, _QUAD = 16, 8, 4
 # Lane ^ distance as one control, and distances that one of them leaves to a quad.

@@ -1,4 +1,4 @@
-"""The simulator of gfx942 as a device: code objects of any compiler, executed from their bytes by the simulator kit."""
+"""The simulator as a device: code objects of any compiler, executed from their bytes by the simulator kit."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import ClassVar
 
 from tilefw.api import Artifact, TargetInfo
 from tilefw.api.device import Argument, LaunchOptions
-from tilefw.api.sim import Chip, Decoders, LoadedProgram, SimulatorDevice
+from tilefw.api.sim import Chip as SimulatedChip
+from tilefw.api.sim import Decoders, LoadedProgram, SimulatorDevice
 from tilefw_amd import code_object, kernel_arguments
 from tilefw_amd.assemble import assemble
+from tilefw_amd.chips import Chip, chip_of
 from tilefw_amd.decode_kernel import KernelProgram, program
 from tilefw_amd.isa.operand_values import APERTURE_BYTES, APERTURES
-
-# HIP's device properties of gfx942, `maxGridSize`.
-_MAX_GRID = (2**31 - 1, 65536, 65536)
+from tilefw_amd.isa.set import instruction_set
 
 
-def chip(target: TargetInfo) -> Chip:
+def simulated(chip: Chip) -> SimulatedChip:
     """What the simulator kit must know of the chip."""
-    limits = target.limits
-    return Chip(
-        name=target.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
-        max_grid=_MAX_GRID, shared_bytes=limits["shared_bytes"], local_bytes=limits["scratch_bytes_per_thread"],
+    limits = chip.limits
+    return SimulatedChip(
+        name=chip.target, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
+        max_grid=chip.max_grid, shared_bytes=limits["shared_bytes"], local_bytes=limits["scratch_bytes_per_thread"],
         shared_banks=limits["shared_banks"], windows={space: (base, APERTURE_BYTES) for space, base in APERTURES.items()},
     )
 
@@ -35,13 +35,13 @@ class Simulator(SimulatorDevice):
     assembled = True
 
     def __init__(self, target: TargetInfo) -> None:
-        super().__init__(chip(target))
-        self.target = target
+        self.isa = instruction_set(chip_of(target))
+        super().__init__(simulated(self.isa.chip))
 
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
-        binary = artifact.binary or assemble(artifact.text, name)
-        found = code_object.read(binary, name, self.target.chip)
-        return {kernel.name: partial(program, found, kernel) for kernel in found.kernels}
+        binary = artifact.binary or assemble(self.isa, artifact.text, name)
+        found = code_object.read(binary, name, self.isa.chip)
+        return {kernel.name: partial(program, self.isa, found, kernel) for kernel in found.kernels}
 
     def argument_block(
         self, loaded: LoadedProgram, args: Sequence[Argument], grid: Sequence[int], block: tuple[int, int, int],

@@ -10,48 +10,50 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import gcd
 
-from tilefw.api import TargetInfo
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Reg, Slice, SpillModel
+from tilefw_amd.chips import WAVE, Chip
 from tilefw_amd.finish import COPIES
-from tilefw_amd.isa.vocabulary import CLASSES
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine_inst import instruction
 from tilefw_amd.pseudo import steps
+from tilefw_amd.traits import CLASSES
 
-_LANES = 64
 _SCRATCH_BYTES = 4096  # as far as the offset of a scratch access goes
 _WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
 # Cycles until a value is back: a vector instruction and the wait states behind it, or what memory takes (`tilefw_amd.timing`).
 _ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
 
 
-def limits(target: TargetInfo, warps: int, most: int | None = None, waves: int = 0) -> dict[str, int]:
+def limits(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> dict[str, int]:
     """Registers of each file with which all waves of a workgroup are resident at once, and `waves` on a SIMD (`waves_per_eu`), of
     a lane at most `most` (`maxnreg`): a SIMD's are shared by its waves, and vector and accumulation registers come from one store
     (CDNA3 ISA, section "VGPRs")."""
-    together = target.limits["registers_per_thread"] // max(waves, _waves_of(target, warps)) // 8 * 8
+    granule, each = chip.vector_granule, max(waves, _waves_of(chip, warps))
+    together = chip.limits["registers_per_thread"] // each // granule * granule
     together = together if most is None else min(together, most)
     vectors = CLASSES["v"].count or 0
     return {"v": min(vectors, together), "a": min(vectors, max(0, together - vectors))}
 
 
-def limited_by(target: TargetInfo, warps: int, most: int | None = None, waves: int = 0) -> str:
+def limited_by(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> str:
     """Which of them leaves a lane fewer registers than there are; empty where none does."""
-    allowed = limits(target, warps, most, waves)
-    if allowed == limits(target, 1):
+    allowed = limits(chip, warps, most, waves)
+    if allowed == limits(chip, 1):
         return ""
-    if allowed != limits(target, warps, None, waves):
+    if allowed != limits(chip, warps, None, waves):
         return f"maxnreg={most}"
-    if waves > _waves_of(target, warps):
+    if waves > _waves_of(chip, warps):
         return f"waves_per_eu={waves}"
     return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD"
 
 
-def _waves_of(target: TargetInfo, warps: int) -> int:
+def _waves_of(chip: Chip, warps: int) -> int:
     """The waves of one workgroup on a SIMD."""
-    return -(-warps // target.limits["simds_per_processor"])
+    return -(-warps // chip.limits["simds_per_processor"])
 
 
 def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:
@@ -100,7 +102,7 @@ def _words(value: Slice, at: int) -> Iterator[tuple[Slice, int]]:
 
 
 _MEMORY = Home(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
-_IN_LANES = Home("v", _LANES, _LANE, _to_lanes, _from_lanes)
+_IN_LANES = Home("v", WAVE, _LANE, _to_lanes, _from_lanes)
 HOMES = {
     "v": (Home("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
     "a": (_MEMORY,),
@@ -109,7 +111,7 @@ HOMES = {
 }
 
 
-def stands(inst: Inst, reg: Reg, cls: str) -> bool:
+def stands(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     """Whether an encoding takes every operand of `reg` in class `cls` (see `SpillModel`)."""
     operands = (*inst.defs, *inst.uses, *inst.implicit_defs, *inst.implicit_uses)
     if any(isinstance(o, Slice) and o.reg is reg for o in operands[len(inst.defs) + len(inst.uses) :]):
@@ -117,7 +119,7 @@ def stands(inst: Inst, reg: Reg, cls: str) -> bool:
     if inst.opcode.startswith("move."):
         files = [_file_of(operand, reg, cls) for operand in (inst.defs[0], inst.uses[0])]
         return tuple(files) in COPIES
-    return not steps(inst.opcode) and _encodes(inst, reg, cls)
+    return not steps(inst.opcode) and _encodes(isa, inst, reg, cls)
 
 
 def _file_of(operand: Operand, reg: Reg, cls: str) -> str:
@@ -126,7 +128,7 @@ def _file_of(operand: Operand, reg: Reg, cls: str) -> str:
     return cls if operand.reg is reg else CLASSES[operand.reg.cls].file or operand.reg.cls
 
 
-def _encodes(inst: Inst, reg: Reg, cls: str) -> bool:
+def _encodes(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     """Try it on registers that are apart, aligned as tuples are."""
     places: dict[Reg, Slice] = {}
 
@@ -142,7 +144,7 @@ def _encodes(inst: Inst, reg: Reg, cls: str) -> bool:
 
     tried = Inst(inst.opcode, [placed(d) for d in inst.defs], [placed(u) for u in inst.uses], tied=inst.tied)  # type: ignore[misc]
     try:
-        instruction(tried)
+        instruction(isa, tried)
     except InternalError:
         return False
     return True
@@ -180,4 +182,6 @@ def _register(operand: Operand, i: int) -> Location:
     return operand.reg.cls, operand.first + i, WHOLE
 
 
-MODEL = SpillModel(HOMES, stands, copied, _SCRATCH_BYTES)
+def model(isa: InstructionSet) -> SpillModel:
+    """What register assignment asks, of one instruction set."""
+    return SpillModel(HOMES, partial(stands, isa), copied, _SCRATCH_BYTES)

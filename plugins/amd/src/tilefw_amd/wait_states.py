@@ -1,4 +1,4 @@
-"""The wait states of gfx942 as core's pass reads them: the rules of `legal`, once for all instructions of one shape.
+"""Wait states as core's pass reads them: the rules of `legal`, once for all instructions of one shape.
 
 The rules speak of encoded instructions, and a shape is all of an instruction that they look at besides the numbers of its
 registers: opcode, files and widths of operands, modifiers. One instruction of each shape is encoded, with registers of its own
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from tilefw.api.machine import Function, Inst, Operand, Profile, Share, Slice, WaitStateModel
 from tilefw_amd import machine_inst
@@ -16,8 +17,9 @@ from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.inst import Inst as Encoded
 from tilefw_amd.isa.parts import Part
 from tilefw_amd.isa.registers import SGPRS
-from tilefw_amd.isa.vocabulary import CLASSES, SCALARS
-from tilefw_amd.legal import MATRIX_RULES, MOST, RULES
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.legal import MATRIX_RULES, RULES
+from tilefw_amd.traits import CLASSES, SCALARS
 from tilefw_amd.waits import FIRST, NAMES, as_set
 
 _RULES = (*MATRIX_RULES, *RULES)
@@ -29,16 +31,16 @@ Shaped = tuple[str, int, int] | str | int
 """An operand of a shape: (class, first register or -1 for any, registers); text; a number, 0 for any."""
 
 
-def model() -> WaitStateModel:
+def model(isa: InstructionSet) -> WaitStateModel:
     """The rules for one function: what is encoded of its instructions is kept."""
-    encoded = functools.cache(machine_inst.instruction)
+    encoded = functools.cache(partial(machine_inst.instruction, isa))
 
     def needed(rule: int, producer: Inst, consumer: Inst) -> int:
         states = _RULES[rule].states
         return states if isinstance(states, int) else states(encoded(producer), encoded(consumer))
 
-    horizons = [rule.states if isinstance(rule.states, int) else MOST for rule in _RULES]
-    return WaitStateModel(horizons, FIRST, NAMES, profile, needed, pause)
+    horizons = [rule.horizon(isa.chip) for rule in _RULES]
+    return WaitStateModel(horizons, FIRST, NAMES, partial(profile, isa), needed, pause)
 
 
 def pause(count: int) -> list[Inst]:
@@ -46,7 +48,7 @@ def pause(count: int) -> list[Inst]:
     return [Inst("s_nop", (), (min(left, _LONGEST_PAUSE) - 1,)) for left in range(count, 0, -_LONGEST_PAUSE)]
 
 
-def profile(inst: Inst) -> Profile:
+def profile(isa: InstructionSet, inst: Inst) -> Profile:
     """What the instruction leaves and touches under which rules."""
     opcode = inst.opcode
     if opcode == "s_waitcnt":
@@ -55,7 +57,7 @@ def profile(inst: Inst) -> Profile:
         return _pause_of(int(str(inst.uses[0]), 0) + 1)
     numbered = opcode in _NUMBERED
     operands = [_shaped(operand, numbered) for operand in (*inst.defs, *inst.uses)]
-    return _profile(opcode, tuple(operands), len(inst.defs), inst.tied, _again(inst), len(inst.targets))
+    return _profile(isa, opcode, tuple(operands), len(inst.defs), inst.tied, _again(inst), len(inst.targets))
 
 
 def _again(inst: Inst) -> tuple[tuple[int, int], ...]:
@@ -90,14 +92,14 @@ def _shaped(operand: Operand, numbered: bool) -> Shaped:
 
 @functools.lru_cache(maxsize=65536)
 def _profile(
-    opcode: str, operands: tuple[Shaped, ...], defs: int, tied: tuple[tuple[int, int], ...], again: tuple[tuple[int, int], ...],
-    targets: int,
+    isa: InstructionSet, opcode: str, operands: tuple[Shaped, ...], defs: int, tied: tuple[tuple[int, int], ...],
+    again: tuple[tuple[int, int], ...], targets: int,
 ) -> Profile:
     same = {defs + use: defs + first for use, first in again} | {defs + use: definition for definition, use in tied}
     taken = _Registers(operands, same)
     written = [operand for operand in taken.operands[:defs] if isinstance(operand, Slice)]
     inst = Inst(opcode, written, taken.operands[defs:], tied=tied, targets=("label",) * targets)
-    encoded = machine_inst.instruction(_without_empty(inst))
+    encoded = machine_inst.instruction(isa, _without_empty(inst))
     return Profile(_shares(encoded, _left(encoded.form), taken), _shares(encoded, _touched(encoded.form), taken))
 
 

@@ -1,4 +1,4 @@
-"""The queues of gfx942 as core's wait pass reads them: which instruction counts in vmcnt and lgkmcnt, and what must wait for it.
+"""Queues as core's wait pass reads them: which instruction counts in vmcnt and lgkmcnt, and what must wait for it.
 
 Events and their order are those of `isa.events`, which the simulator goes by; here they are read off an opcode and its modifiers,
 without an encoding. Effects that no register shows are bits behind those of the registers:
@@ -17,13 +17,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tilefw.api.machine import Concern, Event, Inst, RegisterSets, WaitModel
 from tilefw_amd.isa import parts
 from tilefw_amd.isa.events import LGKMCNT, VMCNT
 from tilefw_amd.isa.registers import PAIRS, SCC, VECTORS, named, number
 from tilefw_amd.isa.row import Row
-from tilefw_amd.isa.table import forms_by_mnemonic
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.legal import WAIT_RANGES
 
 # Registers as bits: the numbers that the simulator has for them.
@@ -59,32 +60,32 @@ class _Queue:
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_opcode(opcode: str, to_lds: bool) -> tuple[Row, _Queue]:
+def _of_opcode(isa: InstructionSet, opcode: str, to_lds: bool) -> tuple[Row, _Queue]:
     """The row, of those that share the mnemonic, that loads to LDS or does not, and its events."""
-    rows = [form.row for form in forms_by_mnemonic()[opcode]]
+    rows = [form.row for form in isa.forms_by_mnemonic[opcode]]
     row = next((row for row in rows if ("lds dma" in row.facts) == to_lds), rows[0])
     return row, _queue(row)
 
 
-def _of(inst: Inst) -> tuple[Row, _Queue]:
-    return _of_opcode(inst.opcode, "lds" in inst.uses)
+def _of(isa: InstructionSet, inst: Inst) -> tuple[Row, _Queue]:
+    return _of_opcode(isa, inst.opcode, "lds" in inst.uses)
 
 
 # --- what the pass asks ------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
-def concern(opcode: str) -> Concern:
+def concern(isa: InstructionSet, opcode: str) -> Concern:
     """Registers that the opcode touches unwritten, and whether waits have to do with it."""
-    row, queue = _of_opcode(opcode, False)
+    row, queue = _of_opcode(isa, opcode, False)
     implicit = (o.name for o in row.operands if o.role.startswith("implicit"))
     special = bool(queue.queues) or row.name in ("s_waitcnt", "s_barrier", "buffer_inv")
     return Concern(functools.reduce(lambda found, name: found | _IMPLICIT[name], implicit, 0), special)
 
 
-def events(inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
+def events(isa: InstructionSet, inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
     """What the instruction begins: its results are still to come then."""
-    row, found = _of(inst)
+    row, found = _of(isa, inst)
     if not found.queues:
         return ()
     results = sets.union(inst.defs)
@@ -93,9 +94,9 @@ def events(inst: Inst, sets: RegisterSets) -> tuple[Event, ...]:
     return tuple(Event(queue, found.order, arriving, merged) for queue in found.queues)
 
 
-def needs(inst: Inst) -> int:
+def needs(isa: InstructionSet, inst: Inst) -> int:
     """Effects that must be there when the instruction is issued."""
-    row, _ = _of(inst)
+    row, _ = _of(isa, inst)
     if row.name == "s_barrier":
         return _LDS
     if row.name == "buffer_inv":
@@ -116,10 +117,10 @@ def wait(counts: Mapping[str, int]) -> Inst:
     return Inst("s_waitcnt", (), [f"{queue}({counts[queue]})" for queue in WAIT_RANGES if queue in counts])
 
 
-# The highest count waits for nothing.
-MODEL = WaitModel(
-    {queue: highest - 1 for queue, highest in WAIT_RANGES.items()}, FIRST, NAMES, concern, events, needs, limits, wait
-)
+def model(isa: InstructionSet) -> WaitModel:
+    """What the pass asks, of one instruction set."""
+    most = {queue: highest - 1 for queue, highest in WAIT_RANGES.items()}  # the highest count waits for nothing
+    return WaitModel(most, FIRST, NAMES, partial(concern, isa), partial(events, isa), partial(needs, isa), limits, wait)
 
 
 # --- rows --------------------------------------------------------------------------------------------------------------------

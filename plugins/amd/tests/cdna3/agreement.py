@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from served import decode, parse
+
 from cdna3 import llvm
 from tilefw.api import CodeError
-from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.inst import Inst
-from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.printer import text
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from served import parse
 
 from cdna3.lanes import WAVE, lanes
 from tilefw.api.sim import Immediate, Register
 from tilefw_amd.isa.binding import Site, bind
-from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.row import Mode
 
 State = dict[int, np.ndarray]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from served import ISA
+
 from cdna3 import agreement, vectors
 from cdna3.random_inst import random_instructions
-from tilefw_amd.isa.table import forms, load_rows
 
 
 def main() -> int:
@@ -28,7 +29,7 @@ def main() -> int:
         seed += 1
     page = [
         "# AMD text and bytes beside LLVM 22", "",
-        f"Table: {len(load_rows())} rows, {len(forms())} forms.",
+        f"Table: {len(ISA.rows)} rows, {len(ISA.forms)} forms.",
         f"Random instructions: {compared:,} (seeds {arguments.seed} to {seed - 1}), {len(different)} differences.",
     ]
     source = vectors.folder()

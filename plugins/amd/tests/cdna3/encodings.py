@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from served import ISA
 
 from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.table import forms
 
 from .llvm import llvm_mc
 from .random_inst import random_inst
@@ -32,7 +32,7 @@ needs_objdump = pytest.mark.skipif(
 def flipped(seed: int, each: int) -> Iterator[bytes]:
     """Of every form, `each` random instructions, each with one bit of its words flipped, and a literal behind it in any case."""
     rng = random.Random(seed)
-    for form in forms():
+    for form in ISA.forms:
         for _ in range(each):
             code = encode(random_inst(form, rng))[: form.size]
             word = int.from_bytes(code, "little") ^ 1 << rng.randrange(8 * form.size)

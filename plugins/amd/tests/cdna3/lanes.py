@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from served import CHIP, ROWS
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.matrix.unit import MatrixUnit
-from tilefw_amd.isa.row import ROWS, Mode, Modifiers
+from tilefw_amd.isa.row import Mode, Modifiers
 
 WAVE = 64
 
@@ -25,7 +26,7 @@ def lanes(waves: int = 1, hardware: bool = False) -> NumpyLanes:
 def meaning(name: str, mode: Mode | None = None, **modifiers: Any) -> Any:
     """The row's meaning with those modifiers written."""
     given = Modifiers(modifiers)
-    given.mode, given.form = mode or Mode(), None
+    given.mode, given.form, given.chip = mode or Mode(), None, CHIP
     return ROWS[name].build(given)
 
 

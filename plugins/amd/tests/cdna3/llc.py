@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import TARGET
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
 from tilefw.api.device import ALL_CHECKS
 from tilefw_amd.simulate import Simulator
-from tilefw_amd.target import MI300X
 
 TIME_LIMIT = 120  # seconds
 _HEADER = """target triple = "amdgcn-amd-amdhsa"
@@ -75,7 +75,7 @@ def launch(
 ) -> tuple[list[np.ndarray], tuple[Any, ...]]:
     """Run kernel k on copies of the arrays; gives them after it, and the findings."""
     parameters = tuple(Parameter(f"p{i}", "pointer", "uint8", 8 * i, 8, 8) for i in range(len(arrays)))
-    device = Simulator(MI300X)
+    device = Simulator(TARGET)
     handles = []
     for array in arrays:
         handles.append(device.allocate(array.nbytes))

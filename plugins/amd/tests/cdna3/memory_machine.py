@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from served import ISA
 
 from tilefw.api import LaunchOptions
 from tilefw.api.device import ALL_CHECKS
 from tilefw.api.sim import Chip, Exit, GlobalMemory, Instruction, Program, Special, Variable, Wait, launch, load_program
 from tilefw.api.sim import Register as Slot
-from tilefw_amd.isa import table
 from tilefw_amd.isa.assembly import assembled
 from tilefw_amd.isa.binding import Site, bind
 from tilefw_amd.isa.form import Form
@@ -64,7 +64,7 @@ def inst(name: str, operands: Mapping[str, Any], **modifiers: Any) -> Inst:
 
 
 def _forms(name: str) -> list[Form]:
-    return list(assembled(table.load_rows()[name]))
+    return list(assembled(ISA.rows[name], ISA.chip))
 
 
 def _fits(form: Form, operands: Mapping[str, Any], modifiers: Mapping[str, Any]) -> bool:

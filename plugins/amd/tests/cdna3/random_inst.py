@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from collections.abc import Hashable, Iterator
 
+from served import ISA
+
 from tilefw_amd.isa import immediates
 from tilefw_amd.isa.constants import INLINE, INVERSE_2PI
 from tilefw_amd.isa.form import Form, FormModifier, FormOperand
@@ -16,14 +18,13 @@ from tilefw_amd.isa.modifiers import ROW_NEWBCAST
 from tilefw_amd.isa.registers import READ_ONLY
 from tilefw_amd.isa.restrictions import RANGES, restrictions_of
 from tilefw_amd.isa.shape_modifiers import takes_sext, takes_sign
-from tilefw_amd.isa.table import forms
 
 TRIES = 40
 
 
 def random_instructions(seed: int, each: int) -> Iterator[Inst]:
     """`each` instructions of every form of the table that has a text of its own."""
-    for form in filter(_has_own_text, forms()):
+    for form in filter(_has_own_text, ISA.forms):
         for number in range(each):
             yield random_inst(form, random.Random(f"{seed} {form.mnemonic} {form.encoding} {len(form.operands)} {number}"))
 

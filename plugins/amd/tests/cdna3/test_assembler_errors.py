@@ -6,9 +6,9 @@ import random
 import time
 
 import pytest
+from served import assemble, assemble_code
 
 from tilefw.api import CodeError
-from tilefw_amd.assemble import assemble, assemble_code
 
 KERNEL = """\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
 \t.amdhsa_code_object_version 5

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import parse
 
 from cdna3.llc import compiled, launch, listing, needs_llc, source
 from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.parser import parse
 
 pytestmark = needs_llc
 RNG = np.random.default_rng(29)

@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from served import ISA, decode, decode_all
 
 from tilefw.api.errors import CodeError
-from tilefw_amd.isa.decode import decode, decode_all
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.inst import Inst
 from tilefw_amd.isa.printer import text
-from tilefw_amd.isa.table import forms_by_opcode
 
 from .encodings import CRASHED, LITERAL, crashes_llvm, dumped, flipped, needs_objdump
 from .random_inst import random_instructions
@@ -94,7 +93,7 @@ def test_code_cut_anywhere_is_an_error_with_its_place() -> None:
 
 def test_no_two_forms_claim_the_same_words() -> None:
     """Of two forms at an opcode that can both match, the special case stands first: it fixes all bits that the other does."""
-    for several in forms_by_opcode().values():
+    for several in ISA.forms_by_opcode.values():
         for index, first in enumerate(several):
             for second in several[index + 1 :]:
                 apart = (first.value ^ second.value) & first.mask & second.mask

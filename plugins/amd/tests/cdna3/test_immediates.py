@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from served import decode
 
-from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.printer import text
 
 from .encodings import dumped, needs_objdump

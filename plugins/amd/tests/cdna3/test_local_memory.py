@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import ISA
 
 from cdna3.memory_machine import LDS_BYTES, Outcome, inst, run, s, v
 from tilefw_amd.isa.row import Mode, Modifiers
-from tilefw_amd.isa.table import load_rows
 
 RNG = np.random.default_rng(3)
 LANES = np.arange(64)
@@ -129,7 +129,7 @@ def test_two_results_of_one_place_are_refused(name: str) -> None:
     modifiers = Modifiers(offset0=3, offset1=3)
     modifiers.mode = Mode()
     with pytest.raises(ValueError, match="both offsets are 3"):
-        load_rows()[name].build(modifiers)
+        ISA.rows[name].build(modifiers)
 
 
 def test_addresses_by_lane_begin_at_m0() -> None:

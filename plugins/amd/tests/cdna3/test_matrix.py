@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import ISA
 
 from cdna3.lanes import WAVE
 from cdna3.matrices import NUMPY, multiply
 from tilefw.api.errors import UnsupportedError
 from tilefw_amd.isa.fragments import SHAPES, Shape
 from tilefw_amd.isa.row import Mode, Modifiers
-from tilefw_amd.isa.table import load_rows
 
 DENSE = [s for s in SHAPES if not s.sparse]
 SPARSE = [s for s in SHAPES if s.sparse]
@@ -170,9 +170,9 @@ MODES = [("f32", "f32", Mode(flush32=True), "flushes subnormals"), ("f16", "f32"
 @pytest.mark.parametrize(("a", "d", "mode", "message"), MODES)
 def test_modes_that_no_model_of_the_sums_has_are_refused(a: str, d: str, mode: Mode, message: str) -> None:
     modifiers = Modifiers()
-    modifiers.mode = mode
+    modifiers.mode, modifiers.chip = mode, ISA.chip
     concerned = [shape for shape in SHAPES if (shape.a, shape.d) == (a, d)]
     assert concerned
     for shape in concerned:
         with pytest.raises(ValueError, match=message):
-            load_rows()[shape.name].build(modifiers)
+            ISA.rows[shape.name].build(modifiers)

@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 import pytest
+from served import ISA
 
 from cdna3.llvm import Answer, disassemble, needs_llvm
 from tilefw.api.sim import PRIMITIVES, trace
@@ -13,10 +14,9 @@ from tilefw_amd.isa.assembly import assembled
 from tilefw_amd.isa.row import Mode, Modifiers, Row
 from tilefw_amd.isa.rows.accesses import visibility
 from tilefw_amd.isa.rows.cache import buffer_inv, buffer_wbl2
-from tilefw_amd.isa.table import load_rows
 
 ENCODINGS = ("ds", "flat", "mubuf")
-ROWS = [row for row in load_rows().values() if not set(row.opcodes).isdisjoint(ENCODINGS)]
+ROWS = [row for row in ISA.rows.values() if not set(row.opcodes).isdisjoint(ENCODINGS)]
 _WAYS: tuple[dict[str, int], ...] = ({}, {"sc0": 1}, {"sc1": 1}, {"sc0": 1, "sc1": 1, "nt": 1}, {"offset": 12}, {"offset": 0xC425})
 _IMPLICIT = {"m0": 32}
 
@@ -89,7 +89,7 @@ def _called(meaning, row, given, lanes, *values):
 @needs_llvm
 def test_opcodes_are_llvms() -> None:
     """The plainest word of every form, read by LLVM: it must have our mnemonic."""
-    forms = [form for row in ROWS for form in assembled(row)]
+    forms = [form for row in ROWS for form in assembled(row, ISA.chip)]
     answers: list[Answer] = disassemble([form.value.to_bytes(8, "little") for form in forms])
     wrong = [(f.mnemonic, a.text or a.error) for f, a in zip(forms, answers, strict=True) if a.text.split(" ")[0] != f.mnemonic]
     assert wrong == []
@@ -98,7 +98,7 @@ def test_opcodes_are_llvms() -> None:
 @needs_llvm
 def test_no_memory_opcode_of_llvm_is_missing() -> None:
     """All opcodes of DS, FLAT, GLOBAL, SCRATCH and MUBUF that LLVM reads as gfx942 code, with the fields that each wants zero."""
-    ours = {form.mnemonic for row in ROWS for form in assembled(row)}
+    ours = {form.mnemonic for row in ROWS for form in assembled(row, ISA.chip)}
     starts = [0xD8000000 | op << 17 for op in range(256)] + [0xE0000000 | op << 18 for op in range(128)]
     starts += [0xDC000000 | segment << 14 | op << 18 for op in range(128) for segment in range(3)]
     seconds = [0, 0x007F0000, 0x00010000, 0x04020000]
@@ -135,4 +135,4 @@ def test_local_float_atomics_that_would_flush_subnormals_are_refused(name: str) 
     given = modifiers({})
     given.mode = Mode(flush32=True, flush64=True)
     with pytest.raises(ValueError, match="flushes subnormals is not simulated"):
-        load_rows()[name].build(given)
+        ISA.rows[name].build(given)

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import ROWS, parse
 
 from cdna3.bound import State, execute
 from cdna3.lanes import WAVE
 from tilefw_amd.isa.binding import Site, bind
-from tilefw_amd.isa.parser import parse
-from tilefw_amd.isa.row import ROWS, Mode
-from tilefw_amd.isa.table import load_rows
+from tilefw_amd.isa.row import Mode
 
-load_rows()
 BITS = list(itertools.product((0, 1), repeat=2))
 SPECIAL_HALVES = [0x0000, 0x8000, 0x0001, 0x83FF, 0x3C00, 0xBC00, 0x7BFF, 0x7C00, 0xFC00, 0x7E00, 0x7FFF, 0xFFFF, 0x4000]
 SPECIAL_WORDS = [0, 1 << 31, 1, 0x007FFFFF, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFFFFFFF]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import ROWS
 
 from tilefw.api.sim import PRIMITIVES, trace
 from tilefw.sim.algebra.integer import IntegerLanes
-from tilefw_amd.isa.row import ROWS, Mode, Modifiers, Row
+from tilefw_amd.isa.row import Mode, Modifiers, Row
 from tilefw_amd.isa.rows import control, scalar, scalar_bits, scalar_memory
 
 SCALAR = [r for r in ROWS.values() if r.build.__module__ in {m.__name__ for m in (control, scalar, scalar_bits, scalar_memory)}]

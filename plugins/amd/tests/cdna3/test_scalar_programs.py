@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import assemble
 
 from cdna3.llc import launch
-from tilefw_amd.assemble import assemble
 
 _KERNEL = """.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
 .text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from served import CHIP
 
 from cdna3.vector import VECTOR
 from tilefw.api.sim import PRIMITIVES, trace
@@ -44,7 +45,7 @@ def test_a_meaning_traces_symbolically(name: str, mode: Mode) -> None:
     row = VECTOR[name]
     for given in ({}, {"clamp": 1}) if "clamp" in row.modifiers and "op_sel" not in row.modifiers else ({},):
         modifiers = Modifiers(given)
-        modifiers.mode, modifiers.form = mode, None
+        modifiers.mode, modifiers.form, modifiers.chip = mode, None, CHIP
         try:
             meaning = row.build(modifiers)
         except ValueError as error:
@@ -61,7 +62,7 @@ def test_a_meaning_traces_symbolically(name: str, mode: Mode) -> None:
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_is_not_documented_is_refused_by_name(name: str) -> None:
     modifiers = Modifiers()
-    modifiers.mode, modifiers.form = Mode(), None
+    modifiers.mode, modifiers.form, modifiers.chip = Mode(), None, CHIP
     with pytest.raises(ValueError, match=name):
         VECTOR[name].build(modifiers)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from served import ISA, TABLE
 
 from tilefw_amd.isa.page import page
-from tilefw_amd.isa.table import forms_by_mnemonic, load_rows, nearest
-from tilefw_amd.isa.vocabulary import instructions
 
-TRAITS = instructions().traits
+TRAITS = TABLE.traits
 
 
 def test_every_mnemonic_has_traits_and_nothing_else_has() -> None:
-    assert all(TRAITS(mnemonic).latency >= 1 for mnemonic in forms_by_mnemonic())
+    assert all(TRAITS(mnemonic).latency >= 1 for mnemonic in ISA.forms_by_mnemonic)
     with pytest.raises(KeyError):
         TRAITS("v_add_f31")
-    assert nearest("v_add_f31") is not None
+    assert ISA.nearest("v_add_f31") is not None
 
 
 ACTING = ["global_store_dword", "ds_write_b32", "ds_append", "s_barrier", "s_waitcnt", "global_atomic_add", "s_trap"]
@@ -42,6 +41,6 @@ def test_only_what_never_falls_through_ends_a_block() -> None:
 
 
 def test_the_page_has_every_row() -> None:
-    text = page()
-    assert all(f"| {name} |" in text for name in load_rows())
+    text = page(ISA)
+    assert all(f"| {name} |" in text for name in ISA.rows)
     assert "`v_add_f32_e32 v, v or s or constant or literal, v`" in text

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from served import ROWS
 
 from cdna3.lanes import WAVE, lanes, meaning
-from tilefw_amd.isa.row import ROWS, Mode
-from tilefw_amd.isa.table import load_rows
+from tilefw_amd.isa.row import Mode
 
-load_rows()
 CHAPTERS = ("vector_", "compare")
 VECTOR = {
     name: row for name, row in ROWS.items()

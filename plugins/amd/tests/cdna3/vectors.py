@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from served import ISA, decode, parse
+
 from cdna3 import llvm
 from tilefw.api import CodeError
-from tilefw_amd.isa.decode import decode
 from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.printer import text
 from tilefw_amd.isa.restrictions import RANGES
-from tilefw_amd.isa.table import forms_by_mnemonic
 
 VARIABLE = "TILEFW_LLVM_TESTS"
 FILES = ("gfx9*.s", "gfx90a*.s", "gfx940*.s", "gfx942*.s", "mai-*.s", "flat-scratch-*.s", "ds*.s", "vop*.s", "sop*.s", "smem*.s",
@@ -53,7 +52,7 @@ def differences(instructions: list[str]) -> tuple[list[str], set[str]]:
         mnemonic = line.split()[0].lower()
         if theirs.symbolic:
             continue
-        if mnemonic not in forms_by_mnemonic():
+        if mnemonic not in ISA.forms_by_mnemonic:
             if theirs.data:
                 missing.add(mnemonic)
             continue

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import assembled
 import pytest
+from served import read
 
 from tilefw.api import CodeError
-from tilefw_amd import code_object
 from tilefw_amd.code_object import descriptor
 
 TEXT = assembled.text("s_endpgm", values=1)
@@ -27,7 +27,7 @@ def test_a_size_beyond_all_reason_is_refused(case: str) -> None:
     assert before in TEXT
     with pytest.raises(CodeError) as caught:  # what the metadata says is refused in its text already
         data = assembled.BACKEND.to_binary(TEXT.replace(before, after, 1), "damaged.s")
-        code_object.read(_with_memory(data, 1 << 40) if "image" in case else data, "damaged.hsaco")
+        read(_with_memory(data, 1 << 40) if "image" in case else data, "damaged.hsaco")
     assert caught.value.code == "TFW0724"
 
 

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 import pytest
+from served import CHIP, read
 
-from tilefw_amd import code_object
 from tilefw_amd.code_object import elf
 from tilefw_amd.code_object.writer import OutputSection, OutputSymbol, Writer
 
@@ -84,8 +84,8 @@ def _writer(unlinked: elf.Elf, theirs: elf.Elf) -> Writer:
                      s.type, s.binding, s.visibility)
         for s in theirs.symbols if 0 < s.section < len(theirs.sections) and theirs.sections[s.section].name in places
     ]
-    object_ = code_object.read(theirs.data, theirs.name)
-    return Writer(sections, symbols, object_.document)
+    object_ = read(theirs.data, theirs.name)
+    return Writer(sections, symbols, object_.document, CHIP.elf_flags)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -107,7 +107,7 @@ def test_layout_is_that_of_lld(case: str, linked) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_read_back_is_what_lld_says(case: str, linked) -> None:
     unlinked, theirs = linked(CASES[case])
-    ours = code_object.read(_writer(unlinked, theirs).write(), "ours")
-    original = code_object.read(theirs.data, "theirs")
+    ours = read(_writer(unlinked, theirs).write(), "ours")
+    original = read(theirs.data, "theirs")
     assert ours.kernels == original.kernels and ours.functions == original.functions
     assert ours.image[64:].strip(b"\0") and len(ours.image) == len(original.image)

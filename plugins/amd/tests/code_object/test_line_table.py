@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from served import CHIP
 
 from tilefw_amd.code_object import elf, line_program, line_table
 from tilefw_amd.code_object.writer import OutputSection, Writer
@@ -84,6 +85,6 @@ def test_lines_that_are_written_are_read(sequences: list[list[line_table.Row]]) 
     ]
     program = line_program.encode((n + 1 << 32, rows) for n, rows in enumerate(placed))
     section = OutputSection(".debug_line", data=bytearray(program))
-    written = Writer([section], [], {"amdhsa.version": [1, 2], "amdhsa.kernels": []}).write()
+    written = Writer([section], [], {"amdhsa.version": [1, 2], "amdhsa.kernels": []}, CHIP.elf_flags).write()
     table = line_table.read(elf.Elf(written, "a"))
     assert [row for row in table.rows if row.line] == [row for rows in placed for row in rows]

@@ -6,24 +6,21 @@ import random
 from collections.abc import Callable
 
 import assembled
+from served import TARGET, assemble, disassemble, read
 
 from tilefw.api import BufferView, LaunchOptions, Scalar
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.errors import CodeError
-from tilefw_amd import code_object
-from tilefw_amd.assemble import assemble
 from tilefw_amd.backend import AmdBackend
-from tilefw_amd.disassemble import disassemble
-from tilefw_amd.target import MI300X
 
-BACKEND = AmdBackend(MI300X)
+BACKEND = AmdBackend(TARGET)
 BUDGET = 50_000  # instructions over all lanes: some hundreds of a wave
 BUFFER_BYTES = 4096
 
 
 def whole(data: bytes) -> str:
     """Read, disassembled and launched."""
-    code_object.read(data, "damaged.hsaco")
+    read(data, "damaged.hsaco")
     try:
         disassemble(data, "damaged.hsaco")
     except CodeError as error:
@@ -53,7 +50,7 @@ def _argument(device, entry: Entry, number: int):
 
 def read_text(text: str) -> str:
     """Assembled, and what comes out read."""
-    code_object.read(assemble(text, "damaged.s"), "damaged")
+    read(assemble(text, "damaged.s"), "damaged")
     return "assembled"
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import assembled
+from served import ISA
 
 from cdna3.random_inst import random_inst
 from fuzz import attempts, damage
@@ -25,7 +26,6 @@ from tilefw.testing import damaged
 from tilefw.testing.damaged import Campaign, Damage, Seen
 from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.form import Form
-from tilefw_amd.isa.table import forms
 
 # Triton's that are small: what is damaged in them is seen sooner.
 TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose")
@@ -93,7 +93,7 @@ def subjects() -> Subjects:
 
 @functools.cache
 def _forms() -> tuple[Form, ...]:
-    return tuple(forms())
+    return tuple(ISA.forms)
 
 
 def _instruction(rng: random.Random) -> bytes:

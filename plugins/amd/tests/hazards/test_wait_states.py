@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from served import CHIP, parse
 
 from hazards import llc
 from hazards.pairs import EXTRAS, PAIRS, Extra, Pair
 from tilefw.api.sim import Instruction
 from tilefw.sim.checks.hazards import HazardTracker
-from tilefw_amd.isa.parser import parse
 from tilefw_amd.isa.parts import DOUBLES, HARDWARE, NAMES_BEHIND, hardware_register
-from tilefw_amd.legal import HAZARDS, WAIT_RANGES
+from tilefw_amd.legal import WAIT_RANGES, straight_hazards
 
 
 def missing(first: str, second: str, states: int) -> list[str]:
@@ -18,7 +18,7 @@ def missing(first: str, second: str, states: int) -> list[str]:
     pauses = [f"s_nop {min(left, 16) - 1}" for left in range(states, 0, -16)]
     lines = [first, *pauses, second]
     program = [Instruction(i, text, text.split()[0], "", row=parse(text)) for i, text in enumerate(lines)]
-    _, found = HazardTracker(HAZARDS, program, ()).through(program, ())
+    _, found = HazardTracker(straight_hazards(CHIP), program, ()).through(program, ())
     return [str(fault) for fault in found]
 
 

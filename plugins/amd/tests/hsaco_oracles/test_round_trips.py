@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from served import assemble, disassemble, read
 
 from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles.case import Case
-from tilefw_amd import code_object
-from tilefw_amd.assemble import assemble
 from tilefw_amd.code_object import CodeObject
-from tilefw_amd.disassemble import disassemble
 
 CASES = [pytest.param(case, id=case.name) for case in TRITON.cases()]
 
@@ -32,11 +30,11 @@ def test_disassembly_assembles_to_the_same_code(case: Case) -> None:
     item = item_of(case)
     assert isinstance(item.code, bytes)
     text = disassemble(item.code, "theirs.hsaco")
-    _same_code(code_object.read(assemble(text, "theirs.s"), "ours"), code_object.read(item.code, "theirs"))
+    _same_code(read(assemble(text, "theirs.s"), "ours"), read(item.code, "theirs"))
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_their_assembly_makes_their_code(case: Case) -> None:
     item = item_of(case)
     assert isinstance(item.code, bytes)
-    _same_code(code_object.read(assemble(item.text, "theirs.s"), "ours"), code_object.read(item.code, "theirs"))
+    _same_code(read(assemble(item.text, "theirs.s"), "ours"), read(item.code, "theirs"))

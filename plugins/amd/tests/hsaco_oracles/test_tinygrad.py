@@ -22,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from served import read
 
 from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles import execute
 from oracles.case import Number, Output
 from oracles.corpus import Item
-from tilefw_amd import code_object, kernel_arguments
+from tilefw_amd import kernel_arguments
 from tilefw_amd.code_object import Kernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES, USER_SGPRS
 
@@ -57,7 +58,7 @@ def _emulated(item: Item, folder: Path) -> dict[str, np.ndarray]:
     """The buffers after the launch on tinygrad's emulator."""
     given, out = folder / "launch.npz", folder / "out.npz"
     assert isinstance(item.code, bytes)
-    found = code_object.read(item.code, item.name)
+    found = read(item.code, item.name)
     assert not found.fixups
     kernel = next(k for k in found.kernels if k.name == item.entry)
     buffers = {

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 from assembled import BACKEND, text
+from served import instruction, lanes_chip
 
 from tilefw.api import ALL_CHECKS, BufferView, LaunchOptions
 from tilefw.api.machine import Function, Inst, Reg, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.lane import registers
-from tilefw_amd.chip import AmdLanes
 from tilefw_amd.finish import finish
 from tilefw_amd.isa import printer
-from tilefw_amd.isa.vocabulary import SCALARS
-from tilefw_amd.machine_inst import instruction
+from tilefw_amd.traits import SCALARS
 
 WAVE = 64
 _FILE = {"v": ("v", 512), "s": ("s", SCALARS), "m": ("s", SCALARS)}
@@ -57,7 +56,7 @@ def _form(type_: str) -> str:
 
 def selected(key: str, columns: Sequence[Column], uniform: bool = False) -> tuple[Function, list[Element], Element]:
     """The machine code of row `key`, its operands and its result: what selection makes of it."""
-    chip = AmdLanes(True)
+    chip = lanes_chip(True)
     function = Function("kernel", "amd-cdna3", {"parameters": []})
     code = Code(function, chip)
     operands: list[Element] = []
@@ -77,7 +76,7 @@ def run(key: str, result: str, columns: Sequence[Column], uniform: bool = False)
 def run_from_packed(key: str, result: str, packed: np.ndarray, bits: int, index: int, then: str = "") -> np.ndarray:
     """The row on element `index` of packed registers, taken apart as selection does it; and the row `then` on that, if any."""
     function = Function("kernel", "amd-cdna3", {"parameters": []})
-    code = Code(function, AmdLanes(True))
+    code = Code(function, lanes_chip(True))
     register = code.new_register("w32")
     elements = code.chip.unpack(code, bits, register, 32 // bits)
     code.parts.update(((e, bits), (register, i)) for i, e in enumerate(elements) if isinstance(e, Slice))
@@ -89,7 +88,7 @@ def run_on_pairs(key: str, columns: Sequence[Column]) -> np.ndarray:
     """The rule for two elements of f32 on pairs of registers, given and returned as patterns of 64 bits, the first element low;
     a constant is one element, for both."""
     function = Function("kernel", "amd-cdna3", {"parameters": []})
-    code = Code(function, AmdLanes(True))
+    code = Code(function, lanes_chip(True))
     operands: list[Element] = [Const("f32", int(c.patterns[0])) if c.constant else code.new_register("w64") for c in columns]
     elements = [half for o in operands for half in ((o.part(0), o.part(1)) if isinstance(o, Slice) else (o, o))]
     return run_selected(function, operands, code.chip.pack(code, 32, code(key, *elements)), "i64", columns, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIP
 
 from rules.expected import ROWS, patterns_of, verdict
 from rules.one_row import Column, run, run_from_packed, run_on_pairs, selected
@@ -12,8 +13,10 @@ from tilefw.simt.lane.registers import bits_of
 from tilefw_amd.lower import rules
 
 _COUNT = 256
-PACKED = sorted(key for key in rules() if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
-PAIRS = sorted(key for key in rules() if key.endswith(".f32x2") and not ROWS[key.partition(".")[0].removesuffix("_rtz")].is_cast)
+PACKED = sorted(key for key in rules(CHIP) if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))
+PAIRS = sorted(
+    key for key in rules(CHIP) if key.endswith(".f32x2") and not ROWS[key.partition(".")[0].removesuffix("_rtz")].is_cast
+)
 
 
 def _row(key: str) -> str:

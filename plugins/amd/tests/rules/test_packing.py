@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from served import lanes_chip
 
 from rules.one_row import Column, run_selected
 from tilefw.api.machine import Function
 from tilefw.api.simt import Code, Const, Element
-from tilefw_amd.chip import AmdLanes
 
 _SOURCES = 4
 _COUNT = 64
@@ -19,7 +19,7 @@ _COUNT = 64
 def _taken_apart(bits: int) -> tuple[Function, Code, list[Element], list[list[Element]]]:
     """Four packed registers, and the elements that selection takes from them."""
     function = Function("kernel", "amd-cdna3", {"parameters": []})
-    code = Code(function, AmdLanes(True))
+    code = Code(function, lanes_chip(True))
     registers: list[Element] = [code.new_register("w32") for _ in range(_SOURCES)]
     elements = []
     for register in registers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from served import CHIP
 
 from rules.expected import ROWS, keys, patterns_of, verdict
 from rules.one_row import Column, run
@@ -60,11 +61,11 @@ def test_values_equal_in_all_lanes(row: str) -> None:
             check(key, columns_of(key, types, 12), uniform=True)
 
 
-@pytest.mark.parametrize("row", sorted({row for key in rules() if len(ROWS[row := _row(key)].operands) == 2}))
+@pytest.mark.parametrize("row", sorted({row for key in rules(CHIP) if len(ROWS[row := _row(key)].operands) == 2}))
 def test_constants_on_either_side(row: str) -> None:
     """Constants that are inline, literals, zero, one, all ones; scalar registers beside them."""
     for key, (types, _) in KEYS.items():
-        if key.partition(".")[0] != row or key not in rules():
+        if key.partition(".")[0] != row or key not in rules(CHIP):
             continue
         for place in range(2):
             for seed in range(3):
@@ -76,6 +77,6 @@ def test_constants_on_either_side(row: str) -> None:
 def test_the_rules_name_rows() -> None:
     """A rule for what is no row, or no type, would never be asked for."""
     packed = ("x2", "x4")
-    for key in (*rules(), *uniform_rules()):
+    for key in (*rules(CHIP), *uniform_rules()):
         plain = key[:-2] if key.endswith(packed) else key
         assert plain in KEYS or expansion(plain) is not None or plain.startswith("select."), key

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from served import ISA
+
 from tilefw.api.machine import Inst
-from tilefw_amd.timing import VECTOR_CYCLES, timing
+from tilefw_amd.timing import timing
 
 TURNS = 8
 
@@ -21,7 +23,7 @@ def cycles(insts: Sequence[Inst]) -> float:
     now, shared, ends = 0, 0, []
     for _ in range(TURNS):
         for inst in insts:
-            its = timing()[inst.opcode]
+            its = timing(ISA)[inst.opcode]
             begin = max([now, free.get(its.unit, 0), *(arrived.get(register, 0) for register in _registers(inst))])
             if inst.opcode == "s_barrier":
                 begin = max(begin, shared)
@@ -30,7 +32,7 @@ def cycles(insts: Sequence[Inst]) -> float:
                 arrived.update(dict.fromkeys(((piece.reg.cls, i) for i in range(piece.first, piece.first + piece.count)), end))
             free[its.unit] = begin + its.issue
             shared = max(shared, end) if its.unit == "lds" else shared
-            now = begin + VECTOR_CYCLES * (1 + int(inst.uses[0]) if inst.opcode == "s_nop" else 1)
+            now = begin + ISA.chip.rates.vector_cycles * (1 + int(inst.uses[0]) if inst.opcode == "s_nop" else 1)
         ends.append(now)
     return (ends[-1] - ends[0]) / (TURNS - 1)
 

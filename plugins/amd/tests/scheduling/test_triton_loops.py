@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import pytest
+from served import CHIP, TABLE, WAITS, instruction, wait_state_model
 from waiting import listing
 from waiting.listing import Listing
 
@@ -18,15 +19,11 @@ from oracles.corpus import Corpus, TritonAbsentError
 from scheduling.loops import loops
 from scheduling.scoreboard import cycles
 from tilefw.api.machine import Function, Inst, fill_wait_states, insert_waits, schedule
-from tilefw_amd import occupancy, wait_states, waits
+from tilefw_amd.chips import occupancy
 from tilefw_amd.isa.printer import text
-from tilefw_amd.isa.vocabulary import instructions
-from tilefw_amd.machine_inst import instruction
-from tilefw_amd.target import MI300X
 
 TRITON = Corpus(GFX942)
-TABLE = instructions()
-STEPS = {"v": occupancy.steps(MI300X.limits)}
+STEPS = {"v": occupancy.steps(CHIP)["v"]}
 NAMES = ("matmul_f16", "matmul_f16_128", "matmul_f16_256", "matmul_f16_8_warps", "matmul_i8", "attention", "layer_norm")
 WORSE = 1.05
 # A block is scheduled without knowing that what a load of an earlier block brings is still to come; it is stored to LDS too early.
@@ -50,7 +47,7 @@ def turn(loop: Function) -> list[Inst]:
 
 def mca(code: Listing, loop: Function) -> float:
     """llvm-mca's cycles for a turn of a loop, with our waits in it."""
-    insert_waits(loop, TABLE, waits.MODEL)
+    insert_waits(loop, TABLE, WAITS)
     body = [text(code.encoded.get(inst) or instruction(inst)) for inst in turn(loop)]
     command = ["llvm-mca-22", "-mtriple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-all-views=false", "-summary-view"]
     printed = subprocess.run(command, input="\n".join(body) + "\n", capture_output=True, text=True, check=True).stdout
@@ -64,7 +61,7 @@ def test_no_slower_by_a_scoreboard(name: str) -> None:
     for given, loop in zip(found, loops(code), strict=True):
         schedule(loop, TABLE, STEPS, verify=True)
         for each in (given, loop):
-            fill_wait_states(each, TABLE, wait_states.model())
+            fill_wait_states(each, TABLE, wait_state_model())
         assert cycles(turn(loop)) <= WORSE * cycles(turn(given))
 
 

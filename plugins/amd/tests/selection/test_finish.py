@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from served import ISA, TABLE, instruction
 
 from tilefw.api.machine import Inst, parse_function
 from tilefw_amd import pseudo
 from tilefw_amd.finish import finish
 from tilefw_amd.isa import printer
-from tilefw_amd.isa.table import load_rows
-from tilefw_amd.isa.vocabulary import traits
-from tilefw_amd.machine_inst import instruction
 
 HEAD = "func @f target \"amd-cdna3\"\n  file a: 256\n  file s: 128\n  file v: 256\n"
 
@@ -71,9 +69,9 @@ def test_the_block_ends_with_all_lanes() -> None:
 
 
 def test_every_scalar_comparison_has_its_pseudo_instructions() -> None:
-    comparisons = [name for name in load_rows() if name.startswith("s_cmp_")]
+    comparisons = [name for name in ISA.rows if name.startswith("s_cmp_")]
     assert len(comparisons) >= 14
     for comparison in comparisons:
         assert [step.opcode for step in pseudo.steps(f"compare.{comparison}")] == [comparison, "s_cselect_b64"]
-        assert traits(f"branch.{comparison}").effects and not traits(f"compare.{comparison}").effects
+        assert TABLE.traits(f"branch.{comparison}").effects and not TABLE.traits(f"compare.{comparison}").effects
     assert not pseudo.steps("compare.s_add_u32x") and not pseudo.steps("v_add_f32")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from served import instruction, lanes_chip
 
 from tilefw.api.machine import Function, Inst, Slice
 from tilefw.api.simt import Code, Const
-from tilefw_amd.chip import AmdLanes
-from tilefw_amd.isa.vocabulary import CLASSES, SCALARS
-from tilefw_amd.machine_inst import instruction
 from tilefw_amd.operands import is_inline, legal, scalar_operands
+from tilefw_amd.traits import CLASSES, SCALARS
 
 # Opcodes by the widths of their sources.
 VECTOR = {
@@ -22,7 +21,7 @@ VECTOR = {
 SCALAR = {"s_add_u32": (32, 32), "s_lshl_b64": (64, 32), "s_and_b64": (64, 64), "s_cselect_b32": (32, 32), "s_cmp_eq_u64": (64, 64)}
 RESULTS = {"v_cmp_lt_i32": ("i1",), "v_mad_u64_u32": ("w64", "i1"), "v_add_f64": ("w64",), "v_fma_f64": ("w64",),
            "v_lshl_add_u64": ("w64",)}
-CHIP = AmdLanes(True)
+CHIP = lanes_chip(True)
 
 constants = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 64, 65, 2**32 - 16, 0x3F800000, 0x3FF0 << 48, 0x3C00]))
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from rules.one_row import WAVE, Column, run_selected
+from served import lanes_chip
 
 from tilefw.api.machine import Function
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.select.combine import combine
-from tilefw_amd.chip import AmdLanes
 from tilefw_amd.shuffles import shuffle
 
 LANES = np.arange(WAVE)
@@ -24,7 +24,7 @@ def _shuffled(mode: str, amount: int) -> np.ndarray:
 
 def _run(make: Callable[[Code, Element, Element], Element], lanes: np.ndarray) -> np.ndarray:
     function = Function("kernel", "amd-cdna3", {"parameters": []})
-    code = Code(function, AmdLanes(True))
+    code = Code(function, lanes_chip(True))
     value, lane = code.new_register("w32"), code.new_register("w32")
     columns = [Column("i32", VALUES), Column("i32", lanes.astype(np.uint64))]
     found = make(code, value, lane)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from served import TABLE, WAITS, seen
 
 import tilefw
 import tilefw.language as tl
@@ -13,8 +14,6 @@ from tilefw.api.errors import InternalError
 from tilefw.api.machine import parse_function
 from tilefw.machine.check_waits import check_waits
 from tilefw.machine.waits import insert_waits
-from tilefw_amd import replay, waits
-from tilefw_amd.isa.vocabulary import instructions
 
 
 @tilefw.jit
@@ -53,6 +52,6 @@ entry:
 def test_the_checker_wants_each_to_be_over_before_the_next() -> None:
     function = parse_function(LOADS)
     with pytest.raises(InternalError, match="has not finished"):
-        check_waits(function, instructions(), replay.seen)
-    assert insert_waits(function, instructions(), waits.MODEL) == 1
-    check_waits(function, instructions(), replay.seen)
+        check_waits(function, TABLE, seen)
+    assert insert_waits(function, TABLE, WAITS) == 1
+    check_waits(function, TABLE, seen)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from served import CHIP, TABLE, instruction
 
 from tilefw.api.machine import Function, Inst
 from tilefw.api.sim import Instruction
@@ -20,12 +21,8 @@ from tilefw.sim.tracking.history import Found
 from tilefw.sim.tracking.queues import Queues
 from tilefw_amd.isa.binding import Site, bind
 from tilefw_amd.isa.row import Mode
-from tilefw_amd.isa.vocabulary import instructions
-from tilefw_amd.legal import HAZARDS
-from tilefw_amd.machine_inst import instruction
+from tilefw_amd.legal import straight_hazards
 from waiting import listing
-
-TABLE = instructions()
 
 # {v}, {w}: vector registers, {p}: a pair of them, {q}: four, {s}: a scalar register.
 MEMORY = (
@@ -109,7 +106,7 @@ def faults(code: Function) -> list[Found]:
         numbered.append([_bound(inst, first + n) for n, inst in enumerate(block.insts)])
     flat = [instruction for block in numbered for instruction in block]
     found: list[Found] = []
-    for tracker in (Queues(flat, ()), HazardTracker(HAZARDS, flat, ())):
+    for tracker in (Queues(flat, ()), HazardTracker(straight_hazards(CHIP), flat, ())):
         known = {(0, tracker.start)}
         work = [(0, tracker.start)]
         while work:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from served import WAITS, seen, wait_rules, wait_state_model
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import check_wait_states, check_waits, fill_wait_states, insert_waits
-from tilefw_amd import replay, wait_states, waits
+from tilefw_amd import wait_states, waits
 from waiting.flow import TABLE
 from waiting.test_triton_code import TRITON, stripped
 
@@ -31,7 +32,7 @@ def reported(check: Callable[..., None], *arguments: object) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_count_of_each_wait(name: str) -> None:
     _, code = stripped(name)
-    insert_waits(code.function, TABLE, waits.MODEL)
+    insert_waits(code.function, TABLE, WAITS)
     unreported = []
     for block in code.function.blocks:
         whole = block.insts
@@ -39,7 +40,7 @@ def test_each_count_of_each_wait(name: str) -> None:
             limits = waits.limits(inst)
             for queue, count in limits.items():
                 block.insts = [*whole[:place], waits.wait({**limits, queue: count + 1}), *whole[place + 1 :]]
-                if not reported(check_waits, code.function, TABLE, replay.seen):
+                if not reported(check_waits, code.function, TABLE, seen):
                     unreported.append((block.label, str(inst), str(whole[place + 1])))
         block.insts = whole
     assert unreported == []
@@ -48,9 +49,9 @@ def test_each_count_of_each_wait(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_wait_state(name: str) -> None:
     _, code = stripped(name)
-    insert_waits(code.function, TABLE, waits.MODEL)
-    fill_wait_states(code.function, TABLE, wait_states.model())
-    rules = replay.rules()
+    insert_waits(code.function, TABLE, WAITS)
+    fill_wait_states(code.function, TABLE, wait_state_model())
+    rules = wait_rules()
     unreported = []
     for block in code.function.blocks:
         whole = block.insts

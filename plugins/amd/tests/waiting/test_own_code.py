@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from served import seen, wait_rules
 from test_llvm_accepts import compiled
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, check_wait_states, check_waits
 from tilefw.kernels import index
-from tilefw_amd import replay, wait_states, waits
+from tilefw_amd import wait_states, waits
 from waiting import listing
 from waiting.flow import TABLE
 
@@ -18,8 +19,8 @@ NAMES = [pytest.param(name, marks=() if name in FAST else pytest.mark.campaign) 
 
 def clean(function: Function) -> bool:
     try:
-        check_waits(function, TABLE, replay.seen)
-        check_wait_states(function, TABLE, replay.rules())
+        check_waits(function, TABLE, seen)
+        check_wait_states(function, TABLE, wait_rules())
     except InternalError:
         return False
     return True

@@ -6,10 +6,11 @@ Each wait made weaker and each pause taken away is reported by the checker exact
 from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
+from served import WAITS, seen, wait_rules, wait_state_model
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, check_wait_states, check_waits, fill_wait_states, insert_waits
-from tilefw_amd import replay, wait_states, waits
+from tilefw_amd import waits
 from waiting.flow import ARITHMETIC, MEMORY, TABLE, Shape, faults, function, shapes
 
 _EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -17,16 +18,16 @@ _EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=list
 
 def finished(shape: Shape) -> Function:
     made = function(shape)
-    insert_waits(made, TABLE, waits.MODEL)
-    fill_wait_states(made, TABLE, wait_states.model())
+    insert_waits(made, TABLE, WAITS)
+    fill_wait_states(made, TABLE, wait_state_model())
     return made
 
 
 def checked(made: Function) -> str:
     """What the checkers complain of; empty when of nothing."""
     try:
-        check_waits(made, TABLE, replay.seen)
-        check_wait_states(made, TABLE, replay.rules())
+        check_waits(made, TABLE, seen)
+        check_wait_states(made, TABLE, wait_rules())
     except InternalError as error:
         return str(error)
     return ""

@@ -7,12 +7,12 @@ halves of a register.
 from __future__ import annotations
 
 import pytest
+from served import WAITS, seen, wait_rules, wait_state_model
 
 from oracles import corpus, execute
 from oracles.chips import GFX942
 from oracles.corpus import Corpus, Item
 from tilefw.api.machine import check_wait_states, check_waits, fill_wait_states, insert_waits
-from tilefw_amd import replay, wait_states, waits
 from waiting import listing
 from waiting.flow import TABLE
 from waiting.listing import Listing
@@ -40,10 +40,10 @@ def stripped(name: str) -> tuple[Item, Listing]:
 @pytest.mark.parametrize("name", NAMES)
 def test_as_few_as_llvm_and_clean(name: str) -> None:
     item, code = stripped(name)
-    insert_waits(code.function, TABLE, waits.MODEL)
-    fill_wait_states(code.function, TABLE, wait_states.model())
-    check_waits(code.function, TABLE, replay.seen)
-    check_wait_states(code.function, TABLE, replay.rules())
+    insert_waits(code.function, TABLE, WAITS)
+    fill_wait_states(code.function, TABLE, wait_state_model())
+    check_waits(code.function, TABLE, seen)
+    check_wait_states(code.function, TABLE, wait_rules())
     ours, theirs = listing.counts(code.text()), listing.counts(item.text)
     assert ours["waits"] <= theirs["waits"] + _FINER.get(name, 0)
     assert ours["states"] <= theirs["states"]

@@ -1,4 +1,4 @@
-"""The directives that llc and Triton write for gfx942, each a function of the file, its arguments' text and their offset.
+"""The directives that llc and Triton write, each a function of the file, its arguments' text and their offset.
 
 What debuggers and other tools alone read (call frames, identification) is checked for its name and left out. A directive that is
 not in the table is refused by its name.
@@ -50,8 +50,10 @@ def _ignored(file: File, text: str, start: int) -> None:
 def _target(file: File, text: str, start: int) -> None:
     said = Cursor(text).string("the target in quotes")
     chip = said.rpartition("-")[2]
-    if chip.partition(":")[0] != "gfx942":
-        raise Fault(f"the file is for {chip.partition(':')[0] or 'no chip'}, this assembler for gfx942", 0, len(text), code=SYMBOLS)
+    served = file.isa.chip.name
+    if chip.partition(":")[0] != served:
+        message = f"the file is for {chip.partition(':')[0] or 'no chip'}, this assembler for {served}"
+        raise Fault(message, 0, len(text), code=SYMBOLS)
     if ":" in chip:
         raise Fault(f"target features ({chip.partition(':')[2]}) are not served", 0, len(text), code=SYMBOLS,
                     note="code is for any setting of xnack and sramecc")

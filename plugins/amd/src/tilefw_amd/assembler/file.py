@@ -7,7 +7,7 @@ at the line's start, or between `/*` and `*/`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilefw_amd.assembler.sections import MAX_BYTES, Fixup, Section, new_section
@@ -17,6 +17,7 @@ from tilefw_amd.isa.encode import encode
 from tilefw_amd.isa.expression import Expression
 from tilefw_amd.isa.inst import Target
 from tilefw_amd.isa.parser import statement
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.source import RANGE, SYMBOLS, Fault, Source
 
 _LABEL = re.compile(r'\s*(?P<name>[A-Za-z_.$][\w.$]*|"[^"\n]+")\s*:(?!:)')
@@ -72,7 +73,10 @@ class File:
     """`statement_start` is the offset of the statement at hand; `block` the kernel block that is open; `positions` are
     (section, offset in it, offset in the text) of every instruction."""
 
-    def __init__(self, text: str, filename: str, directives: dict[str, Callable[[File, str, int], None]]) -> None:
+    def __init__(
+        self, isa: InstructionSet, text: str, filename: str, directives: Mapping[str, Callable[[File, str, int], None]]
+    ) -> None:
+        self.isa = isa
         self.source = Source(text, filename)
         self.sections: dict[str, Section] = {".text": new_section(".text", None, None, 0)}
         self.section = self.sections[".text"]
@@ -131,7 +135,7 @@ class File:
     def _instruction(self, line: str, code: str) -> None:
         section = self.section
         try:
-            inst, expression = statement(code, self.absolute)
+            inst, expression = statement(self.isa, code, self.absolute)
         except Fault as fault:
             shift = line.index(code)
             fault.start, fault.end = fault.start + shift, fault.end + shift

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilefw.api import CodeError
+from tilefw_amd.chips import Chip
+from tilefw_amd.chips.machines import MACHINE_MASK, machine_name
 from tilefw_amd.code_object import descriptor, metadata
 from tilefw_amd.code_object.descriptor import Descriptor
 from tilefw_amd.code_object.elf import (
@@ -28,9 +30,7 @@ from tilefw_amd.code_object.metadata import Document, KernelMetadata
 
 EM_AMDGPU = 224
 ELFOSABI_AMDGPU_HSA = 64
-# AMDGPUUsage, "AMDGPU e_flags": the machine is in the low byte; ABI versions 1 to 4 are those of code objects 3 to 6.
-MACHINES = {0x4C: "gfx942", 0x4F: "gfx950", 0x3F: "gfx90a", 0x30: "gfx908", 0x40: "gfx940", 0x4B: "gfx941", 0x2F: "gfx906"}
-EF_GFX942 = 0x54C  # gfx942, XNACK and SRAM-ECC any
+# AMDGPUUsage, "AMDGPU ABI versions": 1 to 4 are those of code objects 3 to 6.
 ABI_VERSIONS = {1: 3, 2: 4, 3: 5, 4: 6}
 # The largest image that a loader of ours makes: a damaged size must not fill the host's memory.
 MAX_IMAGE_BYTES = 1 << 28
@@ -94,10 +94,10 @@ class CodeObject:
         return next((k for k in self.kernels if k.name == name), None)
 
 
-def read(data: bytes, name: str, machine: str = "gfx942") -> CodeObject:
+def read(data: bytes, name: str, chip: Chip) -> CodeObject:
     """Raises CodeError (TFW0724) for what is no code object for the chip, cut short, or at odds with itself."""
     elf = Elf(data, name)
-    _check_header(elf, machine)
+    _check_header(elf, chip)
     image = _image(elf)
     document = _document(elf)
     symbols = {s.name: s for s in elf.symbols if s.section}
@@ -111,7 +111,7 @@ def read(data: bytes, name: str, machine: str = "gfx942") -> CodeObject:
     return CodeObject(name, elf, kernels, functions, image, _fixups(elf, image), document)
 
 
-def _check_header(elf: Elf, machine: str) -> None:
+def _check_header(elf: Elf, chip: Chip) -> None:
     header = elf.header
     if header.machine != EM_AMDGPU:
         raise elf.error(f"is code for another machine (ELF machine {header.machine})", f"AMD GPUs have number {EM_AMDGPU}")
@@ -119,9 +119,8 @@ def _check_header(elf: Elf, machine: str) -> None:
         raise elf.error(f"is for another runtime (ELF OS ABI {header.os_abi})", f"HSA has number {ELFOSABI_AMDGPU_HSA}")
     if header.abi_version not in ABI_VERSIONS:
         raise elf.error(f"is a code object of ABI version {header.abi_version}", "versions 1 to 4 (code objects 3 to 6) are read")
-    found = MACHINES.get(header.flags & 0xFF, f"machine 0x{header.flags & 0xFF:02x}")
-    if found != machine:
-        raise elf.error(f"is code for {found}, not for {machine}")
+    if header.flags & MACHINE_MASK != chip.elf_machine:
+        raise elf.error(f"is code for {machine_name(header.flags)}, not for {chip.name}")
     if header.type == ET_REL:
         raise CodeError(
             f"{elf.name} is not linked", DAMAGED, note="it is a relocatable object file",

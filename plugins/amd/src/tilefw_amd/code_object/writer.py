@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tilefw_amd.code_object import elf, hashes
 from tilefw_amd.code_object.metadata import NOTE_NAME, NT_AMDGPU_METADATA, Document, pack
-from tilefw_amd.code_object.reader import EF_GFX942, ELFOSABI_AMDGPU_HSA, EM_AMDGPU
+from tilefw_amd.code_object.reader import ELFOSABI_AMDGPU_HSA, EM_AMDGPU
 
 PAGE = 0x1000
 ABI_VERSION = 3  # code object version 5
@@ -76,7 +76,8 @@ class _Strings:
 class Writer:
     """`addresses` gives each loaded section's address in the image, by name."""
 
-    def __init__(self, sections: Sequence[OutputSection], symbols: Sequence[OutputSymbol], document: Document) -> None:
+    def __init__(self, sections: Sequence[OutputSection], symbols: Sequence[OutputSymbol], document: Document, flags: int) -> None:
+        self._flags = flags
         self._symbols = sorted(symbols, key=lambda s: s.binding != elf.STB_LOCAL)
         exported = [s for s in symbols if s.binding != elf.STB_LOCAL and s.visibility != elf.STV_HIDDEN]
         by_name = {s.name: s for s in exported}
@@ -205,7 +206,7 @@ class Writer:
         out = bytearray(table + elf.SHDR.size * count)
         elf.EHDR.pack_into(
             out, 0, b"\x7fELF\2\1\1" + bytes([ELFOSABI_AMDGPU_HSA, ABI_VERSION]) + bytes(7), elf.ET_DYN, EM_AMDGPU, 1, 0,
-            elf.EHDR.size, table, EF_GFX942, elf.EHDR.size, elf.PHDR.size, len(self._segments), elf.SHDR.size, count, count - 2,
+            elf.EHDR.size, table, self._flags, elf.EHDR.size, elf.PHDR.size, len(self._segments), elf.SHDR.size, count, count - 2,
         )
         for i, (kind, flags, offset, address, size, memory, alignment) in enumerate(self._segments):
             at = elf.EHDR.size + i * elf.PHDR.size

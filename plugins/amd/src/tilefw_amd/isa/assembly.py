@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.codes import Codes, codes
 from tilefw_amd.isa.form import Form, FormOperand
 from tilefw_amd.isa.formats import FORMATS, Field, Format
@@ -23,15 +24,15 @@ _IMMEDIATE_FIELDS = {"sopk": "simm16", "sopp": "simm16", "sopc": "ssrc1", "smem"
 _NUMBERS = {("sopk", "simm16"): "hex", ("sopp", "simm16"): "short", ("smem", "probe"): "short"}
 
 
-def assembled(row: Row) -> Iterator[Form]:
-    """The forms of a row; of one encoding, those that are a special case of another stand first."""
+def assembled(row: Row, chip: Chip) -> Iterator[Form]:
+    """The forms of a row on a chip; of one encoding, those that are a special case of another stand first."""
     for encoding in row.opcodes:
         for shape in SHAPES[encoding]:
             if shape.serves(row):
-                yield _form(row, encoding, shape)
+                yield _form(row, encoding, shape, chip)
 
 
-def _form(row: Row, encoding: str, shape: Shape) -> Form:
+def _form(row: Row, encoding: str, shape: Shape, chip: Chip) -> Form:
     format = FORMATS["vop3b" if shape.format == "vop3" and _two_results(row) else shape.format]
     operands = tuple(_Fields(row, shape, format).operands())
     modifiers = form_modifiers(row, shape, format, operands)
@@ -43,7 +44,7 @@ def _form(row: Row, encoding: str, shape: Shape) -> Form:
     name = "vop3b" if format.name == "vop3b" else shape.name
     return Form(
         row, name, format, row.mnemonic + _suffix(row, shape), row.opcodes[encoding], operands, modifiers, mask, value, format.size,
-        shape.fixed, _order(shape), _ignored(format, operands),
+        shape.fixed, _order(shape), _ignored(format, operands), chip=chip,
     )
 
 

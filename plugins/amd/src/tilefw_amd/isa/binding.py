@@ -140,7 +140,7 @@ class _Binder:
 
     def _row_modifiers(self) -> Modifiers:
         found = Modifiers({**self.form.fixed, **self.inst.modifiers})
-        found.mode, found.form = self.mode, self.form
+        found.mode, found.form, found.chip = self.mode, self.form, self.form.chip
         for operand in self.form.operands:
             value = self.given[operand.name]
             if operand.role == "immediate":

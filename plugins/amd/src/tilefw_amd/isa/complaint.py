@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tilefw_amd.isa import immediate_syntax, table
+from tilefw_amd.isa import immediate_syntax
 from tilefw_amd.isa.fitting import UNFIT, candidate, convert, may_fit, modifier_value, optional, words_of
 from tilefw_amd.isa.form import Form, FormOperand
 from tilefw_amd.isa.inst import Register
 from tilefw_amd.isa.registers import name
 from tilefw_amd.isa.restrictions import in_range
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.source import OPERANDS, RANGE, Fault
 from tilefw_amd.isa.written import Spanned, Written
 
@@ -25,9 +26,9 @@ class _Objection(NamedTuple):
     fault: Fault
 
 
-def complaint(mnemonic: str, place: tuple[int, int], spans: Sequence[Spanned]) -> Fault:
+def complaint(isa: InstructionSet, mnemonic: str, place: tuple[int, int], spans: Sequence[Spanned]) -> Fault:
     """The fault to raise for a statement that no form fits; `place` is the mnemonic's."""
-    found = [_objection(form, mnemonic, place, spans) for form in table.forms_by_mnemonic()[mnemonic]]
+    found = [_objection(form, mnemonic, place, spans) for form in isa.forms_by_mnemonic[mnemonic]]
     return max(found, key=lambda objection: objection.progress).fault
 
 

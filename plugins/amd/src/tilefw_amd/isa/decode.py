@@ -1,7 +1,7 @@
-"""Bytes to instructions: what the words say by the table, or `undefined encoding` (TFW0723).
+"""Bytes to instructions: what the words say by an instruction set, or `undefined encoding` (TFW0723).
 
 What LLVM's disassembler refuses is refused. So are registers that it prints as invalid or rounds to a neighbour: tuples at an odd
-register, `null` and `lds_direct`, which gfx942 does not have.
+register, `null` and `lds_direct`, which no chip of the family has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilefw.api.errors import CodeError
 from tilefw_amd.isa.form import Form, FormModifier, FormOperand
 from tilefw_amd.isa.formats import FORMATS, Format
 from tilefw_amd.isa.inst import Inst, Literal32, Modifier, Target
-from tilefw_amd.isa.table import forms_by_opcode
+from tilefw_amd.isa.set import InstructionSet
 
 UNDEFINED = "TFW0723"
 NONE: Mapping[str, Modifier] = MappingProxyType({})
@@ -27,14 +27,14 @@ Take = Callable[[int], object]
 """The operand in a word; `_LITERAL` where it stands behind the word, a str where the code is undefined."""
 
 
-def decode(code: bytes, offset: int = 0, name: str = "code") -> Inst:
+def decode(isa: InstructionSet, code: bytes, offset: int = 0, name: str = "code") -> Inst:
     """The instruction at a byte offset. Raises CodeError TFW0723, which says the bytes, their place in `name` and the reason."""
     if offset & 3 or offset + 4 > len(code):
         raise _undefined(code, offset, name, "an instruction is whole words of 4 bytes")
     first = int.from_bytes(code[offset : offset + 4], "little")
     word = int.from_bytes(code[offset : offset + 8], "little")
     reason = ""
-    for reader in _readers(first):
+    for reader in isa.own(_Readers).of(first):
         form = reader.form
         if word & form.mask != form.value:
             continue
@@ -45,14 +45,14 @@ def decode(code: bytes, offset: int = 0, name: str = "code") -> Inst:
         if isinstance(found, Inst):
             return found
         reason = reason or f"{form.mnemonic}: {found}"
-    raise _undefined(code, offset, name, reason or "no instruction of gfx942 has this opcode and these bits")
+    raise _undefined(code, offset, name, reason or f"no instruction of {isa.chip.name} has this opcode and these bits")
 
 
-def decode_all(code: bytes, name: str = "code") -> Iterator[tuple[int, Inst]]:
+def decode_all(isa: InstructionSet, code: bytes, name: str = "code") -> Iterator[tuple[int, Inst]]:
     """(Byte offset, instruction) one after another. Raises CodeError TFW0723 at the first that is none."""
     offset = 0
     while offset < len(code):
-        inst = decode(code, offset, name)
+        inst = decode(isa, code, offset, name)
         yield offset, inst
         offset += inst.size
 
@@ -65,10 +65,11 @@ def _undefined(code: bytes, offset: int, name: str, reason: str) -> CodeError:
 class _Reader:
     """One form, ready to read words."""
 
-    __slots__ = ("defaults", "form", "mask", "modifiers", "takes")
+    __slots__ = ("apart", "defaults", "form", "mask", "modifiers", "takes")
 
     def __init__(self, form: Form) -> None:
         self.form = form
+        self.apart = _apart(form)
         self.takes = tuple(_taker(operand) for operand in form.operands)
         self.modifiers = tuple(_Bits(m.name, m, _spread(m, m.default)) for m in form.modifiers)
         self.mask = functools.reduce(lambda mask, m: mask | _extent(m.modifier), self.modifiers, 0)
@@ -76,6 +77,8 @@ class _Reader:
 
     def read(self, word: int, code: bytes, offset: int) -> Inst | str:
         """The instruction, or why there is none."""
+        if self.apart and word & self.apart == self.apart:
+            return "accumulation registers and sc1 are not together here"
         operands: list[object] = []
         size = self.form.size
         for take in self.takes:
@@ -107,6 +110,13 @@ class _Reader:
                     return f"{name} has no value {value}"
                 found[name] = value
         return found
+
+
+def _apart(form: Form) -> int:
+    """Bits that LLVM refuses together: accumulation registers and sc1, of flat and global atomics of f64 that return."""
+    facts, names = form.row.facts, form.format.fields
+    doubles = "returns" in facts and form.row.mnemonic.endswith("_f64") and form.format.name == "flat"
+    return sum(1 << names[name].pieces[0][0] for name in ("acc", "sc1")) if doubles else 0
 
 
 class _Bits(NamedTuple):
@@ -174,18 +184,22 @@ def _formats() -> tuple[Format | None, ...]:
     return tuple(found)
 
 
-@functools.cache
-def _readers_at(format: str, opcode: int) -> tuple[_Reader, ...]:
-    """Made when the opcode is first met: a program has some dozens of the two thousand forms."""
-    return tuple(_Reader(form) for form in forms_by_opcode().get((format, opcode), ()))
+class _Readers:
+    """The readers of one instruction set, by format and opcode. One is made when its opcode is first met: a program has some dozens
+    of the two thousand forms."""
 
+    def __init__(self, isa: InstructionSet) -> None:
+        self._isa = isa
+        self._known: dict[tuple[str, int], tuple[_Reader, ...]] = {}
 
-def _readers(first: int) -> tuple[_Reader, ...]:
-    """The forms that a first word may be."""
-    format = _formats()[first >> _PREFIX]
-    if format is None:
-        return ()
-    low, width = format.opcode
-    return _readers_at(format.name, first >> low & (1 << width) - 1)
-
-
+    def of(self, first: int) -> tuple[_Reader, ...]:
+        """The forms that a first word may be."""
+        format = _formats()[first >> _PREFIX]
+        if format is None:
+            return ()
+        low, width = format.opcode
+        key = format.name, first >> low & (1 << width) - 1
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple(_Reader(form) for form in self._isa.forms_by_opcode.get(key, ()))
+        return found

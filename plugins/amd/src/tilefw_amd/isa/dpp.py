@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tilefw_amd.chips import WAVE
 from tilefw_amd.isa.modifiers import (
     ROW_BCAST15,
     ROW_BCAST31,
@@ -26,7 +27,6 @@ from tilefw_amd.isa.modifiers import (
 )
 
 ROW = 16
-WAVE = 64
 ALL = 0xF  # a row_mask or bank_mask that leaves nobody out
 
 Selection = Callable[[Any, Any], tuple[Any, Any]]

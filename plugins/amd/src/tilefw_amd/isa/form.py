@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.inst import Modifier
 from tilefw_amd.isa.row import Role, Row
 from tilefw_amd.isa.types import Type
@@ -73,7 +74,8 @@ class Form:
 
     The form is that of a word w (little endian, `size` bytes) when w & mask == value. `fixed` are the modifiers that this form
     has by being itself (`{"offen": 1}`), which the text must show; `order` has the names of these and of the others as in the text.
-    `size` is without a literal; `ignored` are bits that the hardware does not look at, as LLVM writes them.
+    `size` is without a literal; `ignored` are bits that the hardware does not look at, as LLVM writes them. `chip` is the chip
+    of the instruction set that has it.
     """
 
     row: Row
@@ -89,6 +91,7 @@ class Form:
     fixed: Mapping[str, Modifier] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     ignored: int = 0
+    chip: Chip = field(kw_only=True)
 
     @cached_property
     def defaults(self) -> dict[str, Modifier]:

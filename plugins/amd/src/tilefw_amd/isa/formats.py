@@ -1,4 +1,4 @@
-"""The encodings of gfx942 as data: fixed bits, opcode, fields, and the order in which operands and modifiers of text use them.
+"""The encodings of the family as data: fixed bits, opcode, fields, and the order in which operands and modifiers of text use them.
 
 CDNA3 ISA, chapter "Microcode formats"; the cache bits sc0, nt and sc1, the second addressing bit of scratch (sve) and the bits
 that choose accumulation registers after LLVM's `FLATInstructions.td`, `BUFInstructions.td`, `DSInstructions.td` and

@@ -5,28 +5,25 @@ consecutive k of one row of A; rows run over the lowest lanes, then blocks, then
 have columns along the lanes, four rows (one of f64) in consecutive registers, then further rows, or blocks when these are
 small, in the remaining lanes, and the rest in further registers.
 
-Numerics. `ieee` (the default): products are exact and summed in the format of D. `hw`: what MMA-Sim (arXiv 2511.10909, its CDNA3
-models) found on the chip. f16, bf16 and xf32: blocks of 8 (xf32: 4) products are cut 24 bits below the largest, toward zero, and
-added; that joins the running sum, both cut downwards; one rounding to nearest. fp8 and bf8: blocks of 16, even and odd k
-apart. f32 and f64: a chain of fused multiply-adds in the order of k. Integers are exact modulo 2**32.
+Numerics. `ieee` (the default): products are exact and summed in the format of D. `hw`: the chip's own sums (`Chip.matrix_sums`), as
+MMA-Sim (arXiv 2511.10909) found them. Narrow floats: so many products at once are cut 24 bits below the largest, toward zero, and
+added; that joins the running sum, both cut downwards; one rounding to nearest. f32 and f64: a chain of fused multiply-adds in the
+order of k. Integers are exact modulo 2**32.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilefw.api.sim import Accumulation, Fragment, Stages
+from tilefw_amd.chips import Chip
+from tilefw_amd.chips.chip import LANE_BITS
+from tilefw_amd.isa.row import serves
 from tilefw_amd.isa.types import TYPES, Type
 
-LANE_BITS = 6
-# The formats of fragments by element type, as the simulator kit calls them.
-_FORMATS = {
-    "f16": "f16", "bf16": "bf16", "xf32": "tf32", "f32": "f32", "f64": "f64", "i8": "s8", "fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ",
-    "i32": "s32",
-}
+# The formats of fragments by element type, as the simulator kit calls them; fp8 and bf8 are the chip's.
+_FORMATS = {"f16": "f16", "bf16": "bf16", "xf32": "tf32", "f32": "f32", "f64": "f64", "i8": "s8", "i32": "s32"}
 _BITS = {"f16": 16, "bf16": 16, "xf32": 32, "f32": 32, "f64": 64, "i8": 8, "fp8": 8, "bf8": 8, "i32": 32}
-# Products that are summed at once, by element bits (MMA-Sim's L_max for CDNA3).
-_AT_ONCE = {32: 4, 16: 8, 8: 16}
 
 
 def log2(n: int) -> int:
@@ -41,8 +38,8 @@ def _names(kind: str, first: int, count: int) -> tuple[str, ...]:
 class Shape:
     """`blocks` products of m x k by k x n, of elements `a` and `b`, into sums `d`; in `passes` of four cycles.
 
-    With `sparse`, A has two of every four k. `swizzles` says that blgp moves lanes of B, and that cbsz and abid broadcast blocks
-    of A where there are several (the calculator's tables).
+    With `sparse`, A has two of every four k. `swizzles`: blgp moves lanes of B, and cbsz and abid broadcast blocks of A where there
+    are several (the calculator's tables). `since` and `until` are the first and the last generation that have it.
     """
 
     a: str
@@ -56,6 +53,12 @@ class Shape:
     passes: int
     swizzles: bool = False
     sparse: bool = False
+    since: int = 0
+    until: int | None = None
+
+    def serves(self, chip: Chip) -> bool:
+        """Whether the chip has the instruction."""
+        return serves(chip, self.since, self.until)
 
     @property
     def name(self) -> str:
@@ -125,7 +128,7 @@ def _sparse(element: str, d: str, k: int, opcode: int) -> list[Shape]:
 # Opcodes: LLVM's VOP3PInstructions.td, checked against its disassembler (the calculator has those of 32x32x16_i8 and 16x16x32_i8
 # wrong). Passes: the calculator's cycles / 4, the same as in LLVM's SISchedule.td. (m = n, k, blocks, opcode, passes)
 SHAPES: tuple[Shape, ...] = (
-    *_narrow("xf32", "f32", (16, 8, 1, 0x3E, 4), (32, 4, 1, 0x3F, 8)),
+    *(replace(shape, until=3) for shape in _narrow("xf32", "f32", (16, 8, 1, 0x3E, 4), (32, 4, 1, 0x3F, 8))),
     *_f32((32, 1, 2, 0x40, 16), (16, 1, 4, 0x41, 8), (4, 1, 16, 0x42, 2), (32, 2, 1, 0x44, 16), (16, 4, 1, 0x45, 8)),
     *_narrow("f16", "f32", (32, 4, 2, 0x48, 16), (16, 4, 4, 0x49, 8), (4, 4, 16, 0x4A, 2)),
     *_narrow("f16", "f32", (32, 8, 1, 0x4C, 8), (16, 16, 1, 0x4D, 4)),
@@ -156,16 +159,20 @@ def _input(element: str, size: int, k: int, blocks: int) -> tuple[tuple[str, ...
     return _names("l", 0, along), place + _names("l", along + several, further), _names("l", along, several)
 
 
-def operand_a(shape: Shape) -> Fragment:
+def _format(element: str, chip: Chip) -> str:
+    return _FORMATS.get(element) or chip.float8[element]
+
+
+def operand_a(shape: Shape, chip: Chip) -> Fragment:
     """A, m x k (m x k/2 when sparse)."""
     rows, inner, blocks = _input(shape.a, shape.m, shape.k // 2 if shape.sparse else shape.k, shape.blocks)
-    return Fragment(_FORMATS[shape.a], rows, inner, _register_bits(shape.a), blocks)
+    return Fragment(_format(shape.a, chip), rows, inner, _register_bits(shape.a), blocks)
 
 
-def operand_b(shape: Shape) -> Fragment:
+def operand_b(shape: Shape, chip: Chip) -> Fragment:
     """B, k x n: a column of B lies as a row of A does."""
     columns, inner, blocks = _input(shape.b, shape.n, shape.k, shape.blocks)
-    return Fragment(_FORMATS[shape.b], inner, columns, _register_bits(shape.b), blocks)
+    return Fragment(_format(shape.b, chip), inner, columns, _register_bits(shape.b), blocks)
 
 
 def sparse_index(shape: Shape) -> Fragment:
@@ -175,7 +182,7 @@ def sparse_index(shape: Shape) -> Fragment:
     return Fragment("u2", rows, _names("e", 0, len(places)) + inner[len(places) :], 2 << len(places))
 
 
-def accumulator(shape: Shape) -> Fragment:
+def accumulator(shape: Shape, chip: Chip) -> Fragment:
     """C and D, m x n: columns along the lanes, groups of rows in registers, the rest where there is room."""
     columns, rows, several = log2(shape.n), log2(shape.m), log2(shape.blocks)
     wide = shape.d == "f64"
@@ -185,10 +192,10 @@ def accumulator(shape: Shape) -> Fragment:
     further = min(rows - group, room - in_lanes)
     row_names = _names("r", 0, group) + _names("l", columns + in_lanes, further) + _names("r", group, rows - group - further)
     blocks = _names("l", columns, in_lanes) + _names("r", rows - further, several - in_lanes)
-    return Fragment(_FORMATS[shape.d], row_names, _names("l", 0, columns), 64 if wide else 32, blocks)
+    return Fragment(_format(shape.d, chip), row_names, _names("l", 0, columns), 64 if wide else 32, blocks)
 
 
-def accumulation(shape: Shape) -> Accumulation:
+def accumulation(shape: Shape, chip: Chip) -> Accumulation:
     """The rounding of sums on the chip."""
     if shape.d == "i32":
         return Accumulation("s32")
@@ -196,6 +203,6 @@ def accumulation(shape: Shape) -> Accumulation:
         return Accumulation("f32", unknown=shape.name)
     if shape.a in ("f32", "f64"):
         return Accumulation(shape.d)  # type: ignore[arg-type]
-    bits = _BITS[shape.a]
-    stages = Stages(31, groups=2, drops_far=True) if bits == 8 else Stages(31)
-    return Accumulation("f32", _AT_ONCE[bits], 24, "rz", "rn", stages=stages)
+    of = chip.matrix_sums[_BITS[shape.a]]
+    stages = Stages(of.window, groups=of.groups, drops_far=of.drops_far)
+    return Accumulation("f32", of.at_once, of.bits, "rz", "rn", stages=stages)

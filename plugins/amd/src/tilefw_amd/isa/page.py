@@ -8,43 +8,44 @@ from itertools import groupby
 from tilefw_amd.isa.form import Form
 from tilefw_amd.isa.immediates import IMMEDIATES
 from tilefw_amd.isa.row import Row
-from tilefw_amd.isa.table import forms, load_rows
+from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.units import UNITS
 
 _KINDS = {"v": "v", "a": "a", "s": "s", "c": "constant", "l": "literal", "o": "off", "t": "label"}
 
 
-def page() -> str:
+def page(isa: InstructionSet) -> str:
     """The whole page."""
     by_row: dict[str, list[Form]] = {}
-    for form in forms():
+    for form in isa.forms:
         by_row.setdefault(form.row.name, []).append(form)
-    rows = sorted(load_rows().values(), key=lambda row: (row.section, row.name))
+    rows = sorted(isa.rows.values(), key=lambda row: (row.section, row.name))
     lines = [
-        "# Instructions of gfx942 (CDNA3)",
+        f"# Instructions of {isa.chip.name} ({isa.chip.product})",
         "",
-        f"{len(rows)} instructions, {len(forms())} forms. Text is LLVM's; sections are those of the CDNA3 ISA document. Operands:",
+        f"{len(rows)} instructions, {len(isa.forms)} forms. Text is LLVM's; sections are those of the CDNA3 ISA document. "
+        "Operands:",
         "v vector, a accumulation, s scalar registers with their number; latencies are cycles to a dependent result.",
         "",
-        *_units(),
+        *_units(isa),
     ]
     for section, several in groupby(rows, key=lambda row: row.section):
         lines += ["", f"## {section}", "", "| instruction | forms | unit | latency | meaning |", "|---|---|---|---|---|"]
-        lines += [_row(row, by_row[row.name]) for row in several]
+        lines += [_row(isa, row, by_row[row.name]) for row in several]
     return "\n".join(lines) + "\n"
 
 
-def _units() -> Iterator[str]:
+def _units(isa: InstructionSet) -> Iterator[str]:
     yield "| unit | latency | what |"
     yield "|---|---|---|"
-    for unit in UNITS.values():
-        yield f"| {unit.name} | {unit.latency} | {unit.doc} |"
+    for unit, doc in UNITS.items():
+        yield f"| {unit} | {isa.chip.rates.latency[unit]} | {doc} |"
 
 
-def _row(row: Row, its: Iterable[Form]) -> str:
+def _row(isa: InstructionSet, row: Row, its: Iterable[Form]) -> str:
     syntax = "<br>".join(dict.fromkeys(f"`{_syntax(form)}`" for form in its))
     meaning = " ".join(row.doc.split()).replace("|", "\\|")
-    return f"| {row.name} | {syntax} | {row.unit} | {row.latency} | {meaning} |"
+    return f"| {row.name} | {syntax} | {row.unit} | {isa.latency(row)} | {meaning} |"
 
 
 def _syntax(form: Form) -> str:

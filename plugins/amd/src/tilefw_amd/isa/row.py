@@ -51,8 +51,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.types import TYPES, Type
-from tilefw_amd.isa.units import UNITS
 
 Role = Literal["destination", "source", "address", "immediate", "target", "implicit source", "implicit destination"]
 
@@ -80,11 +80,13 @@ class Mode:
 class Modifiers(dict[str, Any]):
     """What was written of an instruction's modifiers and immediates, by LLVM's name; those that were not written are 0.
 
-    `m.mode` is the floating-point mode; `m.given` has the names that were written; `m.form` says which encoding it is.
+    `m.mode` is the floating-point mode; `m.given` has the names that were written; `m.form` is the encoding, `m.chip` the chip
+    that executes it.
     """
 
     mode: Mode
     form: Any
+    chip: Chip
 
     def __getattr__(self, name: str) -> Any:
         return self.get(name, 0)
@@ -107,6 +109,12 @@ class Operand:
     constants: Type | None = None
 
 
+def serves(chip: Chip, since: int, until: int | None, only: frozenset[str] = frozenset()) -> bool:
+    """Whether the chip has what came with generation `since`, went after `until` (None: is there to this day) and asks for the
+    features `only`."""
+    return since <= chip.generation and (until is None or chip.generation <= until) and only <= chip.features
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A base mnemonic, without the suffix of an encoding.
@@ -115,6 +123,7 @@ class Row:
     `build` returns a flow. `passes` are those of a matrix instruction, of 4 cycles each. `facts` are what
     hazard rules and the simulator ask besides ("trans", "load", …). `aliases` are further names that LLVM takes.
     `mnemonic` is what text calls it: rows that differ in a modifier share one (`buffer_load_dword`, without and with `lds`).
+    The chips that have it are those of the generations `since` to `until` (None: to this day) with all the features of `only`.
     """
 
     name: str
@@ -132,15 +141,17 @@ class Row:
     facts: frozenset[str] = field(default_factory=frozenset)
     aliases: tuple[str, ...] = ()
     mnemonic: str = ""
+    since: int = 0
+    until: int | None = None
+    only: frozenset[str] = frozenset()
+
+    def serves(self, chip: Chip) -> bool:
+        """Whether the chip has the instruction."""
+        return serves(chip, self.since, self.until, self.only)
 
     @property
     def doc(self) -> str:
         return (getattr(self.build, "func", self.build).__doc__ or "").strip()  # `func`: of a functools.partial
-
-    @property
-    def latency(self) -> int:
-        """Cycles from issue to a dependent result."""
-        return 4 * self.passes if self.passes else UNITS[self.unit].latency
 
     @property
     def destinations(self) -> tuple[Operand, ...]:
@@ -150,8 +161,6 @@ class Row:
     def sources(self) -> tuple[Operand, ...]:
         return tuple(o for o in self.operands if o.role == "source")
 
-
-ROWS: dict[str, Row] = {}
 
 _OPERAND = re.compile(
     r"""(?:
@@ -167,38 +176,49 @@ _OPERAND = re.compile(
 _IMPLICIT = {"scc": None, "vcc": "b64", "exec": "b64", "m0": "b32", "pc": "b64"}
 
 
-def row(
-    pattern: str,
-    *,
-    unit: str,
-    section: str,
-    without: str = "",
-    modifiers: str = "",
-    wave: bool = False,
-    flow: bool = False,
-    passes: int = 0,
-    facts: str = "",
-    aliases: str = "",
-    mnemonic: str = "",
-    **opcodes: int,
-) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
-    """Add a row to the table. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are
-    phrases with commas between ("global, returns")."""
+class Chapter:
+    """The rows of one module, in its order. A name may have several rows for chips of different generations."""
 
-    def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
-        name, _, tail = pattern.partition(" ")
-        unknown = set(opcodes) - set(ENCODINGS)
-        if unknown or not opcodes or name in ROWS:
-            raise ValueError(f"{name}: stands twice, or {sorted(unknown)} are no encodings")
-        operands = tuple(_operand(text.strip()) for text in tail.split(",")) if tail else ()
-        ROWS[name] = Row(
-            name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
-            tuple(modifiers.split()), wave, flow, passes, frozenset(fact.strip() for fact in facts.split(",") if fact.strip()),
-            tuple(aliases.split()), mnemonic or name,
-        )
-        return build
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
 
-    return add
+    def row(
+        self,
+        pattern: str,
+        *,
+        unit: str,
+        section: str,
+        without: str = "",
+        modifiers: str = "",
+        wave: bool = False,
+        flow: bool = False,
+        passes: int = 0,
+        facts: str = "",
+        aliases: str = "",
+        mnemonic: str = "",
+        since: int = 0,
+        until: int | None = None,
+        only: str = "",
+        **opcodes: int,
+    ) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
+        """Add a row. `section` is the CDNA3 ISA document's; `modifiers` names those beyond its encodings' own; `facts` are phrases
+        with commas between ("global, returns"); `only` are features of chips, with spaces between."""
+
+        def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
+            name, _, tail = pattern.partition(" ")
+            unknown = set(opcodes) - set(ENCODINGS)
+            if unknown or not opcodes:
+                raise ValueError(f"{name}: no opcode, or {sorted(unknown)} are no encodings")
+            operands = tuple(_operand(text.strip()) for text in tail.split(",")) if tail else ()
+            self.rows.append(Row(
+                name, pattern, operands, _implied(opcodes, without.split()), unit, section, build, frozenset(without.split()),
+                tuple(modifiers.split()), wave, flow, passes,
+                frozenset(fact.strip() for fact in facts.split(",") if fact.strip()), tuple(aliases.split()), mnemonic or name,
+                since, until, frozenset(only.split()),
+            ))
+            return build
+
+        return add
 
 
 def _implied(opcodes: Mapping[str, int], without: list[str]) -> dict[str, int]:

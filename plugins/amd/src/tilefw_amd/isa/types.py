@@ -53,7 +53,7 @@ def _floats() -> list[Type]:
 def _fragments() -> list[Type]:
     """A and B of matrix instructions by element type and count, then C and D."""
     inputs = [("f16", "f16", 16, (4, 8)), ("bf16", "bf16", 16, (4, 8)), ("xf32", "tf32", 32, (2,)), ("i8", "", 8, (4, 8, 16))]
-    eighths = [(name, fmt, 8, (8, 16)) for name, fmt in (("fp8", "f8E4M3FNUZ"), ("bf8", "f8E5M2FNUZ"))]
+    eighths = [(name, "", 8, (8, 16)) for name in ("fp8", "bf8")]  # which formats they are is the chip's
     sums = [("f32", "f32", 32, (4, 16, 32)), ("i32", "", 32, (4, 16, 32)), ("f64", "f64", 64, (1, 4))]
     return [
         Type(f"{name}x{count}", "fragment", bits * count, fmt, count)

@@ -117,7 +117,7 @@ class Reader(Cursor):
             self.expect("|", "'|' behind the operand")
             return inner
         if token.kind == "name" and token.text in FOREIGN:
-            raise Fault(f"{token.text} is not there on gfx942", token.start, token.end, code=OPERANDS)
+            raise Fault(f"{token.text} is a register of other chips", token.start, token.end, code=OPERANDS)
         if token.text in SIGNS and self.peek(1) == "(":
             self.take()
             self.take()
@@ -160,7 +160,7 @@ class Reader(Cursor):
         register = named(text)
         if register is None:
             end = self.last.end
-            help = "gfx942 has s0 to s101, v0 to v255, a0 to a255 and ttmp0 to ttmp15"
+            help = "there are s0 to s101, v0 to v255, a0 to a255 and ttmp0 to ttmp15"
             raise Fault(f"there is no register {text}", token.start, end, code=OPERANDS, help=help)
         return register
 

@@ -1,4 +1,4 @@
-"""Selection rules for gfx942: rows and types to instructions, one register or packed pair at a time; by subject, in tables.
+"""Selection rules: rows and types to instructions, one register or packed pair at a time; by subject, in tables.
 
 | module | rows |
 |---|---|
@@ -20,14 +20,15 @@ from collections.abc import Mapping
 from functools import cache
 
 from tilefw.api.simt import Rule
+from tilefw_amd.chips import Chip
 from tilefw_amd.lower import casts, division, eight_bits, floats, integer_division, integers, masks, pairs, uniform
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def rules(chip: Chip) -> Mapping[str, Rule]:
     """The rules for values of lanes. No two modules list one row."""
-    table: dict[str, Rule] = {}
-    for subject in (integers, floats, division, integer_division, casts, pairs, eight_bits, masks):
+    table = eight_bits.rules(chip)
+    for subject in (integers, floats, division, integer_division, casts, pairs, masks):
         table |= subject.rules()
     return table
 

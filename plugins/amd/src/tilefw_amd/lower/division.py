@@ -13,12 +13,12 @@ from functools import partial
 from tilefw.api.machine import Slice
 from tilefw.api.simt import Code, Const, Element, Rule
 from tilefw_amd.isa.registers import VCC
-from tilefw_amd.isa.vocabulary import SCALARS
 from tilefw_amd.lower.floats import ONE
 from tilefw_amd.lower.instruction import FORM, i32
 from tilefw_amd.operands import legal
 from tilefw_amd.operands import vector as emit
 from tilefw_amd.operands import vectors as emit_several
+from tilefw_amd.traits import SCALARS
 
 
 def rules() -> dict[str, Rule]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import BUFFER, LOADS, STORES, bound, load_half, store_data_first
 from tilefw_amd.isa.rows.lds_dma import dma
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "Buffer memory instructions"
 

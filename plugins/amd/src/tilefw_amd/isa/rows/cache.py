@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "Memory scopes and cache control"
 # (sc0, sc1), as in the tables of the memory model: sc1 for the agent, both for the system.

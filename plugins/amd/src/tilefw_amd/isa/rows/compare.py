@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, flush_of, unit_of
 from tilefw_amd.isa.types import TYPES
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 # The algebra's operator, and whether it is true of NaN; None is constant. `n` negates, so that NaN turns to true.
 FLOAT_OPERATORS = (

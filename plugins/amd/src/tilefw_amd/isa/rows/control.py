@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 from tilefw.api.sim import Barrier, Branch, Exit, Jump, Wait
 from tilefw_amd.isa.immediates import WAIT_COUNTERS, counter, highest
-from tilefw_amd.isa.row import Mode, row
+from tilefw_amd.isa.row import Chapter, Mode
 from tilefw_amd.isa.rows.scalar import said
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 
 def refused(doc: str, message: str, *results: int) -> Callable[..., Callable[..., object]]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.accesses import GENERIC, GLOBAL, LOADS, LOCAL, STORES, Space, bound, load_half
 from tilefw_amd.isa.rows.lds_dma import DMA_LOADS, dma
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "Flat memory instructions"
 

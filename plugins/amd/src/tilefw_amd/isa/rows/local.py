@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import (
     SHARED,
     bound,
@@ -20,6 +20,9 @@ from tilefw_amd.isa.rows.accesses import (
     store_words,
     visibility,
 )
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value

@@ -11,9 +11,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import SHARED
 from tilefw_amd.isa.rows.local import need_two
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value

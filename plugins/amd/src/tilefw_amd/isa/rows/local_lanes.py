@@ -8,8 +8,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.accesses import further
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 if TYPE_CHECKING:
     from tilefw.api.sim import Algebra, Value

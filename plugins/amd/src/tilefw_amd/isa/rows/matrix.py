@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilefw_amd.isa.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "VOP3P-MAI"
 Move = Callable[[Any, Any], Any]
@@ -79,10 +82,13 @@ def _need_modelled(m: Modifiers, shape: Shape) -> None:
         raise ValueError(f"{shape.name} while MODE.FP16_OVFL is set is not simulated")
 
 
+_PARTS = (operand_a, operand_b, accumulator, accumulation)
+
+
 def _multiply(m: Modifiers, shape: Shape):
     """D = A x B + C, in each block; see `fragments` for where elements lie and how sums are rounded."""
     _need_modelled(m, shape)
-    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    a_map, b_map, c_map, rule = (of(shape, m.chip) for of in _PARTS)
     broadcast, swizzle = _broadcast(m, shape), _swizzle(m, shape)
 
     def meaning(lanes, a, b, c):
@@ -94,7 +100,7 @@ def _multiply(m: Modifiers, shape: Shape):
 
 def _multiply_doubles(m: Modifiers, shape: Shape):
     """D = A x B + C of f64, in each block, with signs of A, B and C flipped as neg says."""
-    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    a_map, b_map, c_map, rule = (of(shape, m.chip) for of in _PARTS)
     _broadcast(m, shape)  # refuses it
     negated = m.neg or (0, 0, 0)
 
@@ -115,7 +121,7 @@ def _multiply_sparse(m: Modifiers, shape: Shape):
     """D = A x B + D, where A has two of every four k. The index has two bits for each element of A; abid chooses one of several
     sets of them in the register, unless cbsz is set."""
     _need_modelled(m, shape)
-    a_map, b_map, c_map, rule = operand_a(shape), operand_b(shape), accumulator(shape), accumulation(shape)
+    a_map, b_map, c_map, rule = (of(shape, m.chip) for of in _PARTS)
     index_map = sparse_index(shape)
     bits = index_map.register_bits
     chosen = 0 if m.cbsz else m.abid
@@ -148,6 +154,8 @@ for _shape in SHAPES:
         section=SECTION,
         modifiers=_modifiers,
         passes=_shape.passes,
+        since=_shape.since,
+        until=_shape.until,
         facts=f"ignores exec, {_kind(_shape)}",
         aliases=" ".join(_shape.aliases),
     )(functools.partial(_build, shape=_shape))

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilefw_amd.isa.operand_modifiers import result
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.types import TYPES
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "VOP3P"
 MIXED = "neg abs op_sel op_sel_hi clamp"

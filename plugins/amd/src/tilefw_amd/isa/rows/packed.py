@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilefw_amd.isa.row import Modifiers, row
+from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.rows.mixed import no_signs
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "VOP3P"
 MODIFIERS = "op_sel op_sel_hi neg_lo neg_hi clamp"

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 Meaning = Callable[..., Any]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.scalar import Meaning, nonzero, said
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 # --- shifts -----------------------------------------------------------------------------------------------------------
 

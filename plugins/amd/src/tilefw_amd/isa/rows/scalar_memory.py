@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.accesses import BUFFER, GLOBAL, Space
 from tilefw_amd.isa.rows.control import refused
 from tilefw_amd.isa.rows.scalar import Meaning, said
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "SMEM"
 _DWORDS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, flush_of, is_nan, is_signaling, rounding_of, unit_of
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 # --- sums and products ------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import refuse
 from tilefw_amd.isa.rows.scalar import said
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 VOP1 = {"unit": "valu", "section": "VOP1"}
 VOP2 = {"unit": "valu", "section": "VOP2"}

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, flush_of, flushed, refuse, rounding_of
 from tilefw_amd.isa.types import TYPES
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 VOP1 = {"unit": "valu", "section": "VOP1"}
 VOP3 = {"unit": "valu", "section": "VOP3A"}

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import struct
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import flush_of, flushed, rounding_of
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 
 def _cases(lanes, a, b, c):

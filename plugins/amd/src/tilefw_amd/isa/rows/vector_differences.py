@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 FACTS = {"unit": "valu", "section": "VOP3A"}
 QUAD = {"unit": "valu64", "section": "VOP3A", "modifiers": "clamp"}

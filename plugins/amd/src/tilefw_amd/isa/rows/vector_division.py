@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, exponent, flush_of, flushed, is_nan, rounding_of, unit_of
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 
 @dataclass(frozen=True, slots=True)

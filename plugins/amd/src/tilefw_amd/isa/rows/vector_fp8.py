@@ -1,17 +1,20 @@
 """Conversions of 8-bit floats (CDNA3 ISA, "VOP1", "VOP3A": V_CVT_*_FP8, V_CVT_*_BF8).
 
-On this chip fp8 is E4M3 and bf8 is E5M2 with the bias one larger, no infinities, no -0, and NaN as 0x80 (CDNA3 ISA, section "Number
-formats"; LLVM: f8E4M3FNUZ, f8E5M2FNUZ). What overflows becomes NaN, or the largest number where MODE.FP16_OVFL is set.
+fp8 is an E4M3 and bf8 an E5M2; which ones is the chip's (`Chip.float8`). These meanings are those of the FNUZ formats: the bias is
+one larger, there are no infinities and no -0, and NaN is 0x80. What overflows becomes NaN, or the largest number where
+MODE.FP16_OVFL is set.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES
 
-FORMATS = {"fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ"}
+CHAPTER = Chapter()
+row = CHAPTER.row
+
 _MANTISSA = {"fp8": 3, "bf8": 2}
 # The largest numbers are 240 and 57344: one step further stand these powers of two.
 _ABOVE = {"fp8": 8, "bf8": 16}
@@ -22,13 +25,13 @@ VOP3 = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
 
 def _one(name, m):
     """The low byte (SDWA: the selected one), exactly."""
-    fmt = FORMATS[name]
+    fmt = m.chip.float8[name]
     return lambda lanes, a: lanes.fconvert(lanes.truncate(a, 8), fmt, "f32")
 
 
 def _pair(name, m):
     """The two low bytes (SDWA: those of the selected word), exactly."""
-    fmt = FORMATS[name]
+    fmt = m.chip.float8[name]
     return lambda lanes, a: lanes.join([lanes.fconvert(byte, fmt, "f32") for byte in lanes.split(a, 8)[:2]])
 
 
@@ -45,7 +48,7 @@ def _limit(m):
 
 def _to_pair(name, m):
     """a and b to nearest even, in the low half of d, or with op_sel's last bit in the high half; the other half stays."""
-    fmt, (_, high) = FORMATS[name], _destination(m)
+    fmt, (_, high) = m.chip.float8[name], _destination(m)
     limit = _limit(m)
 
     def meaning(lanes, a, b, old):
@@ -65,25 +68,25 @@ def _stochastic(name, m):
     """
     low_bit, high_bit = _destination(m)
     place = low_bit + 2 * high_bit
-    cut, limit = 23 - _MANTISSA[name], _limit(m)
+    cut, limit, fmt = 23 - _MANTISSA[name], _limit(m), m.chip.float8[name]
 
     def meaning(lanes, a, b, old):
         chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
         moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
         parts = list(lanes.split(old, 8))
-        parts[place] = _cut(lanes, moved, name, limit)
+        parts[place] = _cut(lanes, moved, name, fmt, limit)
         return lanes.join(parts)
 
     return meaning
 
 
-def _cut(lanes, a, name, saturate):
+def _cut(lanes, a, name, fmt, saturate):
     """Toward zero; from the power of two above the largest number on, NaN, as other roundings have it here."""
     if saturate:
-        return lanes.fconvert(a, "f32", FORMATS[name], "rz", saturate=saturate)
+        return lanes.fconvert(a, "f32", fmt, "rz", saturate=saturate)
     limit = lanes.const(SHAPES["f32"].power(_ABOVE[name]), 32)
     overflows = lanes.fcompare(lanes.fabs(a, "f32"), limit, "ge", "f32", True)
-    return lanes.select(overflows, lanes.const(0x80, 8), lanes.fconvert(a, "f32", FORMATS[name], "rz"))
+    return lanes.select(overflows, lanes.const(0x80, 8), lanes.fconvert(a, "f32", fmt, "rz"))
 
 
 for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):

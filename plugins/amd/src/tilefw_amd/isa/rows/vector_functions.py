@@ -12,8 +12,11 @@ import math
 import struct
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import SHAPES, exponent, flush_of, flushed, is_nan, rounding_of, scaled, unit_of
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 SECTION = "VOP1"
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.types import TYPES
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 VOP2 = {"unit": "valu", "section": "VOP2"}
 VOP3 = {"unit": "valu", "section": "VOP3A"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 VOP1 = {"unit": "valu", "section": "VOP1"}
 VOP3 = {"unit": "valu", "section": "VOP3A"}
@@ -75,5 +78,5 @@ def v_writelane_b32(m):
 
 @row("v_screen_partition_4se_b32 d:b32, a:b32", vop1=55, **VOP1)
 def v_screen_partition_4se_b32(m):
-    """A table of the graphics pipeline's screen partitions, which the CDNA3 manual does not print: refused where it is executed."""
-    raise ValueError("v_screen_partition_4se_b32 belongs to graphics: its table is not in the CDNA3 manual")
+    """A table of the graphics pipeline's screen partitions, which the manual does not print: refused where it is executed."""
+    raise ValueError("v_screen_partition_4se_b32 belongs to graphics: its table is not in the manual")

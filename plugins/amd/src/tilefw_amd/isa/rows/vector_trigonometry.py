@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from tilefw_amd.isa.row import row
+from tilefw_amd.isa.row import Chapter
 from tilefw_amd.isa.rows.precision import exponent, rounding_of, scaled
+
+CHAPTER = Chapter()
+row = CHAPTER.row
 
 BITS = 1201
 _WORDS = 19  # of 64 bits

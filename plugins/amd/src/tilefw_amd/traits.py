@@ -1,4 +1,4 @@
-"""The table as core's machine layer reads it: what each instruction is to liveness, allocation and scheduling.
+"""An instruction set as core's machine layer reads it: what each instruction is to liveness, allocation and scheduling.
 
 An opcode is a mnemonic as LLVM writes it, without the suffix of an encoding (`v_add_f32`) or with it; a pseudo-instruction
 (`tilefw_amd.pseudo`); or `move.v`, `move.a`, `move.s`, `move.m`: copies into a class of registers, which coalescing may remove.
@@ -7,13 +7,14 @@ An opcode is a mnemonic as LLVM writes it, without the suffix of an encoding (`v
 from __future__ import annotations
 
 import functools
+from functools import partial
 
 from tilefw.api.machine import JUMP, InstructionTable, InstructionTraits, RegisterClass
 from tilefw_amd import pseudo
 from tilefw_amd.isa.registers import EXEC, SGPRS, VCC, VECTORS
 from tilefw_amd.isa.row import Row
-from tilefw_amd.isa.table import forms_by_mnemonic
-from tilefw_amd.timing import VECTOR_CYCLES, timing
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.timing import timing
 
 # By what a value is: of each lane (`v`, `a`), equal in all lanes (`s`), or a bit for each lane (`m`). The scalar file is counted by
 # the codes of its operands, so that VCC, M0 and EXEC are registers of it.
@@ -42,48 +43,45 @@ _PIPES = {"valu64": "valu", "trans": "valu"}
 _SHARED_BY = {"lds": 2}
 
 
-def _states(count: int) -> int:
-    """Cycles on top of a latency that as many wait states ask for."""
-    return count * VECTOR_CYCLES
-
-
 # Wait states (`tilefw_amd.legal`) that work of the program shall fill, where they are the same for most pairs of instructions.
 _APART = {
-    ("valu", "matrix", "v"): _states(2),
-    ("matrix", "valu", "v"): _states(4),  # 3 behind its passes, and its own place
-    ("matrix", "lds", "v"): _states(4),
-    ("matrix", "vmem", "v"): _states(4),
-    ("valu", "valu", "s"): _states(2),
-    ("valu", "vmem", "s"): _states(5),
+    ("valu", "matrix", "v"): 2,
+    ("matrix", "valu", "v"): 4,  # 3 behind its passes, and its own place
+    ("matrix", "lds", "v"): 4,
+    ("matrix", "vmem", "v"): 4,
+    ("valu", "valu", "s"): 2,
+    ("valu", "vmem", "s"): 5,
 }
 
 
-def instructions(name: str = "amd-cdna3") -> InstructionTable:
+def instructions(isa: InstructionSet) -> InstructionTable:
     """The instruction table of the machine layer. `traits` raises KeyError for what is no mnemonic."""
-    return InstructionTable(name, traits, dict(CLASSES), dict(RESERVED), VECTOR_CYCLES, dict(_APART))
+    cycles = isa.chip.rates.vector_cycles
+    apart = {pair: states * cycles for pair, states in _APART.items()}
+    return InstructionTable(isa.chip.target, partial(traits, isa), dict(CLASSES), dict(RESERVED), cycles, apart)
 
 
 @functools.lru_cache(maxsize=4096)
-def traits(opcode: str) -> InstructionTraits:
+def traits(isa: InstructionSet, opcode: str) -> InstructionTraits:
     """What the machine layer must know of an opcode; KeyError when there is none."""
     kind, _, file = opcode.partition(".")
     if kind == "move":
-        row = forms_by_mnemonic()[MOVES[file]][0].row
-        return InstructionTraits(move=True, latency=row.latency, unit=row.unit, issue=VECTOR_CYCLES)
+        row = isa.row(MOVES[file])
+        return InstructionTraits(move=True, latency=isa.latency(row), unit=row.unit, issue=isa.chip.rates.vector_cycles)
     steps = pseudo.steps(opcode)
     if steps:
-        rows = [forms_by_mnemonic()[step.opcode.replace("{bits}", "32")][0].row for step in steps]
-        cycles = sum(row.latency for row in rows)
+        rows = [isa.row(step.opcode.replace("{bits}", "32")) for step in steps]
+        cycles = sum(isa.latency(row) for row in rows)
         return InstructionTraits(effects=pseudo.is_branch(opcode), latency=cycles, unit=rows[0].unit, issue=cycles)
-    return _traits(forms_by_mnemonic()[opcode][0].row)
+    return _traits(isa, isa.row(opcode))
 
 
-def _traits(row: Row) -> InstructionTraits:
+def _traits(isa: InstructionSet, row: Row) -> InstructionTraits:
     if row.name in _TERMINATORS:
         return JUMP
-    timed = timing()[row.name]
+    timed = timing(isa)[row.name]
     return InstructionTraits(
-        effects=row.flow or _acts(row), latency=row.latency or 1, cheap=row.name in _CONSTANTS, memory=_memory(row),
+        effects=row.flow or _acts(row), latency=isa.latency(row) or 1, cheap=row.name in _CONSTANTS, memory=_memory(row),
         unit=_PIPES.get(row.unit, row.unit), issue=timed.issue * _SHARED_BY.get(row.unit, 1), early=_is_early(row),
     )
 

@@ -1,0 +1,35 @@
+"""The chips that the plugin serves, by LLVM's name: each page of this folder that has a `CHIP`.
+
+Nothing outside this folder names a generation. A new one is a page here, with rows of `isa.rows` that say `since` or `until`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tilefw.api import TargetInfo
+from tilefw_amd.chips.chip import WAVE, Chip
+
+__all__ = ["WAVE", "Chip", "chip_of", "chips", "named"]
+
+
+@functools.cache
+def chips() -> Mapping[str, Chip]:
+    """Every page's chip by its name, in the order of the generations."""
+    modules = (importlib.import_module(f"{__name__}.{page.name}") for page in pkgutil.iter_modules(__path__))
+    found: list[Chip] = [module.CHIP for module in modules if hasattr(module, "CHIP")]
+    return MappingProxyType({chip.name: chip for chip in sorted(found, key=lambda chip: (chip.generation, chip.name))})
+
+
+def named(name: str) -> Chip:
+    """The chip of that name; raises KeyError for one that has no page."""
+    return chips()[name]
+
+
+def chip_of(target: TargetInfo) -> Chip:
+    """The chip of a target."""
+    return named(target.chip)

@@ -1,0 +1,44 @@
+"""The targets that the plugin registers: one a chip, with what its compiler serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api import TargetInfo
+from tilefw_amd.chips import Chip, chips
+from tilefw_amd.options import OPTIONS
+
+# Arithmetic is on these; the formats of 8 bits and less are loaded, stored, selected, cast and multiplied, as in the language.
+_INTEGERS = ("int1", "int4", "int8", "int16", "int32", "int64")
+_FLOATS = ("fp16", "bf16", "fp32", "fp64")
+
+CAPABILITIES = frozenset(
+    {"control.*", "cf.*", "atomic.*", "memory.*", "cast.*", "select.*", "shape.*", "dot.*"}
+    | {f"int.*.{name}" for name in _INTEGERS}
+    | {f"{group}.*.{name}" for group in ("float", "math") for name in _FLOATS}
+    | {f"{group}.{name}" for group in ("reduce", "scan") for name in (*_INTEGERS, *_FLOATS)}
+)
+
+
+def target(chip: Chip) -> TargetInfo:
+    """What core must know of a chip."""
+    return TargetInfo(
+        name=chip.target,
+        vendor="amd",
+        chip=chip.name,
+        summary=chip.summary,
+        backend="tilefw_amd.backend:AmdBackend",
+        provides=frozenset({"lower", "emit", "assemble", "simulate"}),
+        aliases=chip.aliases,
+        capabilities=CAPABILITIES,
+        # Loads of a pipeline move over stores to other buffers; buffers below 2 GiB are reached by 32-bit offsets.
+        wants=frozenset({"disjoint", "under_2_gib"}),
+        options={name: option.text for name, option in OPTIONS.items()},
+        default_options={"num_stages": 2},  # Triton's own default for HIP: the next iteration's loads are in flight
+        limits=dict(chip.limits),
+    )
+
+
+def targets() -> Sequence[TargetInfo]:
+    """One for each chip."""
+    return tuple(target(chip) for chip in chips().values())

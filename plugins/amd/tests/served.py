@@ -1,0 +1,45 @@
+"""The chips of the plugin for tests: those about all of them take `CHIPS`, those about one chip's documents the first.
+
+What takes an instruction set is here with the first chip's, so that a test of text and bytes reads as they do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilefw.api import TargetInfo
+from tilefw_amd import assemble as assembler
+from tilefw_amd import code_object, machine_inst, replay, wait_states, waits
+from tilefw_amd import disassemble as disassembler
+from tilefw_amd import emit as emitter
+from tilefw_amd.chip import AmdLanes
+from tilefw_amd.chips import Chip, chips
+from tilefw_amd.chips.targets import target
+from tilefw_amd.isa import decode as decoder
+from tilefw_amd.isa import parser
+from tilefw_amd.isa.set import InstructionSet, instruction_set
+from tilefw_amd.traits import instructions
+
+CHIPS: tuple[Chip, ...] = tuple(chips().values())
+TARGETS: tuple[TargetInfo, ...] = tuple(map(target, CHIPS))
+
+CHIP = CHIPS[0]
+TARGET = TARGETS[0]
+ISA: InstructionSet = instruction_set(CHIP)
+ROWS = ISA.rows
+TABLE = instructions(ISA)
+WAITS = waits.model(ISA)
+
+lanes_chip = partial(AmdLanes, ISA)
+decode = partial(decoder.decode, ISA)
+decode_all = partial(decoder.decode_all, ISA)
+parse = partial(parser.parse, ISA)
+assemble = partial(assembler.assemble, ISA)
+assemble_code = partial(assembler.assemble_code, ISA)
+disassemble = partial(disassembler.disassemble, ISA)
+emit = partial(emitter.emit, isa=ISA)
+read = partial(code_object.read, chip=CHIP)
+instruction = partial(machine_inst.instruction, ISA)
+seen = partial(replay.seen, ISA)
+wait_rules = partial(replay.rules, ISA)
+wait_state_model = partial(wait_states.model, ISA)
