@@ -150,21 +150,23 @@ read:   sub r0, 15, tid
     assert out.arrays[0].tolist() == list(range(15, -1, -1))
 
 
-def test_counted_barriers_join_only_their_waves():
+@pytest.mark.parametrize("barrier", ["barn 1, 16", "barw 1, 2"])
+def test_counted_barriers_join_only_their_waves(barrier):
+    """Two waves of eight lanes each, as threads or as waves."""
     out = run("""
         param a0, arg0
         index a1, shared, tid
         lt p0, wave, 2
         @!p0 jump rest
         lstore a1, tid
-        barn 1, 16
+        BARRIER
         sub r0, 15, tid
         index a2, shared, r0
         lload r1, a2
         index a3, a0, tid
         store a3, r1
 rest:   end
-    """, np.zeros(32, np.uint32), block=32, shared=128)
+    """.replace("BARRIER", barrier), np.zeros(32, np.uint32), block=32, shared=128)
     assert out.report.findings == ()
     assert out.arrays[0].tolist()[:16] == list(range(15, -1, -1))
 

@@ -1,6 +1,7 @@
 """Gathers and scatters agree with plain Python, byte by byte, for any addresses, widths and masks."""
 
 import resource
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -217,3 +218,25 @@ def test_memory_that_is_written_in_part_keeps_its_poison() -> None:
     region.initialise(8, bytes(4))
     assert region.poison is not None
     assert region.poison[8:12].max() == 0 and region.poison[:8].min() == 0xFF == region.poison[12:32].min()
+
+
+def test_addresses_of_a_small_address_space_are_given_again_when_it_is_used_up():
+    memory = GlobalMemory(first=1 << 28, end=1 << 32)
+    kept = memory.allocate(1000)
+    for _ in range(200):
+        memory.free(memory.allocate(64 << 20))
+    assert memory.region(kept).base == 1 << 28
+    handles = [memory.allocate(100 << 20) for _ in range(8)]
+    regions = sorted((memory.region(h) for h in (kept, *handles)), key=lambda region: region.base)
+    for below, above in pairwise(regions):
+        assert below.base + below.size + GUARD_BYTES <= above.base
+    assert regions[-1].base + regions[-1].size <= 1 << 32
+    assert all(memory.find(region.base) is region for region in regions)
+
+
+def test_more_than_a_small_address_space_is_refused():
+    memory = GlobalMemory(first=1 << 28, end=1 << 29)
+    with pytest.raises(LaunchError, match="out of simulated memory"):
+        memory.allocate(1 << 28)
+    with pytest.raises(LaunchError, match="out of simulated memory"):
+        memory.allocate(1 << 30)

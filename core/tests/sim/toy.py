@@ -70,6 +70,8 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
     "atomcas": (1, lambda x, a, b, c: x.atomic("global", a, "compare_exchange", (b, c), order="acq_rel")),
     "release": (1, lambda x, a, v: x.atomic("global", a, "exchange", (v,), order="release")),
     "acquire": (1, lambda x, a: x.load("global", a, 32, order="acquire")[0]),
+    "lr": (1, lambda x, a: x.load_reserved("global", a, 32, order="acquire")),
+    "sc": (1, lambda x, a, v: x.store_conditional("global", a, v, order="acq_rel")),
     "readlane": (1, lambda x, a, b: x.read_lane(a, b)),
     "copy": (0, lambda x, d, s: x.copy_async("shared", d, "global", s, 4)),
     "commit": (0, lambda x: x.commit_group()),
@@ -118,7 +120,7 @@ def _instruction(index: int, line: str, place: Place, registers: dict[str, int],
         return Instruction(unit="branch", flow=flow, **common)
     if opcode in ("end", "return"):
         return Instruction(unit="branch", flow=Exit() if opcode == "end" else Return(), **common)
-    if opcode in ("bar", "wbar", "barn", "bararrive", "barpop"):
+    if opcode in ("bar", "wbar", "barn", "barw", "bararrive", "barpop"):
         return _barrier(opcode, operands, registers, common)
     count, meaning = MEANINGS[opcode]
     destinations = tuple(_register(o, registers) for o in operands[:count])
@@ -128,7 +130,8 @@ def _instruction(index: int, line: str, place: Place, registers: dict[str, int],
 
 def _barrier(opcode: str, operands: list[str], registers: dict[str, int], common: dict[str, Any]) -> Instruction:
     flow = {
-        "bar": Barrier(), "wbar": Barrier(scope="wave"), "barn": Barrier(counted=True), "barpop": Barrier(reduce="popc"),
+        "bar": Barrier(), "wbar": Barrier(scope="wave"), "barn": Barrier(counted=True),
+        "barw": Barrier(counted=True, counts="waves"), "barpop": Barrier(reduce="popc"),
         "bararrive": Barrier(action="arrive", counted=True),
     }[opcode]
     destinations: tuple[Register, ...] = ()

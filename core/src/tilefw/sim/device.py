@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
 from tilefw.sim.memory.buffers import SimulatedBuffers
+from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import Chip, Program, ProgramParameter
 
 Decoders = Mapping[str, Callable[[], Program]]
@@ -39,7 +39,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     format: ClassVar[str]
 
     def __init__(self, chip: Chip) -> None:
-        super().__init__()
+        super().__init__(GlobalMemory(first=chip.first_address, end=1 << chip.address_bits))
         self.name = chip.name
         self.chip = chip
 
@@ -94,11 +94,14 @@ class SimulatorDevice(SimulatedBuffers, ABC):
 
     def _bytes(self, parameter: ProgramParameter, argument: Argument) -> bytes:
         if isinstance(argument, BufferView):
-            if parameter.size != 8:
-                raise LaunchError(f"{parameter.name} has {parameter.size} bytes and takes no pointer", code="TFW0347")
-            if argument.handle == 0:
-                return struct.pack("<Q", argument.offset % 2**64)
-            return struct.pack("<Q", (self._memory.region(argument.handle).base + argument.offset) % 2**64)
+            bits = self.chip.address_bits
+            if 8 * parameter.size != bits:
+                raise LaunchError(
+                    f"{parameter.name} has {parameter.size} bytes and takes no pointer", code="TFW0347",
+                    note=f"an address of {self.name} has {bits // 8} bytes",
+                )
+            base = self._memory.region(argument.handle).base if argument.handle else 0
+            return ((base + argument.offset) % 2**bits).to_bytes(bits // 8, "little")
         return _scalar_bytes(parameter, argument)
 
 

@@ -158,8 +158,8 @@ class Exit:
 @dataclass(frozen=True, slots=True)
 class Barrier:
     """Wait at a barrier. Sources, in order: the barrier's number (16 or 32 bits), then, when `counted`, how many
-    threads take part, then, when `reduce`, a predicate. `scope` "workgroup": threads of the workgroup, all unless counted;
-    "wave": lanes of the wave named by source 0, a mask of members.
+    threads (with `counts` "waves": waves) take part, then, when `reduce`, a predicate. `scope` "workgroup": threads of the
+    workgroup, all unless counted; "wave": lanes of the wave named by source 0, a mask of members.
 
     `action` "sync" waits; "arrive" counts and goes on. `aligned`: all lanes of a wave must arrive together.
     A `reduce` barrier gives its one destination the "popc" (32 bits), "and" or "or" (1 bit) over the participants.
@@ -168,6 +168,7 @@ class Barrier:
     scope: Literal["workgroup", "wave"] = "workgroup"
     action: Literal["sync", "arrive"] = "sync"
     counted: bool = False
+    counts: Literal["threads", "waves"] = "threads"
     aligned: bool = True
     reduce: Literal["popc", "and", "or"] | None = None
 
@@ -346,7 +347,8 @@ class Chip:
     `pc_per_lane`: lanes of a wave may stand at different instructions, rejoining at the lowest (else a branch takes the
     whole wave and its condition must be uniform; masks are then the code's business). `windows` are the address
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are
-    banks of 4 bytes.
+    banks of 4 bytes. Global memory is allocated from `first_address` up, below 2**`address_bits`; a pointer parameter has as many
+    bits.
     """
 
     name: str
@@ -358,6 +360,8 @@ class Chip:
     local_bytes: int = 512 * 1024
     resident_workgroups: int = 1024
     shared_banks: int = 32
+    address_bits: Literal[32, 64] = 64
+    first_address: int = 1 << 36
     windows: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32)}
     )

@@ -35,7 +35,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):
 
     def close(self) -> None:
         """The launch is over: drop what would otherwise live until the garbage collector comes by."""
-        self.batch = None
+        self.batch = self.launch.memory.reservations = None
         self.__dict__.pop("frame", None)
         self.shadow.__dict__.clear()
 

@@ -17,6 +17,7 @@ from tilefw.sim.checks import alignment, bank_conflicts, bounds, pending
 from tilefw.sim.floats import UNSIGNED, Array
 from tilefw.sim.memory.atomics import perform
 from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.reservations import Reservations
 
 _WORD = 4  # bytes of the narrowest atomics of most chips
 _STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "seq_cst"})
@@ -234,6 +235,8 @@ class MemoryLanes(Algebra):
 
     def _write(self, piece: Piece, raw: Array, poison: Array | None, size: int) -> None:
         region = piece.region
+        if self.launch.memory.reservations is not None and region.base:  # of global memory
+            self.launch.memory.reservations.end(region.base, piece.index, size)
         index, values = self._matched(piece, raw)
         scatter(region.data, region.view(size), index, values, size)
         if region.poison is not None:
@@ -294,6 +297,8 @@ class MemoryLanes(Algebra):
         self._observe(space, pieces, size, "atomic", order, scope)
         for piece in pieces:
             self._check_atomic_poison(piece, size)
+            if self.launch.memory.reservations is not None and piece.region.base:
+                self.launch.memory.reservations.end(piece.region.base, piece.index, size)
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
             old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random, ftz)
         if self.launch.races is not None:
@@ -301,6 +306,40 @@ class MemoryLanes(Algebra):
         self.polls += 1
         self.launch.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
+
+    def load_reserved(
+        self, space: str, address: Array, bits: int, *, order: str = "relaxed", scope: str = "device"
+    ) -> Array:
+        (value,) = self.load(space, address, bits, order=order, scope=scope)
+        memory, lanes = self.launch.memory, self._lanes_that_act()
+        if memory.reservations is None or memory.reservations.owner is not self.launch:
+            memory.reservations = Reservations(self.launch)
+        memory.reservations.begin(self._threads()[lanes], np.broadcast_to(address, self.frame.shape)[lanes])
+        return value
+
+    def store_conditional(
+        self, space: str, address: Array, value: Array, *, order: str = "relaxed", scope: str = "device"
+    ) -> Array:
+        stored = np.zeros(self.frame.shape, dtype=np.bool_)
+        held, lanes = self.launch.memory.reservations, self._lanes_that_act()
+        if held is not None and held.owner is self.launch:
+            places = np.broadcast_to(address, self.frame.shape)[lanes]
+            stored[lanes] = held.take(self._threads()[lanes], places, self.launch.random)
+        if stored.any():
+            with self.narrowed(stored):
+                self.atomic(space, address, "exchange", [value], order=order, scope=scope)
+        else:
+            self.polls += 1
+        return stored
+
+    def _lanes_that_act(self) -> Array:
+        return np.broadcast_to(np.True_ if self.mask is None else self.mask, self.frame.shape)
+
+    def _threads(self) -> Array:
+        """A number for each lane that no other of the launch has."""
+        waves, lanes = self.batch.frame.shape[1:]
+        workgroup = self.batch.linear[self.frame.group]
+        return np.broadcast_to((workgroup * waves + self.frame.wave) * lanes + self.frame.lane, self.frame.shape)
 
     def _check_atomic_poison(self, piece: Piece, size: int) -> None:
         region = piece.region

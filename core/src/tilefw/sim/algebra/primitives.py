@@ -404,6 +404,20 @@ class Algebra:
         ("f16x2", "bf16x2"); `ftz` is for those of one element. Lanes go one after the other, in an order that the seed permutes;
         with `where`, only those in which that predicate holds, and the others get 0."""
 
+    @primitive(lambda space, address, bits, **_: bits)
+    def load_reserved(
+        self, space: Space, address: Value, bits: int, *, order: Order = "relaxed", scope: Scope = "device"
+    ) -> Value:
+        """A strong load of 32 or 64 bits of global memory. Each active lane then has a reservation on the aligned 8 bytes at its
+        address, and no other. Any store or atomic to these bytes, the lane's own included, ends it."""
+
+    @primitive(_predicate)
+    def store_conditional(
+        self, space: Space, address: Value, value: Value, *, order: Order = "relaxed", scope: Scope = "device"
+    ) -> Value:
+        """Write the value in each active lane that has a reservation there, lane after lane in an order that the seed permutes; the
+        predicate says which did. Of lanes that reserved the same bytes one does. Ends the reservations of all active lanes."""
+
     @primitive(lambda: 64)
     def argument_address(self) -> Value:
         """The global address of the argument block, where the program has its arguments in memory."""

@@ -316,6 +316,16 @@ class ShadowLanes:
         initialisation.report(self.base, "the operand of an atomic operation", lost)
         return _bits_and_poison(self.base.atomic(space, where, op, [p.bits for p in pairs], fmt, **keywords))
 
+    def load_reserved(self, space: str, address: Any, bits: int, **keywords: Any) -> Shadowed:
+        where = self._address(address)
+        value = self.base.load_reserved(space, where, bits, **keywords)
+        return Shadowed(value, self.base.load_poison(space, where, bits, 1, None, None)[0])
+
+    def store_conditional(self, space: str, address: Any, value: Any, **keywords: Any) -> Shadowed:
+        value = _bits_and_poison(value)
+        initialisation.report(self.base, "the stored value", nonzero(value.poison))
+        return _bits_and_poison(self.base.store_conditional(space, self._address(address), value.bits, **keywords))
+
     def copy_async(
         self, destination_space: str, destination: Any, source_space: str, source: Any, size: int, source_size: Any = None
     ) -> None:

@@ -79,6 +79,8 @@ class Waiting:
 
     def _arrive_workgroup(self, strand: Any, block: Any, mask: Array, values: list[Array], flow: Barrier) -> None:
         counts = values[1] if flow.counted else None
+        if counts is not None and flow.counts == "waves":
+            counts = counts * self._batch.frame.shape[2]
         predicate = values[-1].copy() if flow.reduce is not None else None
         destination = block.flow_destinations[0] if flow.reduce is not None else None
         for number in np.unique(values[0][mask]).tolist():

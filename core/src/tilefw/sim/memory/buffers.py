@@ -12,8 +12,8 @@ from tilefw.sim.memory.regions import GlobalMemory
 class SimulatedBuffers:
     """The half of `tilefw.api.Device` that is about buffers, in one `GlobalMemory`; handles are its regions'."""
 
-    def __init__(self) -> None:
-        self._memory = GlobalMemory()
+    def __init__(self, memory: GlobalMemory | None = None) -> None:
+        self._memory = memory or GlobalMemory()
 
     def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         return self._memory.allocate(nbytes, label=label, readonly=readonly, element=element)

@@ -14,12 +14,12 @@ import numpy as np
 from tilefw.api.errors import LaunchError
 from tilefw.pages import copy_sparse
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.reservations import Reservations
 
 # Wide elements move as complex128, whose copies are plain moves of 16 bytes.
 ELEMENTS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 GUARD_BYTES = 1 << 16
 ALIGNMENT = 512
-FIRST_ADDRESS = 0x10_0000_0000
 # One process must survive any kernel and any launch file: more than this is refused.
 MEMORY_LIMIT = 8 << 30
 
@@ -128,15 +128,20 @@ def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -
 
 
 class GlobalMemory:
-    """Every live allocation of a device, found by address. Handles are positive integers; 0 is null."""
+    """Every live allocation of a device, found by address. Handles are positive integers; 0 is null.
 
-    def __init__(self, limit: int = MEMORY_LIMIT) -> None:
+    Addresses begin at `first` and end below `end`. None is given twice as long as there are new ones. `reservations` are those of
+    the launch in progress, where its code has load-reserved.
+    """
+
+    def __init__(self, limit: int = MEMORY_LIMIT, first: int = 1 << 36, end: int = 1 << 64) -> None:
         self._by_handle: dict[int, Region] = {}
         self._bases: list[int] = []
         self._regions: list[Region] = []
         self._next_handle = 1
-        self._next_address = FIRST_ADDRESS
-        self._limit = limit
+        self._first, self._next_address, self._end = first, first, end
+        self._limit = min(limit, end - first)
+        self.reservations: Reservations | None = None
         self.used = 0
 
     def __iter__(self) -> Iterator[Region]:
@@ -154,16 +159,35 @@ class GlobalMemory:
             raise LaunchError(
                 f"out of simulated memory: {size} bytes asked for, {self._limit - self.used} of {self._limit} free", code="TFW0340"
             )
-        region = Region(self._next_address, size, label=label, readonly=readonly, element=element)
-        self._next_address += size + GUARD_BYTES
-        self._next_address += -self._next_address % ALIGNMENT
+        region = Region(self._address(size), size, label=label, readonly=readonly, element=element)
         handle = self._next_handle
         self._next_handle += 1
         self._by_handle[handle] = region
-        self._bases.append(region.base)
-        self._regions.append(region)
+        place = bisect.bisect_left(self._bases, region.base)
+        self._bases.insert(place, region.base)
+        self._regions.insert(place, region)
         self.used += size
         return handle
+
+    def _address(self, size: int) -> int:
+        """Where an allocation goes: behind all that there ever were, or into the first gap that is large enough."""
+        room = size + GUARD_BYTES
+        room += -room % ALIGNMENT
+        if self._next_address + room <= self._end:
+            self._next_address += room
+            return self._next_address - room
+        start = self._first
+        for region in self._regions:
+            if start + room <= region.base:
+                return start
+            start = region.base + region.size + GUARD_BYTES
+            start += -start % ALIGNMENT
+        if start + room <= self._end:
+            return start
+        raise LaunchError(
+            f"out of simulated memory: no {size} bytes in one piece below {self._end:#x}", code="TFW0340",
+            help="free what is no longer used, or allocate less",
+        )
 
     def free(self, handle: int) -> None:
         region = self.region(handle)
