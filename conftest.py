@@ -1,5 +1,5 @@
 """For all tests of the tree: the package `oracles` on the path, machine passes that check their work, oracles that must run where
-they were installed, and long campaigns left out of a run that does not name them."""
+they were installed, tests that must have asserted something, and long campaigns left out of a run that does not name them."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("TILEFW_VERIFY", "1")
-pytest_plugins = ["oracles.required"]
+pytest_plugins = ["oracles.required", "oracles.asserting"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,12 +11,9 @@ from typing import Any
 import yaml
 
 from tilefw.api.errors import CodeError, Place
+from tilefw.runtime.located_yaml import Grammar, LocatedYaml
 
-TEXT_LIMIT = 1 << 20  # characters of one file
-DEPTH_LIMIT = 32
-
-# libyaml where PyYAML was built with it: the same events, five times as fast.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+GRAMMAR = Grammar("case files", malformed="TFW0950", refused="TFW0950", characters=1 << 20, depth=32)
 
 Path = tuple[str | int, ...]
 Fault = tuple[Path, str, str | None]
@@ -24,65 +21,35 @@ Fault = tuple[Path, str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A YAML file: its data (mappings, lists, strings, numbers, booleans, None) and where each value stands."""
+    """A YAML file: its data (mappings, lists, strings, numbers, booleans, None) and the line and column of each value."""
 
-    file: str
-    lines: tuple[str, ...]
+    source: LocatedYaml
     data: Any
     marks: Mapping[Path, tuple[int, int]]
 
     def place(self, path: Path) -> Place:
-        """Where the value at `path` stands, or its nearest parent."""
+        """The place of the value at `path`, or of its nearest parent."""
         while path not in self.marks:
             path = path[:-1]
-        return _place(self.file, self.lines, *self.marks[path])
+        return self.source.place(*self.marks[path])
 
 
 def parse(text: str, file: str) -> Document:
     """`text` as a document; raises CodeError TFW0950 where it is no YAML, or holds tags, anchors or a key twice."""
-    lines = tuple(text.splitlines())
-    if len(text) > TEXT_LIMIT:
-        raise CodeError(f"{file} has more than {TEXT_LIMIT} characters", code="TFW0950")
-    try:
-        depth = 0
-        for event in yaml.parse(text, Loader=_LOADER):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEPTH_LIMIT:  # before libyaml sees more of it: its time grows with the square of the depth
-                raise _refused(file, lines, event, f"nested deeper than {DEPTH_LIMIT}")
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                raise _refused(file, lines, event, "anchors and aliases are not used in case files")
-        node = yaml.compose(text, Loader=_LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = _place(file, lines, mark.line + 1, mark.column + 1) if mark else None
-        raise CodeError(f"not YAML: {error.problem or error.context}", code="TFW0950", place=place) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise CodeError(f"{file} is not YAML: {error}", code="TFW0950") from None
-    if node is None:
-        raise CodeError(f"{file} is empty", code="TFW0950")
+    source = LocatedYaml(file, text, GRAMMAR)
     marks: dict[Path, tuple[int, int]] = {}
-    data = _Builder(file, lines, marks).value(node, ())
-    return Document(file, lines, data, marks)
-
-
-def _refused(file: str, lines: tuple[str, ...], event: yaml.Event, message: str) -> CodeError:
-    mark = event.start_mark
-    return CodeError(message, code="TFW0950", place=_place(file, lines, mark.line + 1, mark.column + 1))
+    return Document(source, _Builder(source, marks).value(source.root(), ()), marks)
 
 
 class _Builder:
-    def __init__(self, file: str, lines: tuple[str, ...], marks: dict[Path, tuple[int, int]]) -> None:
-        self.file, self.lines, self.marks = file, lines, marks
+    def __init__(self, source: LocatedYaml, marks: dict[Path, tuple[int, int]]) -> None:
+        self.source, self.marks = source, marks
         self.scalars = yaml.SafeLoader("")
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
-        if len(path) > DEPTH_LIMIT:
-            self._fail(node, f"nested deeper than {DEPTH_LIMIT}")
-        if not isinstance(node, yaml.ScalarNode) and node.tag not in ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            self._fail(node, f"the tag {node.tag!r} has no meaning here")
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
+            return {key: self.value(item, (*path, key)) for key, _, item in self.source.items(node)}
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, i)) for i, item in enumerate(node.value)]
         try:
@@ -90,27 +57,8 @@ class _Builder:
         except (yaml.YAMLError, ValueError):
             plain = None
         if node.value and not isinstance(plain, str | int | float | bool):
-            self._fail(node, f"{node.value!r} is no string, number or boolean ({node.tag})")
+            self.source.fail(node, f"{node.value!r} is no string, number or boolean ({node.tag})")
         return plain
-
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key, item in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                self._fail(key, "a key is a plain word")
-            if key.value in result:
-                self._fail(key, f"the key {key.value!r} stands here twice")
-            result[key.value] = self.value(item, (*path, key.value))
-        return result
-
-    def _fail(self, node: yaml.Node, message: str) -> None:
-        place = _place(self.file, self.lines, node.start_mark.line + 1, node.start_mark.column + 1)
-        raise CodeError(message, code="TFW0950", place=place)
-
-
-def _place(file: str, lines: tuple[str, ...], line: int, column: int) -> Place:
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    return Place(file, line, column, max(column + 1, len(text.rstrip()) + 1), text)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,20 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Artifact, BufferView, CapacityError, CheckError, CodeError, Finding, InternalError, LaunchError, Scalar
+from tilefw.api import (
+    Artifact,
+    BufferView,
+    CapacityError,
+    CheckError,
+    CodeError,
+    Entry,
+    Finding,
+    InternalError,
+    LaunchError,
+    Parameter,
+    Scalar,
+    Struct,
+)
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import executor, loader, options
 from tilefw.runtime.binding import grid_of
@@ -288,6 +302,40 @@ def test_arguments_that_do_not_fit_machine_code(args, code, words):
     with pytest.raises(LaunchError, match=words) as caught:
         tilefw.load(b"copy", target="toy-1")["k"].launch((1,), args)
     assert caught.value.code == code
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("first", ctypes.c_int32), ("second", ctypes.c_float))
+
+
+AS_BYTES = bytes(Pair(3, 0.5))
+STRUCTURED = np.array([(3, 0.5)], [("first", "i4"), ("second", "f4")])
+
+
+@pytest.fixture
+def by_value(monkeypatch):
+    """The toy's second kernel takes a struct of 8 bytes and an integer."""
+    parameters = (Parameter("s", "struct", "uint8", 0, 8, 4), Parameter("n", "scalar", "int32", 8, 4, 4))
+    monkeypatch.setattr(chip, "entry_of", lambda name="k": Entry(name, parameters, (32, 1, 1)))
+    return tilefw.load(b"warn", target="toy-1")["k"]
+
+
+@pytest.mark.parametrize("value", [AS_BYTES, bytearray(AS_BYTES), STRUCTURED, STRUCTURED[0], Pair(3, 0.5), Struct(AS_BYTES)])
+def test_a_struct_by_value_is_its_bytes(by_value, toy, value):
+    by_value.launch(1, [value, 7])
+    (_, _, _, args, _) = next(entry for entry in device(toy).log if entry[0] == "launch")
+    assert args == [Struct(AS_BYTES), Scalar(7, "int32")]
+
+
+@pytest.mark.parametrize("args, words", [
+    ([5, 7], "is a struct of 8 bytes, not 5"), ([None, 7], "not None"), ([Scalar(5, "int64"), 7], "struct of 8 bytes"),
+    ([AS_BYTES[:7], 7], "has 8 bytes, not 7"), ([np.zeros(3), 7], "has 8 bytes, not 24"),
+    ([AS_BYTES, Pair()], "'n' of k has 4 bytes"),
+])
+def test_what_is_no_struct_of_its_size_is_refused(by_value, args, words):
+    with pytest.raises(LaunchError, match=words) as caught:
+        by_value.launch(1, args)
+    assert caught.value.code == "TFW0328"
 
 
 def test_unsigned_numbers_fit_a_signed_parameter_by_their_bits(toy):

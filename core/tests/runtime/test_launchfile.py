@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import numpy as np
 import pytest
 
-from tilefw.api import CodeError, Scalar
+from tilefw.api import CodeError, Scalar, Struct
 from tilefw.runtime import launchfile
 from tilefw.runtime.arrays import TypedArray
 from tilefw.runtime.launchfile import number
@@ -120,6 +121,11 @@ HEAD = "grid: [1]\nargs:\n"
         (HEAD + "  - {value: x, dtype: i32}", "TFW0933", 3, "is a number"),
         (HEAD + "  - {value: 1.5, dtype: i32}", "TFW0933", 3, "is a int32"),
         (HEAD + "  - {value: 99999999999, dtype: i32}", "TFW0933", 3, "does not fit"),
+        (HEAD + "  - {bytes: 0g}", "TFW0933", 3, "hexadecimal"),
+        (HEAD + "  - {bytes: abc}", "TFW0933", 3, "pairs"),
+        (HEAD + "  - {struct: 3}", "TFW0933", 3, "is not a list"),
+        (HEAD + "  - {struct: [{value: 1}]}", "TFW0932", 3, "does not say 'dtype'"),
+        (HEAD + "  - struct:\n    - {value: 1.5, dtype: i32}", "TFW0933", 4, "args[0].struct[0] is a int32"),
         (HEAD + "  - {pointer: 4096}", "TFW0933", 3, "null pointer"),
         (HEAD + "  - {in: a.npy, dtype: fp16}", "TFW0934", 3, "32 and 16 bits"),
     ],
@@ -129,6 +135,18 @@ def test_a_mistake_is_told_with_its_line(write, text, code, line, words):
         launchfile.read(write(text))
     assert caught.value.code == code and words in str(caught.value)
     assert (caught.value.place.line if caught.value.place else None) == line
+
+
+def test_a_struct_is_bytes_or_fields_as_c_lays_them_out(write):
+    fields = "[{value: 1, dtype: i8}, {value: 0.5, dtype: fp64}, {value: -2, dtype: i16}]"
+    text = HEAD + "  - {bytes: 00 ff 7f}\n  - {bytes: 0x0102}\n  - {struct: " + fields + "}"
+    first, second, third = launchfile.read(write(text)).args
+    assert (first, second) == (Struct(b"\x00\xff\x7f"), Struct(b"\x01\x02"))
+
+    class Fields(ctypes.Structure):
+        _fields_ = (("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16))
+
+    assert third == Struct(bytes(Fields(1, 0.5, -2)))
 
 
 def test_bounded_time_and_memory(write, tmp_path):

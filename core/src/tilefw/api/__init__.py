@@ -19,6 +19,7 @@ from tilefw.api.device import (
     LaunchOptions,
     LaunchReport,
     Scalar,
+    Struct,
 )
 from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import (
@@ -47,8 +48,8 @@ __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
     "Buffer", "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device",
     "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions", "LaunchReport",
-    "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "TargetInfo", "Timeline", "UnsupportedError",
-    "UsageError", "Utilisation", "dtype", "hookimpl",
+    "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "Struct", "TargetInfo", "Timeline",
+    "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

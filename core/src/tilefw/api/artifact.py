@@ -20,13 +20,14 @@ MAGIC = b"tilefw-artifact/1"
 class Parameter:
     """One parameter of an entry, in order; offset, size and alignment are in bytes of the argument block.
 
+    A `struct` is passed by value as `size` bytes; its `dtype` is `uint8`.
     `hidden` names what the runtime passes by itself ("null_pointer", "scratch", …); it is None for the user's own.
     `readonly` says whether the kernel is known never to store through the pointer (True) or to hold a store that may
     (False); None where nobody looked, as in foreign machine code.
     """
 
     name: str
-    kind: Literal["pointer", "scalar"]
+    kind: Literal["pointer", "scalar", "struct"]
     dtype: str
     offset: int
     size: int
@@ -67,8 +68,8 @@ class Resources:
 class Artifact:
     """Machine code for one exact target.
 
-    `format` is the file kind (`ptx`, `hsaco`, `tile`, `machine`); `text` the assembly, `binary` the assembled bytes
-    where the target has them. `levels` keeps the text of earlier levels (`tile`, `lane`, `machine`) when asked for.
+    `format` is the file kind (`tile`, `machine`, or the chip's own name of it); `text` the assembly, `binary` the
+    assembled bytes where the target has them. `levels` keeps the text of earlier levels (`tile`, `lane`, `machine`) when asked for.
     `metadata` holds plain JSON values only.
     """
 
@@ -204,7 +205,7 @@ def _entry(raw: Any) -> Entry:
 def _parameter(raw: Any) -> Parameter:
     _want(raw, dict, "a parameter")
     kind = _string(raw, "kind")
-    if kind not in ("pointer", "scalar"):
+    if kind not in ("pointer", "scalar", "struct"):
         raise ValueError(f"a parameter of kind {kind!r}")
     return Parameter(
         name=_string(raw, "name"),

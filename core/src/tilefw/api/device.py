@@ -62,7 +62,14 @@ class Scalar:
     dtype: str
 
 
-Argument = BufferView | Scalar
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct passed by value: as many bytes as its parameter has, in the layout that the machine code expects."""
+
+    data: bytes
+
+
+Argument = BufferView | Scalar | Struct
 """One argument of a launch."""
 
 

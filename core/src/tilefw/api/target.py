@@ -11,7 +11,7 @@ from typing import Any
 class TargetInfo:
     """One target, as `tilefw_targets` returns it.
 
-    `name` starts with the plugin's entry-point name and a hyphen (`nvidia-sm80`); `backend` is `"module:Class"`,
+    `name` starts with the plugin's entry-point name and a hyphen (`acme-v1`); `backend` is `"module:Class"`,
     imported when the target is first used. `provides` is a subset of PROVIDES. `wants` names the launch facts that
     the backend can use (see FACTS). `options` maps the launch keywords that this target understands, beyond
     Triton's, to a line of documentation. `limits` are the chip's numbers, each named with its unit

@@ -159,7 +159,7 @@ def _assemble(values: np.ndarray, magnitude_codes: np.ndarray, over: np.ndarray,
 
 
 def _nan_code(kind: DType) -> int:
-    """The code that a NaN becomes; formats without NaN give their largest value (OCP MX leaves it open, PTX `cvt` says so)."""
+    """The code that a NaN becomes; formats without NaN give their largest value (OCP MX leaves it open)."""
     if kind.specials == "finite":
         return (1 << (kind.bits - 1)) - 1
     if kind.specials == "fnuz":

@@ -12,6 +12,7 @@ from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.runtime.arrays import HostArray, host_array, is_array
 from tilefw.runtime.executor import Bound
+from tilefw.runtime.struct_argument import is_struct, struct
 
 GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts them
 
@@ -37,8 +38,8 @@ def describe(entry: Entry) -> str:
     """The entry's parameters, one a line."""
     lines = []
     for index, p in enumerate(entry.parameters):
-        kind = f"pointer to {p.dtype}" if p.kind == "pointer" else p.dtype
-        lines.append(f"{index}: {p.name}: {kind}" + (f" (hidden: {p.hidden})" if p.hidden else ""))
+        kinds = {"pointer": f"pointer to {p.dtype}", "scalar": p.dtype, "struct": f"struct of {p.size} bytes"}
+        lines.append(f"{index}: {p.name}: {kinds[p.kind]}" + (f" (hidden: {p.hidden})" if p.hidden else ""))
     return "\n".join(lines)
 
 
@@ -87,6 +88,8 @@ def _bind_one(entry: Entry, parameter: Parameter, value: Any) -> Bound:
     what = f"argument '{parameter.name}' of {entry.name}"
     if isinstance(value, HostArray):
         return value
+    if parameter.kind == "struct" or (is_struct(value) and parameter.kind != "pointer"):
+        return struct(what, parameter, value)
     if parameter.kind == "pointer":
         return _pointer(what, value)
     if isinstance(value, Scalar):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.artifact import Artifact, Entry, Parameter
-from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.runtime.arrays import HostArray, Storage, storages
 from tilefw.runtime.bug_guard import guarded
@@ -23,7 +23,7 @@ MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 
-Bound = HostArray | Scalar | None  # an argument ready for a launch; None is the null pointer
+Bound = HostArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
 
 
 class Executor:
@@ -153,7 +153,7 @@ def _shown(argument: Bound) -> str:
 def _argument(argument: Bound, stores: Sequence[Storage], handles: Sequence[int]) -> Argument:
     if argument is None:
         return BufferView(0)
-    if isinstance(argument, Scalar):
+    if isinstance(argument, Scalar | Struct):
         return argument
     index = _index_of(argument, stores)
     return BufferView(handles[index], argument.address - stores[index].start)

@@ -1,7 +1,6 @@
-"""A launch in YAML: entry, grid, block and every argument in order, each mistake told with its line.
+"""A launch in YAML: entry, grid, block and every argument in order; each mistake is reported with its line.
 
 Numbers are read as YAML 1.2 and Python write them (`1e-05`, `nan`, `-inf`, `0x10`), which YAML 1.1 alone takes for strings.
-Only plain mappings, sequences and scalars exist here: no tags, no anchors, no objects.
 """
 
 from __future__ import annotations
@@ -11,21 +10,22 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import yaml
 
-from tilefw.api.device import Scalar
+from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DTYPES, DType, dtype
-from tilefw.api.errors import CodeError, KernelError, Place
+from tilefw.api.errors import CodeError, KernelError
 from tilefw.runtime.arrays import reinterpret
 from tilefw.runtime.binding import scalar
+from tilefw.runtime.located_yaml import Grammar, LocatedYaml
 from tilefw.runtime.module import read_bounded
 from tilefw.runtime.names import suggest
 
 TEXT_LIMIT = 256 << 10  # bytes of a launch file
-DEPTH_LIMIT = 8  # collections within collections
+GRAMMAR = Grammar("launch files", malformed="TFW0931", refused="TFW0932", characters=TEXT_LIMIT, depth=8)
 ARRAY_LIMIT = 4 << 30  # bytes of one array
 ARGUMENTS_LIMIT = 1024
 
@@ -52,10 +52,6 @@ def read(path: str) -> LaunchFile:
     return _Reader(path, text).launch()
 
 
-class _Node(yaml.SafeLoader):
-    """YAML's own parser, of which only the node graph is used: nothing is constructed."""
-
-
 _INTEGER = re.compile(r"[-+]?(0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+|\d[\d_]*)")
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
@@ -78,14 +74,12 @@ class _Reader:
     """Walks the node graph of one file; every error has the node's line."""
 
     def __init__(self, path: str, text: str) -> None:
-        self.path = path
         self.folder = os.path.dirname(path)
-        self.lines = text.splitlines()
-        self.text = text
+        self.yaml = LocatedYaml(path, text, GRAMMAR)
         self.outputs: dict[str, np.ndarray] = {}
 
     def launch(self) -> LaunchFile:
-        top = self._mapping(self._compose(), _TOP, "a launch file", required=("grid", "args"))
+        top = self._mapping(self.yaml.root(), _TOP, "a launch file", required=("grid", "args"))
         items = self._sequence(top["args"], "args")
         if len(items) > ARGUMENTS_LIMIT:
             self._fail(top["args"], f"args has {len(items)} entries, more than {ARGUMENTS_LIMIT}")
@@ -99,39 +93,11 @@ class _Reader:
             outputs=self.outputs,
         )
 
-    def _compose(self) -> yaml.Node:
-        try:
-            loader = _Node(self.text)
-            self._refuse_the_endless()
-            node = loader.get_single_node()
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            raise CodeError(f"not YAML: {error.problem or error}", code="TFW0931", place=self._place(line, column)) from None
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise CodeError(f"{self.path} is not YAML: {error}", code="TFW0931") from None
-        if node is None:
-            raise CodeError(f"{self.path} is empty", code="TFW0932", help=_SHAPE)
-        return node
-
-    def _refuse_the_endless(self) -> None:
-        """Aliases let a small text stand for an endless one, and the parser's time grows with the square of the depth."""
-        depth = 0
-        for event in yaml.parse(self.text, Loader=_Node):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            place = self._place(event.start_mark.line + 1, event.start_mark.column + 1)
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                raise CodeError("anchors and aliases are not part of launch files", code="TFW0932", place=place)
-            if getattr(event, "tag", None):
-                raise CodeError(f"the tag {event.tag} is not part of launch files", code="TFW0932", place=place)
-            if depth > DEPTH_LIMIT:
-                raise CodeError("a launch file is not nested so deeply", code="TFW0932", place=place, help=_SHAPE)
-
     def _argument(self, index: int, node: yaml.Node) -> Any:
         what = f"args[{index}]"
         if not isinstance(node, yaml.MappingNode):
             self._fail(node, f"{what} is not a mapping", "TFW0933", help=_ARGUMENTS)
-        keys = {self._key(key): value for key, value in node.value}
+        keys = {key for key, _, _ in self.yaml.items(node)}
         kinds = [kind for kind in _ARGUMENT_KEYS if kind in keys]
         if len(kinds) != 1:
             said = " and ".join(kinds) or "none"
@@ -139,6 +105,7 @@ class _Reader:
         fields = self._mapping(node, _ARGUMENT_KEYS[kinds[0]], what)
         makers: dict[str, Callable[[str, dict[str, yaml.Node]], Any]] = {
             "in": self._in, "inout": self._inout, "out": self._out, "value": self._value, "pointer": self._pointer,
+            "bytes": self._bytes, "struct": self._struct,
         }
         return makers[kinds[0]](what, fields)
 
@@ -175,6 +142,36 @@ class _Reader:
             return Scalar(scalar(what, value, kind), kind.name)
         except KernelError as error:
             self._fail(fields["value"], error.message, "TFW0933")
+
+    def _bytes(self, what: str, fields: dict[str, yaml.Node]) -> Struct:
+        text = self._word(fields["bytes"], "bytes")
+        try:
+            return Struct(bytes.fromhex(text.removeprefix("0x")))
+        except ValueError:
+            self._fail(fields["bytes"], f"bytes are pairs of hexadecimal digits, not {text!r}", "TFW0933")
+
+    def _struct(self, what: str, fields: dict[str, yaml.Node]) -> Struct:
+        """Fields in order, each aligned to its size and the whole to its largest field, as C lays them out."""
+        data, alignment = bytearray(), 1
+        for index, node in enumerate(self._sequence(fields["struct"], "struct")):
+            name = f"{what}.struct[{index}]"
+            field_ = self._mapping(node, _ARGUMENT_KEYS["value"], name, required=_ARGUMENT_KEYS["value"])
+            kind = self._dtype(field_["dtype"])
+            if kind.numpy is None:
+                message = f"{kind} cannot be a field of a struct; give its code as a uint{kind.storage_bits}"
+                self._fail(field_["dtype"], message, "TFW0933")
+            size = kind.storage_bits // 8
+            alignment = max(alignment, size)
+            data += bytes(-len(data) % size) + self._element(name, field_["value"], kind)
+        return Struct(bytes(data) + bytes(-len(data) % alignment))
+
+    def _element(self, what: str, node: yaml.Node, kind: DType) -> bytes:
+        try:
+            value = scalar(what, self._number(node, "value"), kind)
+        except KernelError as error:
+            self._fail(node, error.message, "TFW0933")
+        with np.errstate(over="ignore"):
+            return np.array(value, _storage_type(kind)).tobytes()
 
     def _pointer(self, what: str, fields: dict[str, yaml.Node]) -> None:
         if self._whole(fields["pointer"], "pointer") != 0:
@@ -244,8 +241,8 @@ class _Reader:
 
     def _number(self, node: yaml.Node, what: str) -> int | float:
         text = self._scalar(node, what)
-        value = number(text) if node.style is None else None
-        if value is None and node.style is None and text.lower() in ("true", "false"):
+        value = number(text) if not node.style else None
+        if value is None and not node.style and text.lower() in ("true", "false"):
             value = int(text.lower() == "true")
         if value is None:
             self._fail(node, f"{what} is a number, not {text!r}", "TFW0933")
@@ -273,27 +270,17 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode):
             self._fail(node, f"{what} is not a mapping", "TFW0932", help=_SHAPE)
         fields: dict[str, yaml.Node] = {}
-        for key_node, value in node.value:
-            key = self._key(key_node)
+        for key, key_node, value in self.yaml.items(node):
             if key not in known:
                 self._fail(key_node, f"{what} has no '{key}'", "TFW0932", help=suggest(key, known, what="keys"))
-            if key in fields:
-                self._fail(key_node, f"{what} says '{key}' twice", "TFW0932")
             fields[key] = value
         for key in required:
             if key not in fields:
                 self._fail(node, f"{what} does not say '{key}'", "TFW0932", help=_SHAPE)
         return fields
 
-    def _key(self, node: yaml.Node) -> str:
-        return self._scalar(node, "a key")
-
-    def _fail(self, node: yaml.Node, message: str, code: str = "TFW0932", help: str | None = None) -> Any:
-        raise CodeError(message, code=code, place=self._place(node.start_mark.line + 1, node.start_mark.column + 1), help=help)
-
-    def _place(self, line: int, column: int) -> Place:
-        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return Place(self.path, line, column, column + 1, text)
+    def _fail(self, node: yaml.Node, message: str, code: str = "TFW0932", help: str | None = None) -> NoReturn:
+        self.yaml.fail(node, message, code, help)
 
 
 def _storage_type(kind: DType) -> np.dtype:
@@ -315,6 +302,8 @@ _ARGUMENT_KEYS = {
     "inout": ("inout", "name", "dtype"),
     "value": ("value", "dtype"),
     "pointer": ("pointer",),
+    "bytes": ("bytes",),
+    "struct": ("struct",),
 }
 _SHAPE = "a launch file says grid: [x, y, z] and args: [...], and may say kernel, block and dynamic_shared"
 _ARGUMENTS = (

@@ -35,7 +35,8 @@ class LoadedKernel:
     ) -> LaunchResult:
         """Execute over `grid` workgroups; arrays are written in place, None is a null pointer.
 
-        `args` names every parameter in order; hidden ones that are null pointers may be left out. `block` is needed when
+        `args` names every parameter in order; hidden ones that are null pointers may be left out. A struct by value is `bytes`, a
+        NumPy structured scalar or array, or a `ctypes.Structure`. `block` is needed when
         the machine code does not say it; `timeline` asks for `LaunchResult.timeline`. Raises LaunchError, and
         CheckError when a check found a fault.
         """
@@ -81,7 +82,7 @@ class Module:
 
 
 def load(source: str | PathLike[str] | bytes, target: str | None = None, name: str | None = None) -> Module:
-    """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads (PTX, …).
+    """Machine code from a file or from bytes: an artifact that tilefw saved, or what the target's own parser reads.
 
     Without `target`, a saved artifact says its own, and other code belongs to the current target. `name` stands for the
     file's name in messages. Raises CodeError when the file cannot be read, is malformed, or is another target's code.

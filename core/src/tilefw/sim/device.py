@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.collector import paused
-from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
@@ -102,6 +102,8 @@ class SimulatorDevice(SimulatedBuffers, ABC):
                 )
             base = self._memory.region(argument.handle).base if argument.handle else 0
             return ((base + argument.offset) % 2**bits).to_bytes(bits // 8, "little")
+        if isinstance(argument, Struct):
+            return _struct_bytes(parameter, argument)
         return _scalar_bytes(parameter, argument)
 
 
@@ -118,6 +120,12 @@ def _block(loaded: LoadedProgram, declared: Entry | None, options: LaunchOptions
     return sizes[0], sizes[1], sizes[2]
 
 
+def _struct_bytes(parameter: ProgramParameter, argument: Struct) -> bytes:
+    if len(argument.data) != parameter.size:
+        raise LaunchError(f"{parameter.name} has {parameter.size} bytes, not {len(argument.data)}", code="TFW0347")
+    return argument.data
+
+
 def _scalar_bytes(parameter: ProgramParameter, argument: Scalar) -> bytes:
     try:
         kind = dtype(argument.dtype)
@@ -125,6 +133,8 @@ def _scalar_bytes(parameter: ProgramParameter, argument: Scalar) -> bytes:
         raise LaunchError(f"{parameter.name}: no element type is called {argument.dtype!r}", code="TFW0347") from None
     if kind.is_float:
         return _float_bytes(parameter, argument, kind)
+    if parameter.size > 8:
+        raise LaunchError(f"{parameter.name} is a struct of {parameter.size} bytes and takes no number", code="TFW0347")
     value = int(argument.value)
     if not -(1 << (8 * parameter.size - 1)) <= value < 1 << (8 * parameter.size):
         raise LaunchError(f"{parameter.name}: {value} does not fit {8 * parameter.size} bits", code="TFW0347")

@@ -77,7 +77,7 @@ class AtomicAccess:
     `kind` is one of tile IR's (`add`, `maxs`, `xchg`, …) or `cas`, whose operands are what is expected and what takes its place;
     or `load`, without an operand: a read that sees what other workgroups' atomics wrote. `type` is `i16`, `i32` or `i64`, of `add`
     also `f16`, `bf16`, `f32`, `f64` and, of two in a register, `f16x2`, `bf16x2`. `result` gets what was there; None where nobody
-    asks, and where `predicate` is false it stays. Order and scope are PTX's and LLVM's (see `tilefw.tile.dialect.atomic_ops`).
+    asks, and where `predicate` is false it stays. Order and scope are those of `tilefw.tile.dialect.atomic_ops`.
     """
 
     kind: str

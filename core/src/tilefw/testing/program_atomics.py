@@ -29,7 +29,7 @@ _CELLS = (3, 16, 64)  # 16-bit sums of targets without an instruction for them a
 
 
 def _memory(program: ProgramValues, element: str, extent: int, kind: str) -> str:
-    """An output array with drawn numbers in it, of whole words: gfx942 changes 16 bits by an atomic on the word around them."""
+    """An output array with drawn numbers in it, of whole words: a chip may change 16 bits by an atomic on the word around them."""
     name, extent = f"out{len(program.arguments)}", extent + (extent * dtype(element).bits % _WORD != 0)
     program.outputs.append(name)
     program.arguments[name] = program.array(element, extent, kind=kind)

@@ -24,8 +24,8 @@ _SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 def saturates(dtype: DType) -> bool:
     """Whether conversions to `dtype` clamp to its largest finite value: all formats of 8 bits and less.
 
-    PTX ISA, `cvt`: `.satfinite` is the only form for e4m3, e5m2, e2m3, e3m2 and e2m1 destinations, and turns infinity into
-    the largest finite value too. Wider formats overflow to infinity as IEEE 754 says.
+    The saturating mode of OCP OFP8 1.0, which turns infinity into the largest finite value too, is the one that chips have for
+    e4m3, e5m2, e2m3, e3m2 and e2m1 destinations. Wider formats overflow to infinity as IEEE 754 says.
     """
     return dtype.bits <= 8
 
@@ -71,7 +71,7 @@ def round_to(x: Array, dtype: DType, rounding: Rounding = "rtne", saturate: bool
 
     What does not fit becomes the largest finite value when `saturate` (default: as `saturates` says) or the format is
     all finite, else infinity or, in formats without infinity, NaN. NaN stays NaN; all-finite formats have none and take
-    the largest positive value (PTX ISA, `cvt`, on NaN inputs to e2m1, e2m3 and e3m2).
+    the largest positive value (OCP MX 1.0 leaves it open; chips that convert to e2m1, e2m3 and e3m2 do so).
     """
     if dtype.name == "fp64":
         return x

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw.api.artifact import Resources
 from tilefw_amd import code_object
 from tilefw_amd.code_object import Kernel
+from tilefw_amd.code_object.metadata import Argument
 from tilefw_amd.isa.set import InstructionSet
 
 _ELF = b"\x7fELF"
@@ -46,13 +49,20 @@ def _entry(kernel: Kernel) -> Entry:
     return Entry(
         kernel.name,
         tuple(
-            Parameter(a.name, "pointer" if a.pointer else "scalar", _dtype(a.type_name, a.size), a.offset, a.size, max(1, a.size))
+            Parameter(a.name, _kind(a), _dtype(a.type_name, a.size), a.offset, a.size, max(1, a.size))
             for a in kernel.metadata.arguments if not a.hidden
         ),
         kernel.metadata.required_workgroup or (0, 0, 0),
         shared_bytes=kernel.descriptor.group_segment_fixed_size,
         scratch_bytes=kernel.descriptor.private_segment_fixed_size,
     )
+
+
+def _kind(argument: Argument) -> Literal["pointer", "scalar", "struct"]:
+    """Metadata tells pointers from values passed by value; one of another size than an element's is a struct."""
+    if argument.pointer:
+        return "pointer"
+    return "scalar" if argument.size in (1, 2, 4, 8) else "struct"
 
 
 def _dtype(type_name: str, size: int) -> str:

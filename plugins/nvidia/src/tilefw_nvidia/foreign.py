@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw_nvidia import isa
 
@@ -29,8 +31,14 @@ def artifact(data: str | bytes, name: str, target: str) -> Artifact:
 
 def _entry(module: isa.Module, function: isa.Function) -> Entry:
     parameters = tuple(
-        Parameter(p.name, "pointer" if p.pointer else "scalar", _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment)
-        for p in function.parameters
+        Parameter(p.name, _kind(p), _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment) for p in function.parameters
     )
     workgroup = function.required_workgroup or (0, 0, 0)
     return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(function.name))
+
+
+def _kind(parameter: isa.Parameter) -> Literal["pointer", "scalar", "struct"]:
+    """A struct by value is an array of bytes in PTX (`.param .align 8 .b8 p[24]`)."""
+    if parameter.pointer:
+        return "pointer"
+    return "struct" if 8 * parameter.size > parameter.type.bits else "scalar"

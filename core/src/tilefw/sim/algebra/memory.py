@@ -397,7 +397,7 @@ class MemoryLanes(Algebra):
 
 def _extent(region: Region, kind: str) -> int:
     """How far accesses may reach. An atomic on 16 bits goes to the aligned word around them where a chip has no narrower one (as
-    LLVM's AtomicExpand has it), and no two allocations share a word: cudaMalloc and hipMalloc align to 256 bytes at least."""
+    LLVM's AtomicExpand has it), and no two allocations share a word: drivers align to 256 bytes at least."""
     return region.size + -region.size % _WORD if kind == "atomic" else region.size
 
 

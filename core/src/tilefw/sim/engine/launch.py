@@ -26,7 +26,7 @@ from tilefw.sim.report import Fault, Reporter
 from tilefw.sim.steps.prepare import Prepared, prepare
 
 # Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache. The workloads of
-# bench/simulating.py (Triton's PTX, default checks, one thread of an AMD EPYC), best of three, in ms:
+# bench/simulating.py (Triton's code, default checks, one thread of a server's CPU), best of three, in ms:
 #   threads             2048   4096   8192  16384  32768
 #   vector add, 1 M      108     53     40     44     42
 #   softmax 1024²        267    174    104     97     95

@@ -1,7 +1,7 @@
 """What an access to global memory costs in a layout, and which layout it likes best: the coalesced one.
 
-A wave's access goes to memory as sectors of 32 bytes (every NVIDIA GPU since Maxwell: CUDA C++ Best Practices Guide, "Coalesced
-Access to Global Memory"; AMD's caches move 64-byte halves of a line). How many a wave touches is the rank of the lane bits' bases
+A wave's access goes to memory as sectors of 32 bytes, the least that a cache of a chip with lanes moves; where one moves more, the
+order of layouts by their sectors is the same. How many a wave touches is the rank of the lane bits' bases
 once the bits within a sector are left out. What stores write at least is the chip's (`store_bytes`), as a share of a sector.
 """
 

@@ -27,7 +27,7 @@ def _largest_code(dtype: DType) -> int:
 
 
 def _nan_code(dtype: DType) -> int:
-    """With its sign bit: all-finite formats take their largest value for a NaN, as PTX's `cvt` does."""
+    """With its sign bit: all-finite formats take their largest value for a NaN (`tilefw.tile.numbers.round_to`)."""
     codes = {"ieee": _infinity_code(dtype) | 1 << (dtype.mantissa_bits - 1), "fnuz": 1 << (dtype.bits - 1)}
     return codes.get(dtype.specials, (1 << (dtype.bits - 1)) - 1)
 

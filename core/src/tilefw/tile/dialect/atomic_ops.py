@@ -1,9 +1,10 @@
 """Atomic read-modify-write and compare-and-swap of tile IR: kinds, element types, order and scope, and their text.
 
 Each element of a tile is one atomic access of its own, in no promised order; equal addresses in a tile are as many
-accesses. The result is what was in memory before. Order and scope are those of PTX ISA 8.7, "Memory Consistency Model",
-and of LLVM's AMDGPU memory model: `acquire` keeps later accesses of the whole program behind the atomic, `release` keeps
-earlier ones before it, whichever lane made them; a masked-off element is no access and orders nothing.
+accesses. The result is what was in memory before. Order and scope are those of C++20
+([intro.races], [atomics.order]) and LLVM's LangRef, "Memory Model for Concurrent Operations": `acquire` keeps later accesses
+of the whole program behind the atomic, `release` keeps earlier ones before it, whichever lane made them; a masked-off element
+is no access and orders nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The select and cast rows of the elementwise table. What a cast computes depends on two types: `evaluate.py` holds it.
 
 To formats of 8 bits and less, `castf`, `s2f` and `u2f` clamp to the largest finite value, infinity too, fp8e5 included
-(PTX ISA, `cvt`: `.satfinite` is the only form there); NaN stays NaN where the format has one, and becomes the largest
-value in all-finite formats. Wider formats overflow to infinity. `f2s` and `f2u` truncate, clamp, and give 0 for NaN (PTX ISA,
-`cvt.rzi`).
+(the saturating mode of OCP OFP8 1.0, table 3); NaN stays NaN where the format has one, and becomes the largest
+value in all-finite formats. Wider formats overflow to infinity. `f2s` and `f2u` truncate, clamp, and give 0 for NaN (LLVM's
+LangRef, `llvm.fptosi.sat`).
 """
 
 from __future__ import annotations

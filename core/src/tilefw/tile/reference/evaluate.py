@@ -220,8 +220,8 @@ def _approximate(rule: ErrorRule, operands: Sequence[Value], exact: Array, sprea
     over = np.isfinite(exact) & (magnitude + err > top)
     x = np.where(over & (magnitude - err > top + numbers.ulp(np.array(top), dtype)), numbers.round_to(exact, dtype), exact)
     err = np.where(over, np.where(x == exact, np.inf, 0.0), err)
-    # What infinity makes is exact: the zero of 1 / inf, rsqrt(inf), exp(-inf) (PTX ISA, tables of `rcp`, `rsqrt`, `ex2`), and the
-    # one of erf(inf) (C11, F.10.5.1).
+    # What infinity makes is exact: the zero of 1 / inf, rsqrt(inf), exp(-inf) (C11, F.10.3, F.10.4), and the one of
+    # erf(inf) (F.10.5.1).
     limit = np.isin(magnitude, (0, 1)) & (np.isinf(operands[0].x) | np.isinf(operands[-1].x))
     decided = ~np.isfinite(exact) | limit if spread is None else (~np.isfinite(exact) | limit) & (spread == 0)
     return Value(x, np.where(decided, 0.0, err))

@@ -14,7 +14,7 @@ from tilefw.tile import numbers
 from tilefw.tile.reference.value import Array, Value
 
 _OWN_ROUNDOFF = 2.0**-53  # the reference adds in f64
-# atom.add.f32 on global memory may take subnormal operands and results as zero (PTX ISA, `atom`): two operands, one result.
+# An fp32 addition of a chip's memory unit may take subnormal operands and results as zero: two operands, one result.
 _FLUSHED_PER_ADD = 3
 
 

@@ -1,7 +1,7 @@
 """Which accesses of different programs are ordered: vector clocks over release and acquire, and who wrote an element last.
 
 A program's clock says up to which of their releases it has seen the others. A release leaves the program's clock at the
-element that it writes, further read-modify-writes keep it there (a release sequence, PTX ISA "Memory Consistency Model"),
+element that it writes, further read-modify-writes keep it there (a release sequence, C++20 [intro.races]),
 and who acquires the element takes it over. Two accesses of one element race when neither program's clock has the other's
 and not both are atomic in a scope that reaches both programs.
 """
