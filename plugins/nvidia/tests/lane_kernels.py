@@ -17,8 +17,8 @@ from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.tile.text.module import parse
 from tilefw_nvidia.backend import NvidiaBackend
-from tilefw_nvidia.chip import DESCRIPTION, PtxChip
-from tilefw_nvidia.target import SM80
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.select.lanes import PtxChip, description
 
 SIZES = {"i8": 1, "f16": 2, "i16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
@@ -73,7 +73,7 @@ def kernel(body: str, *arguments: Global, warps: int = 1) -> str:
 
 def lowered(text: str) -> ModuleOp:
     module = parse(text, dialects=[Lane])
-    for step in (PlaceShared(DESCRIPTION.shared_bytes), InsertBarriers()):
+    for step in (PlaceShared(description(SM80).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)
     return module
 
@@ -81,13 +81,13 @@ def lowered(text: str) -> ModuleOp:
 def compiled(text: str) -> Artifact:
     """Lane IR, through placement, barriers and selection, as PTX."""
     module = lowered(text)
-    lane_to_machine(PtxChip(True), SM80.name).apply(Context(), module)
-    return NvidiaBackend(SM80).emit(module, CompileOptions())
+    lane_to_machine(PtxChip(SM80, True), SM80.target).apply(Context(), module)
+    return NvidiaBackend(SM80.info()).emit(module, CompileOptions())
 
 
 def launched(artifact: Artifact, *arrays: np.ndarray, seed: int = 0) -> tuple[np.ndarray, tuple[Finding, ...]]:
     """The last array after a run of one workgroup with every check on, and the findings."""
-    device = NvidiaBackend(SM80).simulator()
+    device = NvidiaBackend(SM80.info()).simulator()
     handles = []
     for array in arrays:
         handles.append(device.allocate(array.nbytes))

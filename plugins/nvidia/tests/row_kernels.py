@@ -14,7 +14,7 @@ from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefMemory, run
 from tilefw_nvidia.backend import NvidiaBackend
-from tilefw_nvidia.target import SM80
+from tilefw_nvidia.chips.sm80 import SM80
 
 SIZE = 1024
 BY_IR: dict[str, DType] = {d.ir: d for d in DTYPES.values() if d.kind != "uint" or d.bits == 1}
@@ -87,7 +87,7 @@ def kernel(case: RowCase, size: int = SIZE) -> str:
 
 def compile_text(text: str, **options: object) -> Artifact:
     """Tile IR to PTX, without assembling."""
-    backend, chosen = NvidiaBackend(SM80), CompileOptions(**options)  # type: ignore[arg-type]
+    backend, chosen = NvidiaBackend(SM80.info()), CompileOptions(**options)  # type: ignore[arg-type]
     module, ctx = parse(text), context()
     for step in backend.pipeline(chosen):
         step.apply(ctx, module)
@@ -124,7 +124,7 @@ def check(case: RowCase, seed: int = 0) -> Comparison:
     inputs = [draw(case, i, rng) for i in range(len(case.operands))]
     dtype = BY_IR[case.result]
     text = kernel(case)
-    device = NvidiaBackend(SM80).simulator()
+    device = NvidiaBackend(SM80.info()).simulator()
     memory = RefMemory()
     arguments, buffers = [], []
     nbytes = SIZE * dtype.storage_bits // 8

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_nvidia.atoms import ATOMS, FRAGMENT_LOADS, GROUPS
-from tilefw_nvidia.isa.fragments import SHAPES, Shape, fragments
-from tilefw_nvidia.isa.row import Modifiers
-from tilefw_nvidia.isa.table import opcode
+from tilefw_nvidia.chips import CHIPS
+from tilefw_nvidia.isa.fragments import OPERAND_COUNTS, SHAPES, Shape, fragments
+from tilefw_nvidia.isa.model import Modifiers
+from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms
 
-BY_NAME = {f"{s.name}{re.sub('{.*?}', '', s.types.modifiers)}": s for s in SHAPES if s.types.elements != "s4"}
+EVERY = [
+    pytest.param(chip, atom, id=f"{chip.name}-{atom.name.removeprefix('mma.sync.aligned.')}")
+    for chip in CHIPS
+    for atom in atoms(chip)
+]
 
 
 def shape_of(atom: MatrixAtom) -> tuple[Shape, Modifiers]:
     """The row of the simulator's table that an atom's opcode is, and the types written in it."""
-    words = atom.name.removeprefix("mma.sync.aligned.").replace(".row.col", "")
-    found = re.fullmatch(r"(m\d+n\d+k\d+)\.s32\.([su]8)\.([su]8)\.s32", words)
-    if found is None:
-        return BY_NAME[words], Modifiers({})
-    return BY_NAME[f"{found[1]}.s32.atype.btype.s32"], Modifiers({}, atype=found[2], btype=found[3])
+    return next((shape, choice) for shape in SHAPES for choice in shape.types.each() if shape.opcode(choice) == atom.name)
 
 
 def elements(fragment: Fragment) -> dict[tuple[int, int], tuple[int, int]]:
@@ -44,27 +43,32 @@ def described(layout: LinearLayout) -> dict[tuple[int, int], tuple[int, int]]:
     return {(lane, r): layout.coordinates(layout.element(r, lane)) for lane in range(32) for r in range(layout.registers)}
 
 
-@pytest.mark.parametrize("atom", ATOMS, ids=lambda a: a.name.removeprefix("mma.sync.aligned."))
-def test_layouts_are_the_fragments_element_by_element(atom):
+@pytest.mark.parametrize(("chip", "atom"), EVERY)
+def test_layouts_are_the_fragments_element_by_element(chip, atom):
     shape, modifiers = shape_of(atom)
     a, b, c, d = fragments(shape, modifiers)
     assert (atom.m, atom.n, atom.k) == (shape.m, shape.n, shape.k)
     assert described(atom.a_layout) == elements(a)
     assert described(atom.b_layout) == elements(b)
     assert described(atom.d_layout) == elements(c) == elements(d)
-    assert GROUPS[atom.name] == (shape.a, shape.b, shape.c)
+    assert OPERAND_COUNTS[atom.name] == (shape.a, shape.b, shape.c)
 
 
-@pytest.mark.parametrize("atom", ATOMS, ids=lambda a: a.name.removeprefix("mma.sync.aligned."))
-def test_opcodes_are_ptx_of_sm_80(atom):
-    spec = opcode(atom.name)
-    assert spec.exists and spec.sm <= 80
+@pytest.mark.parametrize(("chip", "atom"), EVERY)
+def test_opcodes_are_of_the_chip(chip, atom):
+    assert instruction_set(chip).opcode(atom.name).exists
+
+
+def test_every_chip_multiplies_what_it_has_a_rate_for():
+    for chip in CHIPS:
+        elements = {shape_of(atom)[1].atype or shape_of(atom)[0].types.elements for atom in atoms(chip)}
+        assert elements == set(chip.matrix_rates)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("crosswise", ["", ".trans"])
-def test_fragment_loads_are_ptx_of_sm_80(count, crosswise):
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_fragment_loads_are_of_the_chip(chip, count, crosswise):
     (load,) = FRAGMENT_LOADS
     assert count <= load.most
-    spec = opcode(f"ldmatrix.sync.aligned.m8n8.x{count}{crosswise}.shared.b16")
-    assert spec.exists and spec.sm <= 80
+    assert instruction_set(chip).opcode(f"ldmatrix.sync.aligned.m8n8.x{count}{crosswise}.shared.b16").exists

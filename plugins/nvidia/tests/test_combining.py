@@ -9,7 +9,8 @@ from row_kernels import compile_text
 import tilefw
 import tilefw.language as tl
 from tilefw.api.simt import Combiner
-from tilefw_nvidia.chip import PtxChip
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.select.lanes import PtxChip
 
 
 @tilefw.jit
@@ -74,9 +75,9 @@ def test_combining_makes_kernels_shorter(monkeypatch):
     after = len(opcodes(compile_text(axpy("f32")).text))
     init = PtxChip.__init__
 
-    def bare(chip: PtxChip, fusion: bool) -> None:
-        init(chip, fusion)
-        chip.combiner = Combiner({})
+    def bare(lanes: PtxChip, chip: Chip, fusion: bool) -> None:
+        init(lanes, chip, fusion)
+        lanes.combiner = Combiner({})
 
     monkeypatch.setattr(PtxChip, "__init__", bare)
     before = len(opcodes(compile_text(axpy("f32")).text))

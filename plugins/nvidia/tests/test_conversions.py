@@ -15,8 +15,9 @@ from tilefw.simt.select.lane_to_machine import select
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import conversion_kernel, converted
-from tilefw_nvidia.chip import DESCRIPTION, PtxChip
-from tilefw_nvidia.emit import emit
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.ptx.emit import emit
+from tilefw_nvidia.select.lanes import PtxChip, description
 
 ROWS, COLUMNS = (1 << 5, 1 << 6, 1 << 7), (1, 2, 4, 8, 16)  # bits of a tile of 8x32
 ROW_WISE = LinearLayout((8, 32), ROWS, COLUMNS, (0, 0))
@@ -33,11 +34,11 @@ LAYOUTS = {
 
 
 def check(source: LinearLayout, target: LinearLayout, element: str, plan: convert.Plan, flip: int) -> str:
-    function = conversion_kernel(plan, source, target, element, Machine(DESCRIPTION, 4))
+    function = conversion_kernel(plan, source, target, element, Machine(description(SM80), 4))
     module = ModuleOp([function])
-    for step in (PlaceShared(DESCRIPTION.shared_bytes), InsertBarriers()):
+    for step in (PlaceShared(description(SM80).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)
-    text = emit([select(function, PtxChip(True), "nvidia-sm80")], "sm_80", None)
+    text = emit([select(function, PtxChip(SM80, True), SM80.target)], SM80, None)
     wanted = converted(target, element, flip)
     buffers, findings = launch(text, [np.zeros_like(wanted)], 1, 128)
     assert findings == ()
@@ -52,7 +53,7 @@ def test_rows_become_any_layout_and_come_back(target, element):
     assert f2.rank(layout.bases) == 8
     for pair in ((ROW_WISE, layout), (layout, ROW_WISE)):
         for flip in (0, layout.flipped(1)):
-            check(*pair, element, convert.plan(*pair, int(element[1:]), DESCRIPTION, flip), flip)
+            check(*pair, element, convert.plan(*pair, int(element[1:]), description(SM80), flip), flip)
 
 
 @pytest.mark.parametrize("element", ["i1", "i8", "i16", "i32", "i64"])

@@ -13,8 +13,9 @@ from tilefw.simt.layout.atoms import DotTypes
 from tilefw.simt.select.lane_to_machine import select
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
-from tilefw_nvidia.chip import DESCRIPTION, PtxChip
-from tilefw_nvidia.emit import emit
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.ptx.emit import emit
+from tilefw_nvidia.select.lanes import PtxChip, description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
 CASES = [
@@ -38,9 +39,9 @@ def _name(value: object) -> str:
 
 
 def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int) -> str:
-    machine = Machine(DESCRIPTION, warps)
+    machine = Machine(description(SM80), warps)
     function = dot_kernel(atoms.choose(shape, kinds, machine), machine, by_step=True)
-    return emit([select(function, PtxChip(True), "nvidia-sm80")], "sm_80", None)
+    return emit([select(function, PtxChip(SM80, True), SM80.target)], SM80, None)
 
 
 def check(kinds: DotTypes, shape: tuple[int, ...], warps: int, text: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from lane_kernels import Global, compiled, instructions, kernel, launched, result
 
-from tilefw_nvidia.assemble import assemble, find_ptxas
-from tilefw_nvidia.target import SM80
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
 
 LANES = np.arange(32)
 WHENCE = {

@@ -8,9 +8,9 @@ import pytest
 from row_kernels import compile_text
 
 from tilefw.api import PluginError, UnsupportedError
-from tilefw_nvidia.assemble import assemble, find_ptxas
-from tilefw_nvidia.lower import rules
-from tilefw_nvidia.target import SM80
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
+from tilefw_nvidia.select.rules import rules
 
 
 def vector_add(n: str, element: str = "f32", block: int = 1024) -> str:
@@ -79,7 +79,7 @@ def test_a_tile_of_48_is_refused():
 @pytest.mark.parametrize("row", ["extu.i8.i32", "trunci.i32.i16", "addf.f32"])
 def test_a_chip_that_lacks_a_base_row_is_refused_by_name(row, monkeypatch):
     """Its expansions would stand on themselves: a RecursionError from the depth of the kit."""
-    monkeypatch.setattr("tilefw_nvidia.chip.rules", lambda fusion: {k: v for k, v in rules(fusion).items() if k != row})
+    monkeypatch.setattr("tilefw_nvidia.select.lanes.rules", lambda *chip: {k: v for k, v in rules(*chip).items() if k != row})
     with pytest.raises(PluginError, match=row) as caught:
         compile_text(vector_add('{tile.name = "n"}', "i8").replace("addf", "addi"))
     assert caught.value.code == "TFW0510"

@@ -6,9 +6,9 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.api import CapacityError
-from tilefw_nvidia.assemble import find_ptxas
+from tilefw_nvidia.chips.sm80 import SM80
 from tilefw_nvidia.occupancy import occupancy
-from tilefw_nvidia.target import SM80_LIMITS
+from tilefw_nvidia.ptx.ptxas import find_ptxas
 
 
 @tilefw.jit
@@ -51,7 +51,7 @@ def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_wo
     ],
 )
 def test_occupancy_by_registers_shared_memory_and_blocks(threads, registers, shared, expected):
-    assert occupancy(SM80_LIMITS, threads, registers, shared) == expected
+    assert occupancy(SM80, threads, registers, shared) == expected
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")

@@ -1,18 +1,20 @@
-"""Every opcode that the rules can emit is in the instruction table for sm_80, and sets the version that the table says."""
+"""Every opcode that a chip's rules can emit is in its instruction set, and sets the version that the table says."""
 
 from __future__ import annotations
 
 import itertools
 
 import pytest
+from chips_here import name_of
 
 from tilefw.api import InternalError
 from tilefw.api.machine import Function, Slice
 from tilefw.api.simt import Access, Code, Const, Element
-from tilefw_nvidia import isa
-from tilefw_nvidia.chip import PtxChip
-from tilefw_nvidia.emit import lowest_version
-from tilefw_nvidia.lower import FORM, SMALL
+from tilefw_nvidia.chips import CHIPS, Chip
+from tilefw_nvidia.isa.rows import forms
+from tilefw_nvidia.ptx.emit import lowest_version
+from tilefw_nvidia.select.lanes import PtxChip
+from tilefw_nvidia.select.rules import FORM, SMALL
 
 CACHES = ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt")
 EVICTIONS = ("", "evict_first", "evict_last")
@@ -20,8 +22,8 @@ STORES_ONLY, LOADS_ONLY = (".wb", ".wt"), (".ca", ".cv")
 ACCESSES = [(8, 1), (16, 1), *itertools.product((32, 64), (1, 2)), (32, 4)]
 
 
-def code(fusion: bool) -> Code:
-    return Code(Function("k", "nvidia-sm80"), PtxChip(fusion))
+def code(chip: Chip, fusion: bool) -> Code:
+    return Code(Function("k", chip.target), PtxChip(chip, fusion))
 
 
 def form(name: str) -> str:
@@ -29,19 +31,19 @@ def form(name: str) -> str:
 
 
 def operands(key: str, emitter: Code) -> list[Element]:
-    """Registers of the key's types, as many as its row takes: tried from three down to one."""
+    """Registers of the key's types, as many as its row takes: tried from four down to one."""
     row, _, names = key.partition(".")
     known = sorted([*FORM, *SMALL, "i8x4", "i16x2", "f16x2", "bf16x2"], key=len, reverse=True)
     name = next(n for n in known if names.startswith(n))
-    registers: list[Element] = [emitter.new_register(form(name)) for _ in range(3)]
+    registers: list[Element] = [emitter.new_register(form(name)) for _ in range(4)]
     return [emitter.new_register("i1"), *registers[:2]] if row == "select" else registers
 
 
-def emitted_by_rule(key: str, fusion: bool) -> set[str]:
+def emitted_by_rule(chip: Chip, key: str, fusion: bool) -> set[str]:
     """The opcodes of one rule; templates take any number of operands, the others say by TypeError how many they do not take."""
-    emitter = code(fusion)
+    emitter = code(chip, fusion)
     rule, given = emitter.chip.rules[key], operands(key, emitter)
-    for count in (3, 2, 1):
+    for count in (4, 3, 2, 1):
         try:
             rule(emitter, *given[:count])
         except TypeError:
@@ -50,9 +52,9 @@ def emitted_by_rule(key: str, fusion: bool) -> set[str]:
     return {inst.opcode for inst in emitter.function.insts()}
 
 
-def emitted_by_chip() -> set[str]:
+def emitted_by_chip(described: Chip) -> set[str]:
     """The opcodes of everything that the kit asks of the chip beside rules."""
-    emitter = code(True)
+    emitter = code(described, True)
     chip = emitter.chip
     registers = {f: emitter.new_register(f) for f in chip.forms}
     for f, register in registers.items():
@@ -85,25 +87,31 @@ def accesses(emitter: Code, address: Slice) -> list[Access]:
 
 
 @pytest.mark.parametrize("fusion", [True, False])
-def test_every_opcode_of_every_rule_is_in_the_table_for_sm_80(fusion):
-    opcodes = set().union(*(emitted_by_rule(key, fusion) for key in PtxChip(fusion).rules))
+@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+def test_every_opcode_of_every_rule_is_in_the_chips_table(chip, fusion):
+    rules = PtxChip(chip, fusion).rules
+    opcodes = set().union(*(emitted_by_rule(chip, key, fusion) for key in rules))
     assert len(opcodes) > 250
-    assert lowest_version(opcodes, "sm_80") == (7, 0)
+    floor = (8, 1) if any("x2" in o and "e4m3" in o for o in opcodes) else (7, 0)  # conversions of fp8 are of 8.1
+    assert lowest_version(opcodes, chip) == max(chip.first_version, floor)
 
 
-def test_every_opcode_of_the_chip_is_in_the_table_for_sm_80():
-    opcodes = emitted_by_chip()
+@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+def test_every_opcode_of_the_chip_is_in_its_table(chip):
+    opcodes = emitted_by_chip(chip)
     assert {"ld.global.v4.b32", "st.global.wt.u8", "ld.volatile.global.b16", "mov.b64", "prmt.b32"} <= opcodes
-    assert lowest_version(opcodes, "sm_80") == (7, 4), "eviction priorities are of 7.4"
-    assert lowest_version({o for o in opcodes if "L1::" not in o}, "sm_80") == (7, 0)
+    assert lowest_version(opcodes, chip) == max((7, 4), chip.first_version), "eviction priorities are of 7.4"
+    assert lowest_version({o for o in opcodes if "L1::" not in o}, chip) == chip.first_version
 
 
-def test_an_opcode_that_no_table_knows_is_a_bug_of_the_rules():
+@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+def test_an_opcode_that_no_table_knows_is_a_bug_of_the_rules(chip):
     with pytest.raises(InternalError, match=r"add\.f31"):
-        lowest_version(["add.f31"], "sm_80")
+        lowest_version(["add.f31"], chip)
 
 
-def test_an_opcode_of_a_later_chip_is_a_bug_of_the_rules():
-    later = next(o for row in isa.ROWS.values() for f in row.forms if f.sm > 80 for o in itertools.islice(f.opcodes(), 1))
+@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+def test_an_opcode_of_a_later_chip_is_a_bug_of_the_rules(chip):
+    later = next(o for f in forms() if f.since > chip.architecture.number for o in itertools.islice(f.opcodes(), 1))
     with pytest.raises(InternalError, match="needs sm_"):
-        lowest_version([later], "sm_80")
+        lowest_version([later], chip)

@@ -5,46 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilefw.api import Artifact, CompileOptions, Device
+from tilefw.api import Artifact, CompileOptions, Device, TargetInfo
 from tilefw.api.simt import LaneChip, SimtBackend
+from tilefw_nvidia.chips import chip_named
 
 if TYPE_CHECKING:
     from tilefw.api.machine import Function
 
 
 class NvidiaBackend(SimtBackend):
-    """One compute capability."""
+    """One chip's compiler and simulator."""
 
     format = "ptx"
 
-    def chip(self, options: CompileOptions) -> LaneChip:
-        from tilefw_nvidia.chip import PtxChip
+    def __init__(self, target: TargetInfo) -> None:
+        super().__init__(target)
+        self.described = chip_named(target.name)
 
-        return PtxChip(options.enable_fp_fusion)
+    def chip(self, options: CompileOptions) -> LaneChip:
+        from tilefw_nvidia.select.lanes import PtxChip
+
+        return PtxChip(self.described, options.enable_fp_fusion)
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
-        from tilefw_nvidia.emit import emit
+        from tilefw_nvidia.ptx.emit import emit
 
-        return emit(functions, self.target.chip, options.maxnreg)
+        return emit(functions, self.described, options.maxnreg)
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
-        from tilefw_nvidia.assemble import assemble
+        from tilefw_nvidia.ptx.ptxas import assemble
 
-        return assemble(artifact, self.target, ours=True)
+        return assemble(artifact, self.described, ours=True)
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
-        from tilefw_nvidia.foreign import artifact
+        from tilefw_nvidia.load import artifact
 
-        return artifact(data, name, self.target.name)
+        return artifact(data, name, self.described)
 
     def simulator(self) -> Device:
         from tilefw_nvidia.simulate import Simulator
 
-        return Simulator(self.target)
+        return Simulator(self.described)
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 
     def toolchain_digest(self) -> str:
-        from tilefw_nvidia.assemble import version
+        from tilefw_nvidia.ptx.ptxas import version
 
         return f"ptxas {version() or 'absent'}"

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 
 from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.simt import lane_to_machine
-from tilefw_nvidia.chip import PtxChip
-from tilefw_nvidia.target import SM80
+from tilefw_nvidia.chips import CHIPS, chip_named
+from tilefw_nvidia.select.lanes import PtxChip
 
 
 @dataclass(frozen=True)
 class LaneToPtx(ModulePass):
-    """`lane-to-ptx{fusion=false}`: without fusion no multiplication and addition are contracted."""
+    """`lane-to-ptx{fusion=false target="nvidia-sm86"}`: without fusion no multiplication and addition are contracted."""
 
     name = "lane-to-ptx"
     fusion: bool = True
+    target: str = CHIPS[0].target
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lane_to_machine(PtxChip(self.fusion), SM80.name).apply(ctx, op)
+        chip = chip_named(self.target)
+        lane_to_machine(PtxChip(chip, self.fusion), chip.target).apply(ctx, op)

@@ -11,9 +11,9 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    from tilefw_nvidia.target import TARGETS
+    from tilefw_nvidia.chips import CHIPS
 
-    return TARGETS
+    return [chip.info() for chip in CHIPS]
 
 
 @hookimpl

@@ -5,23 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
-from tilefw.api import Artifact, TargetInfo
-from tilefw.api.sim import Chip, Decoders, SimulatorDevice
+from tilefw.api import Artifact
+from tilefw.api.sim import Chip as SimulatedChip
+from tilefw.api.sim import Decoders, SimulatorDevice
 from tilefw_nvidia import isa
-
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": grid, local memory per thread, banks.
-_MAX_GRID = (2**31 - 1, 65535, 65535)
-_LOCAL_BYTES = 512 * 1024
-_BANKS = 32
+from tilefw_nvidia.chips import Chip
 
 
-def chip(target: TargetInfo) -> Chip:
-    """What the simulator kit must know of a compute capability."""
-    limits = target.limits
-    return Chip(
-        name=target.name, wave_size=limits["lanes"], pc_per_lane=True,
-        max_threads=limits["threads_per_workgroup"], max_grid=_MAX_GRID,
-        shared_bytes=limits["shared_bytes"], local_bytes=_LOCAL_BYTES, shared_banks=_BANKS,
+def simulated(chip: Chip) -> SimulatedChip:
+    """What the simulator kit must know of a chip."""
+    return SimulatedChip(
+        name=chip.target, wave_size=chip.lanes, pc_per_lane=True, max_threads=chip.threads_per_workgroup, max_grid=chip.max_grid,
+        shared_bytes=chip.shared_bytes, local_bytes=chip.local_bytes, shared_banks=chip.banks,
     )
 
 
@@ -30,9 +25,11 @@ class Simulator(SimulatorDevice):
 
     format: ClassVar = "ptx"
 
-    def __init__(self, target: TargetInfo) -> None:
-        super().__init__(chip(target))
+    def __init__(self, chip: Chip) -> None:
+        super().__init__(simulated(chip))
+        self.instructions = isa.instruction_set(chip)
 
     def decoders(self, artifact: Artifact, name: str) -> Decoders:
         module = isa.parse(artifact.text, name)
-        return {entry: partial(isa.program, module, entry) for entry in module.entries}
+        isa.check_target(module, self.instructions)
+        return {entry: partial(isa.program, module, entry, self.instructions) for entry in module.entries}

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from chips_here import EVERYTHING
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
-from tilefw_nvidia.plugin import tilefw_targets
+from tilefw_nvidia.chips import CHIPS, Architecture, Chip
 from tilefw_nvidia.simulate import Simulator
 
 THREADS = 128
 _LETTERS = {1: "b8", 2: "b16", 4: "b32", 8: "b64"}
-_TARGET = next(t for t in tilefw_targets() if t.name == "nvidia-sm80")
 _REGISTER = re.compile(r"%(p|h|r|d|f|q)(\d+)\b")
 _TYPES = {"p": "pred", "h": "b16", "r": "b32", "d": "b64", "f": "f32", "q": "f64"}
 
@@ -45,10 +45,18 @@ def source(code: str, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype], t
     return f".version 8.8\n.target {target}\n.address_size 64\n.visible .entry k({parameters})\n{{\n{registers}\n{body}\nret;\n}}\n"
 
 
-def launch(text: str, arguments: Sequence[Any], grid: int, block: int, **options: Any) -> tuple[list[bytes], tuple[Any, ...]]:
+def _simulator(text: str) -> Simulator:
+    """Of the oldest chip that runs the text's target; of one made up that has every row where none here does."""
+    target = Architecture.parse(re.search(r"\.target (\w+)", text)[1])
+    return Simulator(next((chip for chip in CHIPS if target.runs_on(chip.architecture)), EVERYTHING))
+
+
+def launch(
+    text: str, arguments: Sequence[Any], grid: int, block: int, chip: Chip | None = None, **options: Any
+) -> tuple[list[bytes], tuple[Any, ...]]:
     """Run entry k on copies of the arrays; gives the buffers after it, and the findings."""
     parameters = tuple(Parameter(f"a{i}", "pointer", "uint8", 8 * i, 8, 8) for i in range(len(arguments)))
-    device = Simulator(_TARGET)
+    device = _simulator(text) if chip is None else Simulator(chip)
     handles = []
     for array in arguments:
         handles.append(device.allocate(array.nbytes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilefw_nvidia.isa.row import Form, Modifiers, OperandItem
+from tilefw_nvidia.isa.model import Form, Modifiers, OperandItem
 from tilefw_nvidia.isa.types import TYPES
 
 HEADER = """.version {version}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from chips_here import OLDEST
+
 from tilefw.api import CodeError
 from tilefw_nvidia import isa
 
@@ -113,7 +115,7 @@ def outcome(text: str) -> str:
     try:
         module = isa.parse(text, "fuzz.ptx")
         for entry in module.entries:
-            isa.program(module, entry)
+            isa.program(module, entry, isa.instruction_set(OLDEST))
     except CodeError as error:
         assert error.code in {"TFW0710", "TFW0711", "TFW0712", "TFW0713", "TFW0714", "TFW0715"}
         assert error.place is not None

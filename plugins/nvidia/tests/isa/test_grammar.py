@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from chips_here import EVERYTHING, OLDEST
 
 from tilefw.api import CodeError
 from tilefw_nvidia import isa
-from tilefw_nvidia.isa.syntax import Address, Float, Integer, Name, Pair, Sink, Vector
+from tilefw_nvidia.isa.text.syntax import Address, Float, Integer, Name, Pair, Sink, Vector
 
+SET = isa.instruction_set(OLDEST)
 HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
 
 
@@ -52,7 +54,7 @@ def test_an_instruction_may_span_lines_and_hold_comments() -> None:
 def test_scopes_have_their_own_registers_and_labels() -> None:
     """What Triton's inline assembly opens: the same names twice, each in its own braces."""
     block = "{\n.reg .pred %q;\nagain: setp.eq.s32 %q, %r1, %r2;\n@%q bra.uni again;\n}\n"
-    program = isa.program(module(block + block + "ret;"), "k")
+    program = isa.program(module(block + block + "ret;"), "k", SET)
     assert [i.flow.target for i in program.instructions if i.mnemonic == "bra.uni"] == [0, 2]
     registers = {i.destinations[0].index for i in program.instructions if i.destinations}
     assert len(registers) == 2
@@ -60,7 +62,7 @@ def test_scopes_have_their_own_registers_and_labels() -> None:
 
 def test_an_inner_name_is_not_seen_outside() -> None:
     with pytest.raises(CodeError, match="%q is not declared") as caught:
-        isa.program(module("{ .reg .b32 %q; }\nmov.b32 %q, 1;"), "k")
+        isa.program(module("{ .reg .b32 %q; }\nmov.b32 %q, 1;"), "k", SET)
     assert caught.value.code == "TFW0714"
 
 
@@ -78,7 +80,7 @@ def test_parameters_get_their_places_in_the_argument_block() -> None:
         (192, 2, 2, False),
     ]
     assert entry.directives == {"reqntid": (32, 2)}
-    assert isa.program(isa.parse(text, "k.ptx"), "k").required_workgroup == (32, 2, 1)
+    assert isa.program(isa.parse(text, "k.ptx"), "k", SET).required_workgroup == (32, 2, 1)
 
 
 def test_variables_of_every_space() -> None:
@@ -91,7 +93,7 @@ def test_variables_of_every_space() -> None:
     assert parsed.variables["table"].data == bytes.fromhex("0000803f000000400000c0bf00000000")
     assert parsed.variables["bytes"].data == b"\x01\x02\xff"
     assert parsed.shared_bytes("k") == 32
-    assert [v.name for v in isa.program(parsed, "k").variables][-1] == "depot"
+    assert [v.name for v in isa.program(parsed, "k", SET).variables][-1] == "depot"
 
 
 def test_loc_gives_the_users_line_through_inlined_calls() -> None:
@@ -100,7 +102,7 @@ def test_loc_gives_the_users_line_through_inlined_calls() -> None:
         ".loc 2 7 3, function_name $L__info_string0, inlined_at 1 20 5\nmov.b32 %r2, 2;\nret;\n}\n"
         '.file 1 "user.py"\n.file 2 "/a//b.py"\n.section .debug_str\n{\n$L__info_string0:\n.b8 115\n.b8 117\n.b8 109\n.b8 0\n}\n'
     )
-    program = isa.program(isa.parse(text, "k.ptx"), "k")
+    program = isa.program(isa.parse(text, "k.ptx"), "k", SET)
     first, second = (i.source for i in program.instructions[:2])
     assert (first.file, first.line, first.column) == ("user.py", 20, 5)
     assert (second.file, second.line, second.function) == ("/a//b.py", 7, "sum")
@@ -108,7 +110,7 @@ def test_loc_gives_the_users_line_through_inlined_calls() -> None:
 
 
 def test_branch_tables() -> None:
-    program = isa.program(module("ts: .branchtargets a, b;\nbrx.idx %r1, ts;\na: ret;\nb: ret;"), "k")
+    program = isa.program(module("ts: .branchtargets a, b;\nbrx.idx %r1, ts;\na: ret;\nb: ret;"), "k", SET)
     assert program.instructions[0].flow.targets == (1, 2)
 
 
@@ -130,14 +132,14 @@ def test_branch_tables() -> None:
         ("@%r1 ret;", "TFW0713", "%r1 is .b32; a guard is a predicate", 1),
         ("ld.shared.b32 %r1, [p];", "TFW0713", "p lies in .param, the access is to .shared", 1),
         ("cp.async.cg.shared.global [%r1], [%d1], 8;", "TFW0713", "the size must be 16, not 8", 1),
-        ("add.bf16 %h1, %h2, %h3;", "TFW0715", "needs .version 7.8", 1),
+        ("add.bf16 %h1, %h2, %h3;", "TFW0715", "needs sm_90", 1),
         ("add.s32 %r1, %r2, 3..4;", "TFW0710", "'3..4' is no operand", 19),
         ("mov.b32 %r1, 0f3F80;", "TFW0710", "'0f3F80' is no operand", 14),
     ],
 )
 def test_mistakes_have_place_and_code(statement: str, code: str, message: str, column: int) -> None:
     with pytest.raises(CodeError) as caught:
-        isa.program(module(statement), "k")
+        isa.program(module(statement), "k", SET)
     error = caught.value
     assert error.code == code
     assert message in error.message
@@ -180,20 +182,20 @@ def test_broken_modules_are_refused(text: str, message: str) -> None:
 
 
 def test_unknown_words_suggest_the_nearest() -> None:
-    assert isa.opcode("addd.s32").problem
+    assert SET.opcode("addd.s32").problem
     with pytest.raises(isa.OpcodeError) as caught:
-        isa.lookup("setp.ltt.s32")
+        SET.lookup("setp.ltt.s32")
     assert caught.value.help == "the nearest is .lt"
 
 
 def test_modifiers_in_any_order_are_one_opcode() -> None:
-    first, second = (isa.lookup(o)[0] for o in ("atom.global.gpu.acq_rel.add.u32", "atom.relaxed.sys.shared.add.u32"))
+    first, second = (SET.lookup(o)[0] for o in ("atom.global.gpu.acq_rel.add.u32", "atom.relaxed.sys.shared.add.u32"))
     assert first.form is second.form
-    assert isa.lookup("atom.add.acq_rel.gpu.global.u32")[0].modifiers == first.modifiers
+    assert SET.lookup("atom.add.acq_rel.gpu.global.u32")[0].modifiers == first.modifiers
 
 
 def test_what_the_emitter_asks() -> None:
-    assert isa.opcode("ld.global.v4.b32") == isa.Spec("ld.global.v4.b32", True, (1, 0), 10, "memory")
-    assert isa.opcode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").version == (7, 0)
-    assert isa.opcode("cvt.rn.satfinite.e4m3x2.f32").sm == 89
-    assert not isa.opcode("ld.global.v3.b32").exists
+    assert SET.opcode("ld.global.v4.b32") == isa.Spec("ld.global.v4.b32", True, (1, 0), 10, "memory")
+    assert SET.opcode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").version == (7, 0)
+    assert isa.instruction_set(EVERYTHING).opcode("cvt.rn.satfinite.e4m3x2.f32").since == 89
+    assert not SET.opcode("ld.global.v3.b32").exists

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 from isa.machine import launch
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.chips.sm89 import SM89
 from tilefw_nvidia.isa.fragments import SHAPES, Shape
 
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
-NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f64": np.float64, "f32": np.float32, "s32": np.int32}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
+NUMPY = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "f64": np.float64, "f32": np.float32, "s32": np.int32,
+    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+}
 CASES = [
     pytest.param(
         shape, dict(zip(shape.types.choices, picked, strict=True)), id=f"{shape.name}{shape.types.modifiers}-{'-'.join(picked)}"
@@ -72,11 +78,12 @@ def kernel(shape: Shape, chosen: dict[str, str], satfinite: bool) -> str:
     registers = f".reg .b32 %t; .reg .b64 %p<4>; .reg .{kind} %a<8>, %b<8>, %c<8>, %d<8>;"
     parameters = ", ".join(f".param .u64 a{i}" for i in range(4))
     body = "\n".join(lines)
-    return f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k({parameters})\n{{\n{registers}\n{body}\nret;\n}}\n"
+    head = f".version 8.7\n.target sm_{max(80, shape.since)}\n.address_size 64\n"
+    return f"{head}.visible .entry k({parameters})\n{{\n{registers}\n{body}\nret;\n}}\n"
 
 
 def patterns(values: np.ndarray) -> np.ndarray:
-    return values.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[values.dtype.itemsize])
+    return values.view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[values.dtype.itemsize])
 
 
 def multiply(
@@ -103,7 +110,7 @@ def decode(pattern: np.ndarray, kind: str) -> np.ndarray:
     """Bit patterns as exact numbers."""
     bits = BITS[kind]
     if kind in NUMPY:
-        values = pattern.astype({16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]).view(NUMPY[kind])
+        values = pattern.astype({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]).view(NUMPY[kind])
         return values.astype(np.float64)
     signed = kind[0] == "s"
     return (pattern.astype(np.int64) ^ (1 << (bits - 1))) - (1 << (bits - 1)) if signed else pattern.astype(np.int64)
@@ -149,29 +156,40 @@ def test_satfinite_clamps() -> None:
 
 # --- the hardware's own rounding ------------------------------------------------------------------------------------------
 
-FLOAT_SHAPES = [s for s in SHAPES if s.types.elements in ("f16", "bf16", "tf32", "f64")]
+# MMA-Sim's name of a chip's matrix unit, and the products that are asked of it: those that no chip before it has.
+UNITS = [("Ampere", SM80), ("Ada Lovelace", SM89)]
+FLOATS = [
+    pytest.param(unit, chip, shape, choice, id=f"{unit}-{shape.opcode(choice).removeprefix('mma.sync.aligned.')}")
+    for unit, chip in UNITS
+    for shape in SHAPES
+    if shape.types.elements in chip.sums and shape.types.elements in ("f16", "bf16", "tf32", "f64", "e4m3")
+    for choice in shape.types.each()
+]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mmasim") is None, reason="mmasim is not installed: pip install torch==2.13.0 mmasim")
-@pytest.mark.parametrize("shape", FLOAT_SHAPES, ids=lambda s: s.name + s.types.modifiers)
+@pytest.mark.parametrize(("unit", "chip", "shape", "choice"), FLOATS)
 @pytest.mark.parametrize("spread_of_exponents", [0, 4, 12])
-def test_hardware_numerics_agree_with_mmasim_bit_for_bit(shape: Shape, spread_of_exponents: int) -> None:
+def test_hardware_numerics_agree_with_mmasim_bit_for_bit(
+    unit: str, chip: Chip, shape: Shape, choice: dict[str, str], spread_of_exponents: int
+) -> None:
     import torch
     from mmasim.nv_ptx import MMA
 
     rng = np.random.default_rng(shape.k + spread_of_exponents)
-    model = MMA("Ampere", shape.name + shape.types.modifiers)
-    kind = shape.types.elements
+    model = MMA(unit, shape.opcode(choice).removeprefix("mma.sync.aligned.").replace(".row.col", ""))
+    kinds = [choice.get(name, shape.types.elements) for name in ("atype", "btype")]
     c_type = NUMPY[{"b32": "f16"}.get(shape.types.c_register, shape.types.c_register)]
 
     def sample(size: tuple[int, int], numpy_type: type) -> np.ndarray:
         scale = 2.0 ** rng.integers(-spread_of_exponents, spread_of_exponents + 1, size)
-        limit = 6 if numpy_type is np.float16 else 40
+        limit = 6 if np.dtype(numpy_type).itemsize <= 2 and numpy_type is not ml_dtypes.bfloat16 else 40
         return (rng.standard_normal(size) * np.clip(scale, 2.0**-limit, 2.0**limit)).astype(numpy_type)
 
     for _ in range(4):
-        a, b, c = sample((shape.m, shape.k), NUMPY[kind]), sample((shape.k, 8), NUMPY[kind]), sample((shape.m, 8), c_type)
-        got = multiply(shape, {}, patterns(a), patterns(b), c, numerics="hw")
+        a, b = sample((shape.m, shape.k), NUMPY[kinds[0]]), sample((shape.k, 8), NUMPY[kinds[1]])
+        c = sample((shape.m, 8), c_type)
+        got = multiply(shape, choice, patterns(a), patterns(b), c, chip=chip, numerics="hw")
         tensors = [
             torch.from_numpy(patterns(np.ascontiguousarray(m)).view(_signed(m)).copy()).view(_torch(torch, m)) for m in (a, b, c)
         ]
@@ -183,13 +201,14 @@ def test_hardware_numerics_agree_with_mmasim_bit_for_bit(shape: Shape, spread_of
 
 
 def _signed(matrix: np.ndarray) -> type:
-    return {2: np.int16, 4: np.int32, 8: np.int64}[matrix.dtype.itemsize]
+    return {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[matrix.dtype.itemsize]
 
 
 def _torch(torch, matrix: np.ndarray):
-    return {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}[
-        matrix.dtype.name
-    ]
+    return {
+        "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64,
+        "float8_e4m3fn": torch.float8_e4m3fn, "float8_e5m2": torch.float8_e5m2,
+    }[matrix.dtype.name]
 
 
 # --- ldmatrix, movmatrix --------------------------------------------------------------------------------------------------

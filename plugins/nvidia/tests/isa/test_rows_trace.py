@@ -5,14 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
+from chips_here import EVERYTHING
 
 from isa.samples import instruction, kernel
 from tilefw.api.sim import PRIMITIVES
 from tilefw.sim.algebra.recording import trace
 from tilefw_nvidia import isa
-from tilefw_nvidia.isa.row import Form
+from tilefw_nvidia.isa.model import Form
+from tilefw_nvidia.isa.rows import forms
 
-FORMS = [form for row in isa.ROWS.values() for form in row.forms]
+FORMS = forms()
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[f"{i}-{form.pattern.split(' ')[0]}" for i, form in enumerate(FORMS)])
@@ -25,7 +27,7 @@ def test_a_meaning_traces_symbolically(form: Form) -> None:
         assert modifiers is not None
         text = instruction(form, opcode, modifiers)
         module = isa.parse(kernel([text], "9.0", "sm_100"), "sample.ptx")
-        decoded = isa.program(module, "k").instructions[0]
+        decoded = isa.program(module, "k", isa.instruction_set(EVERYTHING)).instructions[0]
         assert decoded.row is form or decoded.row.base == form.base, text
         if decoded.flow is not None:
             continue

@@ -84,7 +84,8 @@ class Accumulation:
     them, cut to `fraction_bits` bits below it by `alignment_rounding`, added exactly, and rounded once to `result` (see MMA-Sim,
     arXiv 2511.10909). `block` 0: all of k at once. `fraction_bits` 0: a chain of fused multiply-adds in the order of k. `saturate`
     clamps integer sums to 32 bits. `stages`: the running sum joins later, see there. `unknown` says of whose sums nobody has
-    published a model: "hw" numerics refuse it."""
+    published a model: "hw" numerics refuse it. `result_fraction_bits`, where it is not 0: an f32 result keeps so few bits.
+    `zero_fraction_bits`: terms that are zero have the exponent that goes with so many fraction bits, where these are others."""
 
     result: Literal["f16", "f32", "f64", "s32"]
     block: int = 0
@@ -94,3 +95,5 @@ class Accumulation:
     saturate: bool = False
     stages: Stages | None = None
     unknown: str = ""
+    result_fraction_bits: int = 0
+    zero_fraction_bits: int = 0

@@ -13,7 +13,9 @@ from tilefw.sim.matrix.fragments import Accumulation, Fragment
 from tilefw.sim.matrix.stages import staged_sum
 
 # Least normal exponent of a format.
-_LEAST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "f8E5M2FNUZ": -15, "f8E4M3FNUZ": -7}
+_LEAST = {
+    "f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "f8E5M2": -14, "f8E4M3FN": -6, "f8E5M2FNUZ": -15, "f8E4M3FNUZ": -7,
+}
 # What MMA-Sim's sums give for NaN, in f32: all ones but the sign.
 _NAN = np.array([0x7FFFFFFF], np.uint32).view(np.float32).astype(np.float64)[0]
 # A zero term still has an exponent: MMA-Sim's table has -131, -132, -133 for 23, 24, 25 fraction bits and f32 (-19, -20, -21, f16).
@@ -62,7 +64,7 @@ def _exponents(values: Array, fmt: str) -> Array:
 
 def _aligned_sum(terms: Array, exponents: Array, accumulation: Accumulation) -> Array:
     """The sum over axis 2, cut `fraction_bits` below the largest exponent and rounded to the result's format."""
-    zero = _LEAST[accumulation.result] - accumulation.fraction_bits + _ZERO_TERM
+    zero = _LEAST[accumulation.result] - (accumulation.zero_fraction_bits or accumulation.fraction_bits) + _ZERO_TERM
     largest = np.where(terms != 0, exponents, zero).max(axis=2)
     unit = largest - accumulation.fraction_bits
     finite = np.isfinite(terms).all(axis=2)
@@ -75,8 +77,17 @@ def _aligned_sum(terms: Array, exponents: Array, accumulation: Accumulation) -> 
 
 def _round(exact: Array, accumulation: Accumulation) -> Array:
     fmt = accumulation.result
+    if accumulation.result_fraction_bits:
+        exact = _shortened(exact, accumulation.result_fraction_bits, _LEAST[fmt])
     rounded = decode(encode(exact, fmt, accumulation.result_rounding), fmt).astype(np.float64)
     if accumulation.result_rounding == "rn":
         return rounded
     # What is too large overflows to infinity even when rounded toward zero.
     return np.where(np.abs(exact) >= 2.0 ** (1 - _LEAST[fmt] + 1), np.copysign(np.inf, exact), rounded)
+
+
+def _shortened(values: Array, fraction_bits: int, least: int) -> Array:
+    """Values cut toward zero to `fraction_bits` bits behind the first, as subnormals below 2^least."""
+    _, exponents = np.frexp(values)
+    unit = np.maximum(exponents - 1, least) - fraction_bits
+    return np.ldexp(np.trunc(np.ldexp(values, -unit)), unit)

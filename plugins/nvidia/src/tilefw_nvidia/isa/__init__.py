@@ -1,34 +1,21 @@
 """PTX as text and as meaning: the grammar of modules and the one table of instructions.
 
-    module = isa.parse(text, "kernel.ptx")        # syntax: entries, parameters, variables, statements
-    program = isa.program(module, "kernel")       # decoded for the simulator kit: each instruction with its row's meaning
-    isa.opcode("ld.global.v4.b32").version        # what the emitter asks of the table
-    isa.ROWS["mad"].forms                         # the table itself, a row a base opcode
+    module = isa.parse(text, "kernel.ptx")                  # syntax: entries, parameters, variables, statements
+    instructions = isa.instruction_set(chip)                # what one chip executes
+    program = isa.program(module, "kernel", instructions)   # decoded for the simulator kit: each instruction with its meaning
+    instructions.opcode("ld.global.v4.b32").version         # what the emitter asks of the table
 
-`row` says how a row is written; `rows/` holds them, a file for each chapter of the PTX ISA manual.
+`model` defines a row; `rows/` holds them, a file for each chapter of the PTX ISA manual; `set` serves those that a chip has.
+`text/` reads PTX, `meaning/` binds what was read to rows.
 """
 
-from tilefw_nvidia.isa.decode import program
-from tilefw_nvidia.isa.parser import parse
-from tilefw_nvidia.isa.row import ROWS, Form, Modifiers, Row
-from tilefw_nvidia.isa.specials import SPECIALS
-from tilefw_nvidia.isa.syntax import Function, Module, Parameter, Statement
-from tilefw_nvidia.isa.table import OpcodeError, Spec, lookup, opcode
+from tilefw_nvidia.isa.meaning.decode import check_target, program
+from tilefw_nvidia.isa.model import Chapter, Form, Modifiers
+from tilefw_nvidia.isa.set import InstructionSet, OpcodeError, Spec, instruction_set
+from tilefw_nvidia.isa.text.parser import parse
+from tilefw_nvidia.isa.text.syntax import Function, Module, Parameter, Statement
 
 __all__ = [
-    "ROWS",
-    "SPECIALS",
-    "Form",
-    "Function",
-    "Modifiers",
-    "Module",
-    "OpcodeError",
-    "Parameter",
-    "Row",
-    "Spec",
-    "Statement",
-    "lookup",
-    "opcode",
-    "parse",
-    "program",
+    "Chapter", "Form", "Function", "InstructionSet", "Modifiers", "Module", "OpcodeError", "Parameter", "Spec", "Statement",
+    "check_target", "instruction_set", "parse", "program",
 ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,9 +25,13 @@ class Type:
         return self.kind == "signed"
 
 
+# The one meaning of each float of 8 bits (PTX ISA, "Alternate Floating-Point Data Formats"): its name in tile IR and the algebra.
+FORMATS: Mapping[str, str] = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
+
+
 def _floats() -> list[Type]:
     scalar = [("f16", "f16", 16), ("bf16", "bf16", 16), ("tf32", "tf32", 32), ("f32", "f32", 32), ("f64", "f64", 64)]
-    packed = [("f16x2", "f16", 32), ("bf16x2", "bf16", 32), ("e4m3x2", "f8E4M3FN", 16), ("e5m2x2", "f8E5M2", 16)]
+    packed = [("f16x2", "f16", 32), ("bf16x2", "bf16", 32), *((f"{name}x2", fmt, 16) for name, fmt in FORMATS.items())]
     return [Type(name, "float", bits, fmt) for name, fmt, bits in scalar] + [
         Type(name, "float", bits, fmt, 2) for name, fmt, bits in packed
     ]

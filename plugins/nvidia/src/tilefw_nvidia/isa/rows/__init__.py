@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
+from functools import cache
+from importlib import import_module
+
+from tilefw_nvidia.isa.model import Form
 
 CHAPTERS = (
-    "integer",
-    "carry",
-    "bits",
-    "comparison",
-    "floating",
-    "functions",
-    "half",
-    "conversion",
-    "movement",
-    "memory",
-    "atomics",
-    "copies",
-    "warp",
-    "matrix",
-    "control",
+    "integer", "carry", "bits", "comparison", "floating", "functions", "half", "conversion", "movement", "memory", "atomics",
+    "copies", "warp", "matrix", "control",
 )
 
 
-def load_rows() -> None:
-    """Import every chapter: importing is what fills the table."""
-    for chapter in CHAPTERS:
-        importlib.import_module(f"{__name__}.{chapter}")
+@cache
+def forms() -> tuple[Form, ...]:
+    """Every form of every chapter, in the order of the chapters and of their files."""
+    chapters = [import_module(f"{__name__}.{name}") for name in CHAPTERS]
+    return tuple(form for chapter in chapters for form in chapter.CHAPTER.forms)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, Modifiers, form
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 from tilefw_nvidia.isa.rows.memory import NEEDS, SCOPE, SCOPES
 from tilefw_nvidia.isa.rows.movement import space_of
 from tilefw_nvidia.isa.types import TYPES
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 SECTION = "Parallel Synchronization and Communication"
 SPACES = "global shared shared::cta"
@@ -68,10 +71,11 @@ def _red(m: Modifiers):
 
 
 def _both(
-    ops: str, types: str, since: str = "1.1", sm: int = 11, extra: str = "", needs=None, only: str = "atom red", operands: str = "b"
+    ops: str, types: str, ptx: str = "1.1", since: int = 11, extra: str = "", needs=None, only: str = "atom red",
+    operands: str = "b",
 ) -> None:
     """atom and red of the same operations and types, each with and without a cache policy."""
-    facts: Facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", since=since, sm=sm)
+    facts: Facts = dict(op=ops, type=types, sem=ORDERS, scope=SCOPES, unit="memory", ptx=ptx, since=since)
     needs = {
         **NEEDS,
         **dict.fromkeys(ORDERS.split(), ("6.0", 70)),
@@ -92,18 +96,18 @@ def _both(
 
 
 _both("add", "u32 s32 u64")
-_both("min max", "u32 s32", since="1.1", sm=12)
-_both("min max", "u64 s64", since="3.1", sm=32)
+_both("min max", "u32 s32", ptx="1.1", since=12)
+_both("min max", "u64 s64", ptx="3.1", since=32)
 _both("and or xor", "b32")
-_both("and or xor", "b64", since="3.1", sm=32)
-_both("inc dec", "u32", sm=12)
-_both("exch", "b32 b64", only="atom", sm=12)
-_both("cas", "b32 b64", only="atom", operands="b, c", sm=12)
-_both("cas", "b16", only="atom", operands="b, c", since="6.3", sm=70)
-_both("exch", "b128", only="atom", since="8.3", sm=90, needs={"sys": ("8.4", 90)})
-_both("cas", "b128", only="atom", operands="b, c", since="8.3", sm=90, needs={"sys": ("8.4", 90)})
-_both("add", "f32", since="2.0", sm=20)
-_both("add", "f64", since="5.0", sm=60)
-_both("add", "f16x2", extra=".noftz", since="6.2", sm=60)
-_both("add", "f16", extra=".noftz", since="6.3", sm=70)
-_both("add", "bf16 bf16x2", extra=".noftz", since="7.8", sm=90)
+_both("and or xor", "b64", ptx="3.1", since=32)
+_both("inc dec", "u32", since=12)
+_both("exch", "b32 b64", only="atom", since=12)
+_both("cas", "b32 b64", only="atom", operands="b, c", since=12)
+_both("cas", "b16", only="atom", operands="b, c", ptx="6.3", since=70)
+_both("exch", "b128", only="atom", ptx="8.3", since=90, needs={"sys": ("8.4", 90)})
+_both("cas", "b128", only="atom", operands="b, c", ptx="8.3", since=90, needs={"sys": ("8.4", 90)})
+_both("add", "f32", ptx="2.0", since=20)
+_both("add", "f64", ptx="5.0", since=60)
+_both("add", "f16x2", extra=".noftz", ptx="6.2", since=60)
+_both("add", "f16", extra=".noftz", ptx="6.3", since=70)
+_both("add", "bf16 bf16x2", extra=".noftz", ptx="7.8", since=90)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 LOGIC = "pred b16 b32 b64"
 
@@ -38,7 +41,7 @@ def cnot(m):
     return lambda lanes, a: lanes.zero_extend(lanes.compare(a, lanes.const(0, bits), "eq", False), bits)
 
 
-@form("lop3.b32 d, a, b, c, =lut", unit="alu", section="Logic and Shift: lop3", since="4.3", sm=50)
+@form("lop3.b32 d, a, b, c, =lut", unit="alu", section="Logic and Shift: lop3", ptx="4.3", since=50)
 def lop3(m):
     """Any function of three bits, by its 8-bit table."""
     lut = m.lut & 0xFF
@@ -59,7 +62,7 @@ def shr(m):
 
 
 @form(
-    "shf.way.mode.b32 d, a, b, c:u32", way="l r", mode="clamp wrap", unit="alu", section="Logic and Shift: shf", since="3.1", sm=32
+    "shf.way.mode.b32 d, a, b, c:u32", way="l r", mode="clamp wrap", unit="alu", section="Logic and Shift: shf", ptx="3.1", since=32
 )
 def shf(m):
     """Funnel shift of [b, a]: the high word of a left shift, the low word of a right shift."""
@@ -85,14 +88,14 @@ def _ones(lanes, length, bits):
     return lanes.sub(lanes.shl(one, length), one)
 
 
-@form("bfe.type d, a, b:u32, c:u32", type="u32 u64", unit="alu", section="Integer Arithmetic: bfe", since="2.0", sm=20)
+@form("bfe.type d, a, b:u32, c:u32", type="u32 u64", unit="alu", section="Integer Arithmetic: bfe", ptx="2.0", since=20)
 def bfe_unsigned(m):
     """c bits of a from bit b on, zero-extended."""
     bits = m.type_of().bits
     return lambda lanes, a, b, c: lanes.and_(lanes.shr(a, _byte(lanes, b), False), _ones(lanes, _byte(lanes, c), bits))
 
 
-@form("bfe.type d, a, b:u32, c:u32", type="s32 s64", unit="alu", section="Integer Arithmetic: bfe", since="2.0", sm=20)
+@form("bfe.type d, a, b:u32, c:u32", type="s32 s64", unit="alu", section="Integer Arithmetic: bfe", ptx="2.0", since=20)
 def bfe_signed(m):
     """c bits of a from bit b on, extended with the field's highest bit, or a's where the field reaches past it; 0 bits give 0."""
     bits = m.type_of().bits
@@ -105,7 +108,7 @@ def bfe_signed(m):
     return meaning
 
 
-@form("bfi.type d, a, b, c:u32, e:u32", type="b32 b64", unit="alu", section="Integer Arithmetic: bfi", since="2.0", sm=20)
+@form("bfi.type d, a, b, c:u32, e:u32", type="b32 b64", unit="alu", section="Integer Arithmetic: bfi", ptx="2.0", since=20)
 def bfi(m):
     """b with its e bits from bit c on replaced by the low bits of a."""
     bits = m.type_of().bits
@@ -118,7 +121,8 @@ def bfi(m):
     return meaning
 
 
-@form("bfind{.shiftamt}.type d:u32, a", type="u32 u64 s32 s64", unit="alu", section="Integer Arithmetic: bfind", since="2.0", sm=20)
+@form("bfind{.shiftamt}.type d:u32, a", type="u32 u64 s32 s64",
+      unit="alu", section="Integer Arithmetic: bfind", ptx="2.0", since=20)
 def bfind(m):
     """Position of the highest bit that is not the sign, or the shift that brings it to the top; all ones when there is none."""
     kind = m.type_of()
@@ -135,25 +139,25 @@ def bfind(m):
     return meaning
 
 
-@form("brev.type d, a", type="b32 b64", unit="alu", section="Integer Arithmetic: brev", since="2.0", sm=20)
+@form("brev.type d, a", type="b32 b64", unit="alu", section="Integer Arithmetic: brev", ptx="2.0", since=20)
 def brev(m):
     """The bits in reverse order."""
     return lambda lanes, a: lanes.reverse_bits(a)
 
 
-@form("clz.type d:u32, a", type="b32 b64", unit="alu", section="Integer Arithmetic: clz", since="2.0", sm=20)
+@form("clz.type d:u32, a", type="b32 b64", unit="alu", section="Integer Arithmetic: clz", ptx="2.0", since=20)
 def clz(m):
     """Leading zeros."""
     return lambda lanes, a: lanes.leading_zeros(a)
 
 
-@form("popc.type d:u32, a", type="b32 b64", unit="alu", section="Integer Arithmetic: popc", since="2.0", sm=20)
+@form("popc.type d:u32, a", type="b32 b64", unit="alu", section="Integer Arithmetic: popc", ptx="2.0", since=20)
 def popc(m):
     """Ones."""
     return lambda lanes, a: lanes.popcount(a)
 
 
-@form("bmsk.mode.b32 d, a:u32, b:u32", mode="clamp wrap", unit="alu", section="Integer Arithmetic: bmsk", since="7.6", sm=70)
+@form("bmsk.mode.b32 d, a:u32, b:u32", mode="clamp wrap", unit="alu", section="Integer Arithmetic: bmsk", ptx="7.6", since=70)
 def bmsk(m):
     """b ones from bit a on; both taken modulo 32 (wrap) or clamped to 32."""
 
@@ -166,7 +170,7 @@ def bmsk(m):
 
 
 @form("szext.mode.type d, a, b:u32", mode="clamp wrap", type="u32 s32",
-      unit="alu", section="Integer Arithmetic: szext", since="7.6", sm=70)
+      unit="alu", section="Integer Arithmetic: szext", ptx="7.6", since=70)
 def szext(m):
     """The low b bits of a, extended by sign or zero; b is taken modulo 32 (wrap) or clamped to 32."""
     signed = m.type_of().signed
@@ -180,7 +184,7 @@ def szext(m):
     return meaning
 
 
-@form("prmt.b32 d, a, b, c", unit="alu", section="Data Movement: prmt", since="2.0", sm=20)
+@form("prmt.b32 d, a, b, c", unit="alu", section="Data Movement: prmt", ptx="2.0", since=20)
 def prmt(m):
     """Bytes of [b, a] picked by four nibbles of c."""
     return lambda lanes, a, b, c: lanes.permute_bytes(a, b, c)
@@ -197,7 +201,7 @@ _PRMT_MODES = {
 }
 
 
-@form("prmt.b32.mode d, a, b, c", mode=" ".join(_PRMT_MODES), unit="alu", section="Data Movement: prmt", since="2.0", sm=20)
+@form("prmt.b32.mode d, a, b, c", mode=" ".join(_PRMT_MODES), unit="alu", section="Data Movement: prmt", ptx="2.0", since=20)
 def prmt_mode(m):
     """Bytes of [b, a] in one of four fixed arrangements of the mode, by the low two bits of c."""
     zero, one, two, three = _PRMT_MODES[m.mode]

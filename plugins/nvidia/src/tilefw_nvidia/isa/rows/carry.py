@@ -5,7 +5,10 @@ The carry flag is a predicate register of its own, written by `.cc` forms and re
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 TYPES = "u32 s32 u64 s64"
 # The 64-bit forms that write the flag came later (PTX ISA Notes: 4.3); ptxas takes those that only read it before.
@@ -13,37 +16,37 @@ WIDE = {"u64": ("4.3", 20), "s64": ("4.3", 20)}
 SECTION = "Extended-Precision Integer Arithmetic"
 
 
-@form("add.cc.type d, >carry, a, b", type=TYPES, unit="alu", section=f"{SECTION}: add.cc", since="1.2", needs=WIDE)
+@form("add.cc.type d, >carry, a, b", type=TYPES, unit="alu", section=f"{SECTION}: add.cc", ptx="1.2", needs=WIDE)
 def add_cc(m):
     """d = a + b, carry out."""
     return lambda lanes, a, b: lanes.add_carry(a, b, lanes.const(0, 1))
 
 
-@form("addc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", since="1.2")
+@form("addc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", ptx="1.2")
 def addc(m):
     """d = a + b + carry."""
     return lambda lanes, a, b, carry: lanes.add_carry(a, b, carry)[0]
 
 
-@form("addc.cc.type d, >carry, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", since="1.2", needs=WIDE)
+@form("addc.cc.type d, >carry, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: addc", ptx="1.2", needs=WIDE)
 def addc_cc(m):
     """d = a + b + carry, carry out."""
     return lambda lanes, a, b, carry: lanes.add_carry(a, b, carry)
 
 
-@form("sub.cc.type d, >carry, a, b", type=TYPES, unit="alu", section=f"{SECTION}: sub.cc", since="1.2", needs=WIDE)
+@form("sub.cc.type d, >carry, a, b", type=TYPES, unit="alu", section=f"{SECTION}: sub.cc", ptx="1.2", needs=WIDE)
 def sub_cc(m):
     """d = a - b, borrow out."""
     return lambda lanes, a, b: lanes.sub_borrow(a, b, lanes.const(0, 1))
 
 
-@form("subc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", since="1.2")
+@form("subc.type d, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", ptx="1.2")
 def subc(m):
     """d = a - (b + borrow)."""
     return lambda lanes, a, b, carry: lanes.sub_borrow(a, b, carry)[0]
 
 
-@form("subc.cc.type d, >carry, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", since="1.2", needs=WIDE)
+@form("subc.cc.type d, >carry, a, b, <carry", type=TYPES, unit="alu", section=f"{SECTION}: subc", ptx="1.2", needs=WIDE)
 def subc_cc(m):
     """d = a - (b + borrow), borrow out."""
     return lambda lanes, a, b, carry: lanes.sub_borrow(a, b, carry)
@@ -57,14 +60,14 @@ def _half(m):
 
 
 @form("mad.half.cc.type d, >carry, a, b, c", half="lo hi", type=TYPES,
-      unit="fma", section=f"{SECTION}: mad.cc", since="3.0", sm=20, needs=WIDE)
+      unit="fma", section=f"{SECTION}: mad.cc", ptx="3.0", since=20, needs=WIDE)
 def mad_cc(m):
     """Half of a * b, plus c, carry out."""
     half = _half(m)
     return lambda lanes, a, b, c: lanes.add_carry(half(lanes, a, b), c, lanes.const(0, 1))
 
 
-@form("madc.half.type d, a, b, c, <carry", half="lo hi", type=TYPES, unit="fma", section=f"{SECTION}: madc", since="3.0", sm=20)
+@form("madc.half.type d, a, b, c, <carry", half="lo hi", type=TYPES, unit="fma", section=f"{SECTION}: madc", ptx="3.0", since=20)
 def madc(m):
     """Half of a * b, plus c, plus carry."""
     half = _half(m)
@@ -72,7 +75,7 @@ def madc(m):
 
 
 @form("madc.half.cc.type d, >carry, a, b, c, <carry", half="lo hi", type=TYPES,
-      unit="fma", section=f"{SECTION}: madc", since="3.0", sm=20, needs=WIDE)
+      unit="fma", section=f"{SECTION}: madc", ptx="3.0", since=20, needs=WIDE)
 def madc_cc(m):
     """Half of a * b, plus c, plus carry, carry out."""
     half = _half(m)

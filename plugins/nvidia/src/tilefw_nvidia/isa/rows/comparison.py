@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, form
+from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.types import TYPES
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 EQUAL = "eq ne"
 SIGNED_OPS = "eq ne lt le gt ge"
@@ -58,9 +61,9 @@ def _setp_combined(m):
     return both
 
 
-def _setp(ops: str, types: str, ftz: str = "", since: str = "1.0", sm: int = 10, needs=None):
+def _setp(ops: str, types: str, ftz: str = "", ptx: str = "1.0", since: int = 10, needs=None):
     """The two forms of setp, plain and combined, for types that share their operators."""
-    facts: Facts = dict(type=types, op=ops, unit="alu", since=since, sm=sm, needs=needs)
+    facts: Facts = dict(type=types, op=ops, unit="alu", ptx=ptx, since=since, needs=needs)
     form(f"setp.op{ftz}.type d:pred|q, a, b", section="Comparison and Selection: setp", **facts)(_setp_plain)
     form(f"setp.op.bool{ftz}.type d:pred|q, a, b, c:pred", bool=COMBINE, section="Comparison and Selection: setp", **facts)(
         _setp_combined
@@ -71,9 +74,9 @@ _setp(EQUAL, BITS)
 _setp(UNSIGNED_OPS, UNSIGNED)
 _setp(SIGNED_OPS, SIGNED)
 _setp(FLOAT_OPS, "f32", "{.ftz}")
-_setp(FLOAT_OPS, "f64", sm=13)
-_setp(FLOAT_OPS, "f16", "{.ftz}", since="4.2", sm=53)
-_setp(FLOAT_OPS, "bf16", since="7.8", sm=90)
+_setp(FLOAT_OPS, "f64", since=13)
+_setp(FLOAT_OPS, "f16", "{.ftz}", ptx="4.2", since=53)
+_setp(FLOAT_OPS, "bf16", ptx="7.8", since=90)
 
 
 def _setp_halves(m):
@@ -88,8 +91,8 @@ def _setp_halves(m):
     return meaning
 
 
-for _type, _ftz, _since, _sm in (("f16x2", "{.ftz}", "4.2", 53), ("bf16x2", "", "7.8", 90)):
-    _facts: Facts = dict(type=_type, op=FLOAT_OPS, unit="alu", since=_since, sm=_sm, section="Half Precision Comparison: setp")
+for _type, _ftz, _ptx, _since in (("f16x2", "{.ftz}", "4.2", 53), ("bf16x2", "", "7.8", 90)):
+    _facts: Facts = dict(type=_type, op=FLOAT_OPS, unit="alu", ptx=_ptx, since=_since, section="Half Precision Comparison: setp")
     form(f"setp.op{_ftz}.type d:pred|both, a, b", **_facts)(_setp_halves)
     form(f"setp.op.bool{_ftz}.type d:pred|both, a, b, c:pred", bool=COMBINE, **_facts)(_setp_halves)
 
@@ -127,9 +130,9 @@ def _set_halves(m):
     return meaning
 
 
-def _set_forms(ops, stypes, dtypes, ftz="", since="1.0", sm=10, needs=None, build=_set):
+def _set_forms(ops, stypes, dtypes, ftz="", ptx="1.0", since=10, needs=None, build=_set):
     facts: Facts = dict(
-        op=ops, stype=stypes, dtype=dtypes, unit="alu", since=since, sm=sm, needs=needs, section="Comparison and Selection: set"
+        op=ops, stype=stypes, dtype=dtypes, unit="alu", ptx=ptx, since=since, needs=needs, section="Comparison and Selection: set"
     )
     form(f"set.op{ftz}.dtype.stype d:dtype, a:stype, b:stype", **facts)(build)
     form(f"set.op.bool{ftz}.dtype.stype d:dtype, a:stype, b:stype, c:pred", bool=COMBINE, **facts)(build)
@@ -139,13 +142,13 @@ _set_forms(EQUAL, BITS, "u32 s32 f32")
 _set_forms(UNSIGNED_OPS, UNSIGNED, "u32 s32 f32")
 _set_forms(SIGNED_OPS, SIGNED, "u32 s32 f32")
 _set_forms(FLOAT_OPS, "f32", "u32 s32 f32", "{.ftz}")
-_set_forms(FLOAT_OPS, "f64", "u32 s32 f32", sm=13)
+_set_forms(FLOAT_OPS, "f64", "u32 s32 f32", since=13)
 # Integer results of half comparisons came with 6.5.
 _INTEGER_RESULT = dict.fromkeys(("u16", "s16", "u32", "s32"), ("6.5", 53))
-_set_forms(FLOAT_OPS, "f16", "f16 u16 s16 u32 s32", "{.ftz}", since="4.2", sm=53, needs=_INTEGER_RESULT)
-_set_forms(FLOAT_OPS, "bf16", "bf16 u16 s16 u32 s32", since="7.8", sm=90)
-_set_forms(FLOAT_OPS, "f16x2", "f16x2 u32 s32", "{.ftz}", since="4.2", sm=53, needs=_INTEGER_RESULT, build=_set_halves)
-_set_forms(FLOAT_OPS, "bf16x2", "bf16x2 u32 s32", since="7.8", sm=90, build=_set_halves)
+_set_forms(FLOAT_OPS, "f16", "f16 u16 s16 u32 s32", "{.ftz}", ptx="4.2", since=53, needs=_INTEGER_RESULT)
+_set_forms(FLOAT_OPS, "bf16", "bf16 u16 s16 u32 s32", ptx="7.8", since=90)
+_set_forms(FLOAT_OPS, "f16x2", "f16x2 u32 s32", "{.ftz}", ptx="4.2", since=53, needs=_INTEGER_RESULT, build=_set_halves)
+_set_forms(FLOAT_OPS, "bf16x2", "bf16x2 u32 s32", ptx="7.8", since=90, build=_set_halves)
 
 
 @form("selp.type d, a, b, c:pred", type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",

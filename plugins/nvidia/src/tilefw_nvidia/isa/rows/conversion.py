@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, form
+from tilefw_nvidia.isa.model import Chapter, Facts
 from tilefw_nvidia.isa.types import TYPES
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
 FLOATS = "f16 f32 f64"
@@ -63,7 +66,7 @@ def float_to_integer(m):
     return lambda lanes, x: lanes.float_to_int(x, a.format, d.bits, d.signed, m.irnd[:2], bool(m.ftz))
 
 
-@form("cvt.irnd.dtype.bf16 d:dtype^, a:bf16^", irnd=INTEGRAL, dtype=INTEGERS, since="7.8", sm=90, **FACTS)
+@form("cvt.irnd.dtype.bf16 d:dtype^, a:bf16^", irnd=INTEGRAL, dtype=INTEGERS, ptx="7.8", since=90, **FACTS)
 def bf16_to_integer(m):
     """Rounded to an integer and clamped to the destination's range; NaN gives 0."""
     d = TYPES[m.dtype]
@@ -83,7 +86,7 @@ def integer_to_float(m):
     return lambda lanes, x: _saturated(lanes, lanes.int_to_float(x, a.signed, d.format, m.rnd), d.format, m.sat)
 
 
-@form("cvt.rnd.bf16.atype d:bf16^, a:atype^", rnd=ROUNDING, atype=INTEGERS, since="7.8", sm=90, **FACTS)
+@form("cvt.rnd.bf16.atype d:bf16^, a:atype^", rnd=ROUNDING, atype=INTEGERS, ptx="7.8", since=90, **FACTS)
 def integer_to_bf16(m):
     """Rounded once."""
     a = TYPES[m.atype]
@@ -146,7 +149,7 @@ def _finite(m):
 
 
 @form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype^, a:f32^", rnd="rn rz", dtype="bf16", **FACTS,
-      since="7.0", sm=80, needs={"satfinite": ("8.1", 80)})
+      ptx="7.0", since=80, needs={"satfinite": ("8.1", 80)})
 def f32_to_bf16(m):
     """To bf16, rounded once; .relu clamps negative results to 0."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "bf16", m.rnd, False, _finite(m), bool(m.relu))
@@ -155,8 +158,8 @@ def f32_to_bf16(m):
 @form(
     "cvt.rnd{.relu}{.satfinite}.f16.f32 d:f16^, a:f32^",
     rnd="rn rz",
-    since="7.0",
-    sm=80,
+    ptx="7.0",
+    since=80,
     needs={"satfinite": ("8.1", 80)},
     refuse=lambda m: "" if m.relu or m.satfinite else "this is the plain form",
     **FACTS,
@@ -166,14 +169,14 @@ def f32_to_f16_relu(m):
     return lambda lanes, x: lanes.fconvert(x, "f32", "f16", m.rnd, False, _finite(m), bool(m.relu))
 
 
-@form("cvt{.ftz}.f32.bf16 d:f32^, a:bf16^", since="7.1", sm=80, **FACTS)
+@form("cvt{.ftz}.f32.bf16 d:f32^, a:bf16^", ptx="7.1", since=80, **FACTS)
 def bf16_to_f32(m):
     """To f32, exactly."""
     return lambda lanes, x: lanes.fconvert(x, "bf16", "f32", "rn", bool(m.ftz))
 
 
 @form("cvt.rnd{.relu}{.satfinite}.dtype.f32 d:dtype, a:f32, b:f32", rnd="rn rz", dtype="f16x2 bf16x2", **FACTS,
-      since="7.0", sm=80, needs={"satfinite": ("8.1", 80)})
+      ptx="7.0", since=80, needs={"satfinite": ("8.1", 80)})
 def f32_pair_to_halves(m):
     """Two conversions: a to the high half, b to the low half."""
     fmt = TYPES[m.dtype].format
@@ -184,14 +187,14 @@ def f32_pair_to_halves(m):
     return meaning
 
 
-@form("cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32", since="7.0", sm=80, needs={"satfinite": ("8.1", 80)}, **FACTS)
+@form("cvt.rna{.satfinite}.tf32.f32 d:b32, a:f32", ptx="7.0", since=80, needs={"satfinite": ("8.1", 80)}, **FACTS)
 def f32_to_tf32(m):
     """To tf32, nearest with ties away."""
     return lambda lanes, x: lanes.fconvert(x, "f32", "tf32", "rna", False, _finite(m))
 
 
 @form(
-    "cvt.rnd{.relu}{.satfinite}.tf32.f32 d:b32, a:f32", rnd="rn rz", since="7.8", sm=90, needs={"satfinite": ("8.6", 100)}, **FACTS
+    "cvt.rnd{.relu}{.satfinite}.tf32.f32 d:b32, a:f32", rnd="rn rz", ptx="7.8", since=90, needs={"satfinite": ("8.6", 100)}, **FACTS
 )
 def f32_to_tf32_rounded(m):
     """To tf32, rounded once."""
@@ -201,14 +204,14 @@ def f32_to_tf32_rounded(m):
 # --- 8-bit floats (sm_89) ---------------------------------------------------------------------------------------------
 
 
-@form("cvt.rn.satfinite{.relu}.dtype.f32 d:dtype, a:f32, b:f32", dtype="e4m3x2 e5m2x2", since="8.1", sm=89, **FACTS)
+@form("cvt.rn.satfinite{.relu}.dtype.f32 d:dtype, a:f32, b:f32", dtype="e4m3x2 e5m2x2", ptx="8.1", since=89, **FACTS)
 def f32_pair_to_bytes(m):
     """Two conversions, clamped to the largest finite value: a to the high byte, b to the low byte."""
     fmt = TYPES[m.dtype].format
     return lambda lanes, a, b: lanes.join([lanes.fconvert(x, "f32", fmt, "rn", False, "finite", bool(m.relu)) for x in (b, a)])
 
 
-@form("cvt.rn.satfinite{.relu}.dtype.f16x2 d:dtype, a:f16x2", dtype="e4m3x2 e5m2x2", since="8.1", sm=89, **FACTS)
+@form("cvt.rn.satfinite{.relu}.dtype.f16x2 d:dtype, a:f16x2", dtype="e4m3x2 e5m2x2", ptx="8.1", since=89, **FACTS)
 def halves_to_bytes(m):
     """Each half to a byte, clamped to the largest finite value."""
     fmt = TYPES[m.dtype].format
@@ -219,7 +222,7 @@ def halves_to_bytes(m):
     return meaning
 
 
-@form("cvt.rn{.relu}.f16x2.atype d:f16x2, a:atype", atype="e4m3x2 e5m2x2", since="8.1", sm=89, **FACTS)
+@form("cvt.rn{.relu}.f16x2.atype d:f16x2, a:atype", atype="e4m3x2 e5m2x2", ptx="8.1", since=89, **FACTS)
 def bytes_to_halves(m):
     """Each byte to a half, exactly."""
     fmt = TYPES[m.atype].format
@@ -233,13 +236,13 @@ def _bf16_other(m):
 
 
 @form("cvt.rnd.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="bf16 f16", atype="bf16 f16 f64", **FACTS,
-      since="7.8", sm=90, refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""))
+      ptx="7.8", since=90, refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""))
 def bf16_and_others(m):
     """Between bf16 and f16 or f64, rounded once."""
     return _convert(m)
 
 
-@form("cvt.f64.bf16 d:f64^, a:bf16^", since="7.8", sm=90, **FACTS)
+@form("cvt.f64.bf16 d:f64^, a:bf16^", ptx="7.8", since=90, **FACTS)
 def bf16_to_f64(m):
     """To f64, exactly."""
     return lambda lanes, x: lanes.fconvert(x, "bf16", "f64")

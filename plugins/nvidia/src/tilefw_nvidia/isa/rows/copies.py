@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, Modifiers, form
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 SECTION = "Data Movement and Conversion: cp.async"
 PREFETCH = "L2::64B L2::128B L2::256B"
@@ -12,8 +15,8 @@ _FACTS: Facts = dict(
     space=SHARED,
     unit="async",
     section=SECTION,
-    since="7.0",
-    sm=80,
+    ptx="7.0",
+    since=80,
     needs={"L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))},
 )
 
@@ -45,18 +48,18 @@ def _copy_ignoring(m: Modifiers):
 for _level in ("ca", "cg"):
     _head = f"cp.async.{_level}.space.global"
     form(f"{_head}{{.prefetch}} [dst], [src], =size, source_size:u32?", **_FACTS)(_copy)
-    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **(_FACTS | {"since": "7.5"}))(_copy_ignoring)
+    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **(_FACTS | {"ptx": "7.5"}))(_copy_ignoring)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, policy:b64", **_FACTS)(_copy)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, source_size:u32, policy:b64", **_FACTS)(_copy)
 
 
-@form("cp.async.commit_group", unit="async", section=f"{SECTION}.commit_group", since="7.0", sm=80)
+@form("cp.async.commit_group", unit="async", section=f"{SECTION}.commit_group", ptx="7.0", since=80)
 def commit_group(m):
     """The thread's copies since its last commit become its newest group."""
     return lambda lanes: lanes.commit_group()
 
 
-@form("cp.async.wait_group =n", unit="async", section=f"{SECTION}.wait_group", since="7.0", sm=80)
+@form("cp.async.wait_group =n", unit="async", section=f"{SECTION}.wait_group", ptx="7.0", since=80)
 def wait_group(m):
     """Until at most the n newest groups of the thread are unfinished."""
     if m.n < 0:
@@ -65,7 +68,7 @@ def wait_group(m):
     return lambda lanes: lanes.wait_group(n)
 
 
-@form("cp.async.wait_all", unit="async", section=f"{SECTION}.wait_all", since="7.0", sm=80)
+@form("cp.async.wait_all", unit="async", section=f"{SECTION}.wait_all", ptx="7.0", since=80)
 def wait_all(m):
     """Until all copies of the thread are finished."""
     return lambda lanes: lanes.wait_all()

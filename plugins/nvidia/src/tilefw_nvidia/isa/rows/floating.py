@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 ROUNDING = "rn rz rm rp"
 DIRECTED = {"rm": ("1.0", 20), "rp": ("1.0", 20)}  # "Target ISA Notes": sm_20 rounds f32 towards infinities
@@ -27,19 +30,19 @@ def mul_f32(m):
     return lambda lanes, a, b: lanes.fmul(a, b, "f32", m.rnd or "rn", bool(m.ftz), bool(m.sat))
 
 
-@form("add{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: add", sm=13)
+@form("add{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: add", since=13)
 def add_f64(m):
     """d = a + b."""
     return lambda lanes, a, b: lanes.fadd(a, b, "f64", m.rnd or "rn")
 
 
-@form("sub{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: sub", sm=13)
+@form("sub{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: sub", since=13)
 def sub_f64(m):
     """d = a - b."""
     return lambda lanes, a, b: lanes.fsub(a, b, "f64", m.rnd or "rn")
 
 
-@form("mul{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: mul", sm=13)
+@form("mul{.rnd}.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: mul", since=13)
 def mul_f64(m):
     """d = a * b."""
     return lambda lanes, a, b: lanes.fmul(a, b, "f64", m.rnd or "rn")
@@ -55,25 +58,25 @@ def _fused_f64(m):
     return lambda lanes, a, b, c: lanes.ffma(a, b, c, "f64", m.rnd)
 
 
-form("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDING, unit="fma", section=f"{SECTION}: fma", since="2.0", sm=20)(_fused_f32)
-form("mad.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDING, unit="fma", section=f"{SECTION}: mad", since="2.0", sm=20)(_fused_f32)
-form("fma.rnd.f64 d, a, b, c", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: fma", since="1.4", sm=13)(_fused_f64)
-form("mad.rnd.f64 d, a, b, c", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: mad", sm=13)(_fused_f64)
+form("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDING, unit="fma", section=f"{SECTION}: fma", ptx="2.0", since=20)(_fused_f32)
+form("mad.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDING, unit="fma", section=f"{SECTION}: mad", ptx="2.0", since=20)(_fused_f32)
+form("fma.rnd.f64 d, a, b, c", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: fma", ptx="1.4", since=13)(_fused_f64)
+form("mad.rnd.f64 d, a, b, c", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: mad", since=13)(_fused_f64)
 
 
-@form("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: div", since="1.4", sm=20)
+@form("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: div", ptx="1.4", since=20)
 def div_f32(m):
     """d = a / b, rounded once."""
     return lambda lanes, a, b: lanes.fdiv(a, b, "f32", m.rnd, bool(m.ftz))
 
 
-@form("div.how{.ftz}.f32 d, a, b", how="approx full", unit="sfu", section=f"{SECTION}: div", since="1.4")
+@form("div.how{.ftz}.f32 d, a, b", how="approx full", unit="sfu", section=f"{SECTION}: div", ptx="1.4")
 def div_f32_approximate(m):
     """d = a / b, correctly rounded here. The manual allows 2 ulp (div.approx only for |b| in [2**-126, 2**126])."""
     return lambda lanes, a, b: lanes.fdiv(a, b, "f32", "rn", bool(m.ftz))
 
 
-@form("div.rnd.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: div", since="1.4", sm=20)
+@form("div.rnd.f64 d, a, b", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: div", ptx="1.4", since=20)
 def div_f64(m):
     """d = a / b, rounded once."""
     return lambda lanes, a, b: lanes.fdiv(a, b, "f64", m.rnd)
@@ -85,7 +88,7 @@ def abs_f32(m):
     return lambda lanes, a: lanes.fabs(a, "f32", bool(m.ftz))
 
 
-@form("abs.f64 d, a", unit="alu", section=f"{SECTION}: abs", sm=13)
+@form("abs.f64 d, a", unit="alu", section=f"{SECTION}: abs", since=13)
 def abs_f64(m):
     """|a|."""
     return lambda lanes, a: lanes.fabs(a, "f64")
@@ -97,7 +100,7 @@ def neg_f32(m):
     return lambda lanes, a: lanes.fneg(a, "f32", bool(m.ftz))
 
 
-@form("neg.f64 d, a", unit="alu", section=f"{SECTION}: neg", sm=13)
+@form("neg.f64 d, a", unit="alu", section=f"{SECTION}: neg", since=13)
 def neg_f64(m):
     """-a."""
     return lambda lanes, a: lanes.fneg(a, "f64")
@@ -118,10 +121,10 @@ def _maximum(m):
 for _name, _build in (("min", _minimum), ("max", _maximum)):
     _section = f"{SECTION}: {_name}"
     form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type="f32", unit="alu", section=_section, needs={"NaN": ("7.0", 80)})(_build)
-    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=_section, sm=13)(_build)
+    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=_section, since=13)(_build)
 
 
-@form("copysign.type d, a, b", type="f32 f64", unit="alu", section=f"{SECTION}: copysign", since="2.0", sm=20)
+@form("copysign.type d, a, b", type="f32 f64", unit="alu", section=f"{SECTION}: copysign", ptx="2.0", since=20)
 def copysign(m):
     """b with the sign of a."""
     bits = m.type_of().bits
@@ -134,7 +137,7 @@ def copysign(m):
 
 
 @form("testp.kind.type d:pred, a", kind="finite infinite number notanumber normal subnormal", type="f32 f64",
-      unit="alu", section=f"{SECTION}: testp", since="2.0", sm=20)
+      unit="alu", section=f"{SECTION}: testp", ptx="2.0", since=20)
 def testp(m):
     """Whether a is of the class."""
     fmt = m.type_of().format

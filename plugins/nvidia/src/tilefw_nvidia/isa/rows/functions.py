@@ -6,8 +6,11 @@ that bound except that the manual's absolute bounds for sin, cos (2**-20.5 in th
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
 from tilefw_nvidia.isa.rows.packed import elementwise
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 ROUNDING = "rn rz rm rp"
 SECTION = "Floating-Point"
@@ -32,41 +35,41 @@ for _name, _function in (
     ("lg2", "log2"),
     ("ex2", "exp2"),
 ):
-    form(f"{_name}.approx{{.ftz}}.type d, a", type="f32", unit="sfu", section=f"{SECTION}: {_name}", since="1.4")(
+    form(f"{_name}.approx{{.ftz}}.type d, a", type="f32", unit="sfu", section=f"{SECTION}: {_name}", ptx="1.4")(
         _approximate(_function)
     )
 
-form("tanh.approx.type d, a", type="f32", unit="sfu", section=f"{SECTION}: tanh", since="7.0", sm=75)(_approximate("tanh"))
+form("tanh.approx.type d, a", type="f32", unit="sfu", section=f"{SECTION}: tanh", ptx="7.0", since=75)(_approximate("tanh"))
 for _name, _function in (("tanh", "tanh"), ("ex2", "exp2")):
     _section = f"Half Precision Floating-Point: {_name}"
-    form(f"{_name}.approx.type d, a", type="f16 f16x2", unit="sfu", section=_section, since="7.0", sm=75)(_approximate(_function))
-form("tanh.approx.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: tanh", since="7.8", sm=90)(
+    form(f"{_name}.approx.type d, a", type="f16 f16x2", unit="sfu", section=_section, ptx="7.0", since=75)(_approximate(_function))
+form("tanh.approx.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: tanh", ptx="7.8", since=90)(
     _approximate("tanh")
 )
-form("ex2.approx.ftz.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: ex2", since="7.8", sm=90)(
+form("ex2.approx.ftz.type d, a", type="bf16 bf16x2", unit="sfu", section="Half Precision Floating-Point: ex2", ptx="7.8", since=90)(
     _approximate("exp2")
 )
 
 
-@form("rcp.rnd{.ftz}.f32 d, a", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: rcp", since="1.4", sm=20)
+@form("rcp.rnd{.ftz}.f32 d, a", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: rcp", ptx="1.4", since=20)
 def rcp_f32(m):
     """1 / a, rounded once."""
     return lambda lanes, a: lanes.fdiv(lanes.const(0x3F800000, 32), a, "f32", m.rnd, bool(m.ftz))
 
 
-@form("rcp.rnd.f64 d, a", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: rcp", since="1.4", sm=20)
+@form("rcp.rnd.f64 d, a", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: rcp", ptx="1.4", since=20)
 def rcp_f64(m):
     """1 / a, rounded once."""
     return lambda lanes, a: lanes.fdiv(lanes.const(0x3FF0000000000000, 64), a, "f64", m.rnd)
 
 
-@form("sqrt.rnd{.ftz}.f32 d, a", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: sqrt", since="1.4", sm=20)
+@form("sqrt.rnd{.ftz}.f32 d, a", rnd=ROUNDING, unit="sfu", section=f"{SECTION}: sqrt", ptx="1.4", since=20)
 def sqrt_f32(m):
     """The square root, rounded once."""
     return lambda lanes, a: lanes.fsqrt(a, "f32", m.rnd, bool(m.ftz))
 
 
-@form("sqrt.rnd.f64 d, a", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: sqrt", since="1.4", sm=20)
+@form("sqrt.rnd.f64 d, a", rnd=ROUNDING, unit="fp64", section=f"{SECTION}: sqrt", ptx="1.4", since=20)
 def sqrt_f64(m):
     """The square root, rounded once."""
     return lambda lanes, a: lanes.fsqrt(a, "f64", m.rnd)
@@ -86,6 +89,6 @@ def _upper_half(function: str):
     return build
 
 
-form("rcp.approx.ftz.f64 d, a", unit="sfu", section=f"{SECTION}: rcp.approx.ftz.f64", since="2.1", sm=20)(_upper_half("rcp"))
-form("rsqrt.approx.f64 d, a", unit="sfu", section=f"{SECTION}: rsqrt", since="1.4", sm=13)(_upper_half("rsqrt"))
-form("rsqrt.approx.ftz.f64 d, a", unit="sfu", section=f"{SECTION}: rsqrt.approx.ftz.f64", since="4.0", sm=20)(_upper_half("rsqrt"))
+form("rcp.approx.ftz.f64 d, a", unit="sfu", section=f"{SECTION}: rcp.approx.ftz.f64", ptx="2.1", since=20)(_upper_half("rcp"))
+form("rsqrt.approx.f64 d, a", unit="sfu", section=f"{SECTION}: rsqrt", ptx="1.4", since=13)(_upper_half("rsqrt"))
+form("rsqrt.approx.ftz.f64 d, a", unit="sfu", section=f"{SECTION}: rsqrt.approx.ftz.f64", ptx="4.0", since=20)(_upper_half("rsqrt"))

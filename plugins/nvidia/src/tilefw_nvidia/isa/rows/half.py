@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
 from tilefw_nvidia.isa.rows.packed import elementwise
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 F16 = "f16 f16x2"
 BF16 = "bf16 bf16x2"
@@ -20,10 +23,10 @@ def _two_operands(primitive: str):
 
 
 for _name in ("add", "sub", "mul"):
-    form(f"{_name}{{.rn}}{{.ftz}}{{.sat}}.type d, a, b", type=F16, unit="fma", section=f"{SECTION}: {_name}", since="4.2", sm=53)(
+    form(f"{_name}{{.rn}}{{.ftz}}{{.sat}}.type d, a, b", type=F16, unit="fma", section=f"{SECTION}: {_name}", ptx="4.2", since=53)(
         _two_operands(f"f{_name}")
     )
-    form(f"{_name}{{.rn}}.type d, a, b", type=BF16, unit="fma", section=f"{SECTION}: {_name}", since="7.8", sm=90)(
+    form(f"{_name}{{.rn}}.type d, a, b", type=BF16, unit="fma", section=f"{SECTION}: {_name}", ptx="7.8", since=90)(
         _two_operands(f"f{_name}")
     )
 
@@ -39,9 +42,9 @@ def _fused(m):
     return elementwise(one, kind.lanes > 1)
 
 
-form("fma.rn{.ftz}{.sat}.type d, a, b, c", type=F16, unit="fma", section=f"{SECTION}: fma", since="4.2", sm=53)(_fused)
-form("fma.rn{.ftz}.relu.type d, a, b, c", type=F16, unit="fma", section=f"{SECTION}: fma", since="7.0", sm=80)(_fused)
-form("fma.rn{.relu}.type d, a, b, c", type=BF16, unit="fma", section=f"{SECTION}: fma", since="7.0", sm=80)(_fused)
+form("fma.rn{.ftz}{.sat}.type d, a, b, c", type=F16, unit="fma", section=f"{SECTION}: fma", ptx="4.2", since=53)(_fused)
+form("fma.rn{.ftz}.relu.type d, a, b, c", type=F16, unit="fma", section=f"{SECTION}: fma", ptx="7.0", since=80)(_fused)
+form("fma.rn{.relu}.type d, a, b, c", type=BF16, unit="fma", section=f"{SECTION}: fma", ptx="7.0", since=80)(_fused)
 
 
 def _sign(primitive: str):
@@ -53,9 +56,9 @@ def _sign(primitive: str):
     return build
 
 
-for _name, _primitive, _since in (("neg", "fneg", "6.0"), ("abs", "fabs", "6.5")):
-    form(f"{_name}{{.ftz}}.type d, a", type=F16, unit="alu", section=f"{SECTION}: {_name}", since=_since, sm=53)(_sign(_primitive))
-    form(f"{_name}.type d, a", type=BF16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(_sign(_primitive))
+for _name, _primitive, _ptx in (("neg", "fneg", "6.0"), ("abs", "fabs", "6.5")):
+    form(f"{_name}{{.ftz}}.type d, a", type=F16, unit="alu", section=f"{SECTION}: {_name}", ptx=_ptx, since=53)(_sign(_primitive))
+    form(f"{_name}.type d, a", type=BF16, unit="alu", section=f"{SECTION}: {_name}", ptx="7.0", since=80)(_sign(_primitive))
 
 
 def _extreme(primitive: str):
@@ -68,9 +71,9 @@ def _extreme(primitive: str):
 
 
 for _name in ("min", "max"):
-    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type=F16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(
+    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type=F16, unit="alu", section=f"{SECTION}: {_name}", ptx="7.0", since=80)(
         _extreme(f"f{_name}")
     )
-    form(f"{_name}{{.NaN}}.type d, a, b", type=BF16, unit="alu", section=f"{SECTION}: {_name}", since="7.0", sm=80)(
+    form(f"{_name}{{.NaN}}.type d, a, b", type=BF16, unit="alu", section=f"{SECTION}: {_name}", ptx="7.0", since=80)(
         _extreme(f"f{_name}")
     )

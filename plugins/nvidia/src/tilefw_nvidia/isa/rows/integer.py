@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import form
+from tilefw_nvidia.isa.model import Chapter
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 INTEGERS = "u16 u32 u64 s16 s32 s64"
 SIGNED = "s16 s32 s64"
@@ -22,7 +25,7 @@ def add_saturating(m):
     return lambda lanes, a, b: lanes.add_saturate(a, b, True)
 
 
-@form("add.type d, a, b", type="u16x2 s16x2", unit="alu", section="Integer Arithmetic: add", since="8.0", sm=90)
+@form("add.type d, a, b", type="u16x2 s16x2", unit="alu", section="Integer Arithmetic: add", ptx="8.0", since=90)
 def add_halves(m):
     """d = a + b in each half."""
     return lambda lanes, a, b: lanes.join([lanes.add(x, y) for x, y in zip(lanes.split(a, 16), lanes.split(b, 16), strict=True)])
@@ -174,7 +177,7 @@ def _parts(lanes, a, bits, signed):
 
 
 @form("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", atype="u32 s32", btype="u32 s32",
-      unit="fma", section="Integer Arithmetic: dp4a", since="5.0", sm=61)
+      unit="fma", section="Integer Arithmetic: dp4a", ptx="5.0", since=61)
 def dp4a(m):
     """c plus the dot product of four bytes of a with four of b."""
 
@@ -187,7 +190,7 @@ def dp4a(m):
 
 
 @form("dp2a.half.atype.btype d:b32, a:b32, b:b32, c:b32", half="lo hi", atype="u32 s32", btype="u32 s32",
-      unit="fma", section="Integer Arithmetic: dp2a", since="5.0", sm=61)
+      unit="fma", section="Integer Arithmetic: dp2a", ptx="5.0", since=61)
 def dp2a(m):
     """c plus the dot product of two halves of a with two bytes of the low or high half of b."""
     first = 0 if m.half == "lo" else 2

@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 
 from tilefw.api.sim import BitMap
-from tilefw_nvidia.isa.fragments import SHAPES, accumulation, fragments
-from tilefw_nvidia.isa.row import Modifiers, form
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.fragments import SHAPES, Shape, accumulation, fragments
+from tilefw_nvidia.isa.model import Chapter, Modifiers
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 SECTION = "Warp Level Matrix Instructions"
 
@@ -19,7 +23,7 @@ _MATRIX_BITS = {"x1": {}, "x2": {"r0": "l3"}, "x4": {"r0": "l3", "r1": "l4"}}
 
 
 @form("ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d*num:b32, [a]", num="x1 x2 x4", space="shared shared::cta",
-      unit="shared", section=f"{SECTION}: ldmatrix", since="6.5", sm=75, needs={"shared::cta": ("7.8", 75)})
+      unit="shared", section=f"{SECTION}: ldmatrix", ptx="6.5", since=75, needs={"shared::cta": ("7.8", 75)})
 def ldmatrix(m):
     """One, two or four 8x8 matrices of 16-bit elements, each row at the address that a lane gives, spread as mma takes them."""
     count, space = int(m.num[1:]), "shared" if m.space else "generic"
@@ -34,7 +38,7 @@ def ldmatrix(m):
     return meaning
 
 
-@form("movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a:b32", unit="shuffle", section=f"{SECTION}: movmatrix", since="7.8", sm=75)
+@form("movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a:b32", unit="shuffle", section=f"{SECTION}: movmatrix", ptx="7.8", since=75)
 def movmatrix(m):
     """An 8x8 matrix of 16-bit elements transposed, from fragment to fragment."""
     # Row is (l2, l3, l4) and column (e0, l0, l1) on both sides.
@@ -42,10 +46,10 @@ def movmatrix(m):
     return lambda lanes, a: lanes.rearrange((a,), 16, mapping)[0]
 
 
-def _multiply(m: Modifiers, shape):
+def _multiply(m: Modifiers, chip: Chip, shape: Shape):
     """D = A x B + C over the warp; see `fragments` for where elements lie and how sums are rounded."""
     a_map, b_map, c_map, d_map = fragments(shape, m)
-    rule = accumulation(m, shape.types)
+    rule = accumulation(m, shape.types, chip)
     a_end, b_end = shape.a, shape.a + shape.b
 
     def meaning(lanes, *registers):
@@ -55,9 +59,9 @@ def _multiply(m: Modifiers, shape):
     return meaning
 
 
-def _multiply_bits(m: Modifiers, shape):
+def _multiply_bits(m: Modifiers, chip: Chip, shape: Shape):
     """D = popc(A op B) + C, bit for bit: and is the product of bits; a xor b = a + b - 2ab."""
-    multiply = _multiply(Modifiers(m, atype="b1", btype="b1"), shape)
+    multiply = _multiply(Modifiers(m, atype="b1", btype="b1"), chip, shape)
     a_end, b_end = shape.a, shape.a + shape.b
     if m.op == "and":
         return multiply
@@ -74,14 +78,9 @@ def _multiply_bits(m: Modifiers, shape):
 
 for _shape in SHAPES:
     _types = _shape.types
-    _head = f"mma.sync.aligned.{_shape.name}.row.col{_types.modifiers}"
     _build = _multiply_bits if _types.elements == "b1" else _multiply
     _inputs = f"a*{_shape.a}:{_types.register}, b*{_shape.b}:{_types.register}, c*{_shape.c}:{_types.c_register}"
     form(
-        f"{_head} d*{_shape.d}:{_types.d_register}, {_inputs}",
-        unit="tensor",
-        section=f"{SECTION}: mma",
-        since=_shape.since,
-        sm=_shape.sm,
-        **_types.choices,
+        f"{_shape.pattern} d*{_shape.d}:{_types.d_register}, {_inputs}", unit="tensor", section=f"{SECTION}: mma",
+        ptx=_shape.version, since=_shape.since, of_chip=True, **_types.choices,
     )(functools.partial(_build, shape=_shape))

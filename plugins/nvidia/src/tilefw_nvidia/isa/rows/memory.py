@@ -5,9 +5,12 @@ Cache operators, eviction priorities and prefetch sizes say how soon data comes,
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, Modifiers, form
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 from tilefw_nvidia.isa.rows.movement import space_of
 from tilefw_nvidia.isa.types import TYPES
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 ELEMENTS = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 LOAD_SPACES = "const global local param shared shared::cta"
@@ -74,7 +77,7 @@ def _store_hinted(m):
 
 _LOADS: Facts = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
 _STORES: Facts = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
-_ORDERED: Facts = dict(scope=SCOPES, since="6.0", sm=70)
+_ORDERED: Facts = dict(scope=SCOPES, ptx="6.0", since=70)
 
 
 def _ordered(m: Modifiers) -> str:
@@ -122,7 +125,7 @@ def _read_only(m):
     return _load("weak")(Modifiers(m, space="global"))
 
 
-_READ_ONLY: Facts = _LOADS | {"since": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
+_READ_ONLY: Facts = _LOADS | {"ptx": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
 form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", refuse=fits_vector, **_READ_ONLY)(_read_only)
 form("ld.global.nc.evict{.prefetch}{.vec}.type d*vec:type^, [a]", evict=EVICT, refuse=fits_vector, **_READ_ONLY)(_read_only)
 form(
@@ -134,7 +137,7 @@ form(
 form(
     "ldu{.space}{.vec}.type d*vec:type^, [a]",
     refuse=fits_vector,
-    **(_LOADS | {"space": "global", "since": "2.0", "sm": 20, "section": f"{SECTION}: ldu"}),
+    **(_LOADS | {"space": "global", "ptx": "2.0", "sm": 20, "section": f"{SECTION}: ldu"}),
 )(_load("weak"))
 
 form(
@@ -169,18 +172,18 @@ form(
     level="L1 L2",
     unit="memory",
     section=f"{SECTION}: prefetch",
-    since="2.0",
-    sm=20,
+    ptx="2.0",
+    since=20,
 )(_nothing)
 form(
     "prefetch.global.level [a]",
     level="L2::evict_last L2::evict_normal",
     unit="memory",
     section=f"{SECTION}: prefetch",
-    since="7.4",
-    sm=80,
+    ptx="7.4",
+    since=80,
 )(_nothing)
-form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", since="2.0", sm=20)(_nothing)
+form("prefetchu.L1 [a]", unit="memory", section=f"{SECTION}: prefetchu", ptx="2.0", since=20)(_nothing)
 
 _PRIORITIES = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
 
@@ -191,8 +194,8 @@ _PRIORITIES = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchang
     secondary="L2::evict_unchanged",
     unit="alu",
     section=f"{SECTION}: createpolicy",
-    since="7.4",
-    sm=80,
+    ptx="7.4",
+    since=80,
     refuse=lambda m: "" if m.primary != m.secondary else "two equal priorities",
 )
 def createpolicy(m):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, form
+from tilefw_nvidia.isa.model import Chapter, Facts
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 SECTION = "Data Movement and Conversion"
 SPACES = "global shared local const param shared::cta"
@@ -20,7 +23,7 @@ def _move(m):
 
 
 form("mov.type d, a", type="pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64", unit="alu", section=f"{SECTION}: mov")(_move)
-form("mov.b128 d, a", unit="alu", section=f"{SECTION}: mov", since="8.3", sm=70)(_move)
+form("mov.b128 d, a", unit="alu", section=f"{SECTION}: mov", ptx="8.3", since=70)(_move)
 
 
 @form("mov.type d, a{}", type="b16 b32 b64 b128", unit="alu", section=f"{SECTION}: mov", needs={"b128": ("8.3", 70)})
@@ -37,7 +40,7 @@ def unpack(m):
 
 
 CVTA: Facts = {
-    "space": SPACES, "type": "u32 u64", "unit": "alu", "section": f"{SECTION}: cvta", "since": "2.0", "sm": 20,
+    "space": SPACES, "type": "u32 u64", "unit": "alu", "section": f"{SECTION}: cvta", "ptx": "2.0", "sm": 20,
     "needs": SPACE_NEEDS, "refuse": lambda m: "addresses have 64 bits" if m.type == "u32" else "",
 }
 
@@ -57,7 +60,7 @@ def cvta_to(m):
 
 
 @form("isspacep.space d:pred, a:b64", space=SPACES,
-      unit="alu", section=f"{SECTION}: isspacep", since="2.0", sm=20, needs=SPACE_NEEDS)
+      unit="alu", section=f"{SECTION}: isspacep", ptx="2.0", since=20, needs=SPACE_NEEDS)
 def isspacep(m):
     """Whether a generic address lies in the space."""
     space = space_of(m.space)

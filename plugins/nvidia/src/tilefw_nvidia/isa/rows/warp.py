@@ -5,7 +5,10 @@ Every `.sync` form names the lanes that take part; a lane that executes it witho
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.row import Facts, Modifiers, form
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
+
+CHAPTER = Chapter()
+form = CHAPTER.form
 
 SECTION = "Parallel Synchronization and Communication"
 ALL = 0xFFFFFFFF
@@ -42,7 +45,7 @@ def _source_lane(lanes, mode, lane, b, c):
 
 
 @form("shfl.sync.mode.b32 d|p, a, b:b32, c:b32, mask:b32", mode="up down bfly idx",
-      unit="shuffle", section="Data Movement and Conversion: shfl.sync", since="6.0", sm=30)
+      unit="shuffle", section="Data Movement and Conversion: shfl.sync", ptx="6.0", since=30)
 def shfl(m):
     """d = a of another lane of the segment, or of this one when that lane is out of range; p says whether it is in range."""
     check, both = members(m), m.two
@@ -61,7 +64,8 @@ def _votes(lanes, p, mask):
     return lanes.and_(lanes.ballot(p)[0], mask), lanes.and_(lanes.active()[0], mask)
 
 
-@form("vote.sync.mode.pred d, a, mask:b32", mode="all any uni", unit="shuffle", section=f"{SECTION}: vote.sync", since="6.0", sm=30)
+@form("vote.sync.mode.pred d, a, mask:b32", mode="all any uni",
+      unit="shuffle", section=f"{SECTION}: vote.sync", ptx="6.0", since=30)
 def vote(m):
     """Whether the predicate holds in all, in any, or equally in all of the member lanes."""
     check = members(m)
@@ -76,7 +80,7 @@ def vote(m):
     return meaning
 
 
-@form("vote.sync.ballot.b32 d, a:pred, mask:b32", unit="shuffle", section=f"{SECTION}: vote.sync", since="6.0", sm=30)
+@form("vote.sync.ballot.b32 d, a:pred, mask:b32", unit="shuffle", section=f"{SECTION}: vote.sync", ptx="6.0", since=30)
 def ballot(m):
     """A bit for each member lane in which the predicate holds."""
     check = members(m)
@@ -89,7 +93,7 @@ def ballot(m):
 
 
 @form("match.any.sync.type d:b32, a, mask:b32", type="b32 b64",
-      unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70)
+      unit="shuffle", section=f"{SECTION}: match.sync", ptx="6.0", since=70)
 def match_any(m):
     """The member lanes that hold the same value as this one."""
     check = members(m)
@@ -102,7 +106,7 @@ def match_any(m):
 
 
 @form("match.all.sync.type d:b32|p, a, mask:b32", type="b32 b64",
-      unit="shuffle", section=f"{SECTION}: match.sync", since="6.0", sm=70)
+      unit="shuffle", section=f"{SECTION}: match.sync", ptx="6.0", since=70)
 def match_all(m):
     """The mask if all member lanes hold one value, else 0; p says which."""
     check, both = members(m), m.two
@@ -135,12 +139,12 @@ def _reduce_bits(m):
     return _reduce(Modifiers(m, type="b32"))
 
 
-_REDUX: Facts = dict(unit="shuffle", section=f"{SECTION}: redux.sync", since="7.0", sm=80)
+_REDUX: Facts = dict(unit="shuffle", section=f"{SECTION}: redux.sync", ptx="7.0", since=80)
 form("redux.sync.op.type d, a, mask:b32", op="add min max", type="u32 s32", **_REDUX)(_reduce)
 form("redux.sync.op.b32 d, a, mask:b32", op="and or xor", **_REDUX)(_reduce_bits)
 
 
-@form("activemask.b32 d", unit="alu", section=f"{SECTION}: activemask", since="6.2", sm=30)
+@form("activemask.b32 d", unit="alu", section=f"{SECTION}: activemask", ptx="6.2", since=30)
 def activemask(m):
     """A bit for each lane that executes this."""
     return lambda lanes: lanes.active()[0]

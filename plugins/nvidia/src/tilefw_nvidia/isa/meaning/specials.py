@@ -1,13 +1,12 @@
-"""Special registers (PTX ISA, "Special Registers"): width and meaning of each."""
+"""Special registers (PTX ISA, "Special Registers"): width and meaning of each on one chip."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilefw.api.sim import Special
-
-SMS = 108  # of an A100: NVIDIA A100 Tensor Core GPU Architecture, table 1
+from tilefw_nvidia.chips import Chip
 
 
 def _constant(value: int, bits: int = 32) -> Callable[[Any], Any]:
@@ -49,7 +48,6 @@ _MEANINGS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "%warpid": (32, lambda lanes: lanes.wave_id()),
     "%nwarpid": (32, _warps),
     "%smid": (32, _constant(0)),
-    "%nsmid": (32, _constant(SMS)),
     "%gridid": (64, _constant(0, 64)),
     "%lanemask_eq": (32, _shifted(1)),
     "%lanemask_lt": (32, lambda lanes: lanes.not_(_shifted(-1)(lanes))),
@@ -66,4 +64,8 @@ _MEANINGS: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "%total_smem_size": (32, lambda lanes: lanes.shared_size(False)),
 }
 
-SPECIALS: dict[str, Special] = {name: Special(name, bits, meaning) for name, (bits, meaning) in _MEANINGS.items()}
+
+def specials(chip: Chip) -> Mapping[str, Special]:
+    """The special registers of a chip by name."""
+    of_chip = {"%nsmid": (32, _constant(chip.processors))}
+    return {name: Special(name, bits, meaning) for name, (bits, meaning) in (_MEANINGS | of_chip).items()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from tilefw.api.sim import Register
-from tilefw_nvidia.isa.syntax import Function, Module, Parameter, Scope, Variable
+from tilefw.api.sim import Register, Special
+from tilefw_nvidia.isa.text.syntax import Function, Module, Parameter, Scope, Variable
 from tilefw_nvidia.isa.types import TYPES, Type
 
 _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d*)$")
@@ -13,10 +14,11 @@ CARRY = "condition code"
 
 
 class Names:
-    """The names of one function; registers get their numbers as they are met."""
+    """The names of one function; registers get their numbers as they are met. `specials` are the chip's special registers."""
 
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: Function, specials: Mapping[str, Special]) -> None:
         self.module = module
+        self.specials = specials
         self.parameters: dict[str, Parameter] = {p.name: p for p in function.parameters}
         self.widths: list[int] = []
         self.spelling: list[str] = []

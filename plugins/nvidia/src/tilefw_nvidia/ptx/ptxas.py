@@ -13,7 +13,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Resources, TargetInfo, UsageError
+from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Resources, UsageError
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.occupancy import occupancy
 
 _WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
@@ -99,7 +100,7 @@ def resources(log: str) -> Resources:
     )
 
 
-def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
+def assemble(artifact: Artifact, chip: Chip, *, ours: bool) -> Artifact:
     """The artifact with `binary` and `resources`, or with the reason why they are not known.
 
     A refusal of text that tilefw wrote is our bug: InternalError with a reproducer; of foreign text, CodeError.
@@ -110,7 +111,7 @@ def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
         return replace(artifact, resources=unknown)
     version()
     try:
-        report = run_ptxas(artifact.text, target.chip)
+        report = run_ptxas(artifact.text, chip.name)
     except CodeError as error:
         if not ours:
             raise
@@ -121,7 +122,7 @@ def assemble(artifact: Artifact, target: TargetInfo, *, ours: bool) -> Artifact:
     found = resources(report.log)
     # ptxas reports static shared memory; the entries also know what the launch adds to it.
     shared = max(found.shared_bytes or 0, dynamic)
-    used = replace(found, shared_bytes=shared, occupancy=_occupancy(artifact, target, found, shared) if ours else None)
+    used = replace(found, shared_bytes=shared, occupancy=_occupancy(artifact, chip, found, shared) if ours else None)
     metadata = {**artifact.metadata, "notes": [*artifact.notes, _spilling(used)]} if ours and used.spills else artifact.metadata
     return replace(artifact, binary=report.cubin, resources=used, metadata=metadata)
 
@@ -145,9 +146,9 @@ def _spilling(used: Resources) -> dict[str, str]:
     }
 
 
-def _occupancy(artifact: Artifact, target: TargetInfo, found: Resources, shared: int) -> float:
+def _occupancy(artifact: Artifact, chip: Chip, found: Resources, shared: int) -> float:
     """The least of any entry's."""
     registers = found.registers or {}
     return min(
-        occupancy(target.limits, math.prod(entry.workgroup), registers.get(entry.name, 0), shared) for entry in artifact.entries
+        occupancy(chip, math.prod(entry.workgroup), registers.get(entry.name, 0), shared) for entry in artifact.entries
     )

@@ -10,49 +10,42 @@ from functools import cache
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, Operand, Slice
-from tilefw_nvidia import atoms
-from tilefw_nvidia.chip import SHARED
-
-Version = tuple[int, int]
-
-# The first PTX version with each chip (PTX ISA, "Release Notes").
-FIRST_VERSION: dict[str, Version] = {"sm_80": (7, 0)}
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips.chip import Version
+from tilefw_nvidia.isa.fragments import OPERAND_COUNTS
+from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.select.lanes import SHARED
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
-# CUDA C++ Programming Guide, "Compute Capability 8.x": more than this is dynamic, its size a parameter of the launch.
-STATIC_SHARED = 48 * 1024
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 
 
-def emit(functions: Sequence[Function], chip: str, maxnreg: int | None) -> str:
-    """The PTX module of these functions."""
+def emit(functions: Sequence[Function], chip: Chip, maxnreg: int | None) -> str:
+    """The PTX module of these functions. More shared memory than is static on the chip is dynamic, its size a parameter of the
+    launch (CUDA C++ Programming Guide, "Compute Capability 8.x")."""
     files: dict[str, int] = {}
     most = max((_shared(f) for f in functions), default=0)
-    bodies = [_entry(function, files, maxnreg, most <= STATIC_SHARED) for function in functions]
+    bodies = [_entry(function, files, maxnreg, most <= chip.static_shared_bytes) for function in functions]
     version = lowest_version({inst.opcode for function in functions for inst in function.insts()}, chip)
-    lines = [f".version {version[0]}.{version[1]}", f".target {chip}", ".address_size 64", ""]
-    if most > STATIC_SHARED:
+    lines = [f".version {version[0]}.{version[1]}", f".target {chip.name}", ".address_size 64", ""]
+    if most > chip.static_shared_bytes:
         lines += [f".extern .shared .align {max(_aligned(f) for f in functions if _shared(f))} .b8 {SHARED}[];", ""]
     lines += [line for body in bodies for line in body]
     lines += [f'.file {index} "{_escape(name)}"' for name, index in files.items()]
     return "\n".join(lines) + "\n"
 
 
-def lowest_version(opcodes: Iterable[str], chip: str) -> Version:
-    """The lowest `.version` that has the chip and all opcodes; raises InternalError for one that the chip has not."""
-    return max([FIRST_VERSION[chip], *(_needs(opcode, chip) for opcode in opcodes)])
+def lowest_version(opcodes: Iterable[str], chip: Chip) -> Version:
+    """The lowest `.version` that has the chip and all opcodes; raises InternalError for one that the chip does not have."""
+    return max([chip.first_version, *(_needs(opcode, chip) for opcode in opcodes)])
 
 
 @cache
-def _needs(opcode: str, chip: str) -> Version:
-    """The table's answer, asked once an opcode; the table itself is not loaded before."""
-    from tilefw_nvidia.isa.table import opcode as ask
-
-    spec = ask(opcode)
+def _needs(opcode: str, chip: Chip) -> Version:
+    """The table's answer, asked once an opcode."""
+    spec = instruction_set(chip).opcode(opcode)
     if not spec.exists:
-        raise InternalError(f"the rules for {chip} emit {opcode}, which is no PTX: {spec.problem}")
-    if spec.sm > int(chip.removeprefix("sm_")):
-        raise InternalError(f"the rules for {chip} emit {opcode}, which needs sm_{spec.sm}")
+        raise InternalError(f"the rules for {chip.name} emit {opcode}: {spec.problem}")
     return spec.version
 
 
@@ -132,6 +125,15 @@ def _address(register: str, offset: str) -> str:
     return f"[{register}]" if offset == "0" else f"[{register}+{offset}]"
 
 
+def _matrix(opcode: str, defs: Sequence[str], uses: Sequence[str]) -> list[str]:
+    """An mma's operands as they are written: the registers of D, A, B and C, each in braces."""
+    found, at = ["{" + ", ".join(defs) + "}"], 0
+    for count in OPERAND_COUNTS[opcode]:
+        found.append("{" + ", ".join(uses[at : at + count]) + "}")
+        at += count
+    return found
+
+
 # How the operands of an instruction are written, where that is not one after the other: (opcode, definitions, uses).
 _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "ld": lambda opcode, defs, uses: [_group(defs), _address(uses[0], uses[1])],
@@ -141,5 +143,5 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "cp": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _address(uses[2], uses[3]), *uses[4:]],
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
-    "mma": atoms.operands,
+    "mma": _matrix,
 }

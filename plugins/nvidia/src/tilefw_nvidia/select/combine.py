@@ -12,7 +12,7 @@ from functools import cache
 
 from tilefw.api.machine import Operand
 from tilefw.api.simt import Addresses, Combiner, Fusion
-from tilefw_nvidia.lower import COMPARES
+from tilefw_nvidia.select.rules import COMPARES
 
 _CONTRACTED = ("f32", "f64", "f16", "f16x2")
 _LIMIT = 1 << 31

@@ -6,6 +6,7 @@ from typing import Literal
 
 from tilefw.api import Artifact, CodeError, Entry, Parameter
 from tilefw_nvidia import isa
+from tilefw_nvidia.chips import Chip
 
 # PTX types of parameters as element types; `.b` types carry bits alone and count as unsigned, pointers are untyped 64-bit.
 _DTYPES = {
@@ -14,19 +15,20 @@ _DTYPES = {
 }
 
 
-def artifact(data: str | bytes, name: str, target: str) -> Artifact:
-    """The artifact of a PTX text; raises CodeError with the line for what is malformed, no text, or in no row of the table."""
+def artifact(data: str | bytes, name: str, chip: Chip) -> Artifact:
+    """The artifact of a PTX text; raises CodeError with the line for what is malformed, no text, or no instruction of the chip."""
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
         message = f"{name} is no text: {error.reason} at byte {error.start}"
         raise CodeError(message, code="TFW0617", help="cubins are not read; give the PTX") from None
-    module = isa.parse(text, name)
+    module, instructions = isa.parse(text, name), isa.instruction_set(chip)
+    isa.check_target(module, instructions)
     for entry in module.entries:
-        isa.program(module, entry)  # decoded again at the launch: what the table does not serve is told here, before data is made
+        isa.program(module, entry, instructions)  # decoded again at the launch: refused here, before data is made
     entries = tuple(_entry(module, function) for function in module.entries.values())
     metadata = {"version": ".".join(map(str, module.version)), "ptx_target": module.target}
-    return Artifact(target, "ptx", text, entries, metadata=metadata)
+    return Artifact(chip.target, "ptx", text, entries, metadata=metadata)
 
 
 def _entry(module: isa.Module, function: isa.Function) -> Entry:

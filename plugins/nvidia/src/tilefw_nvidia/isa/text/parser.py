@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from tilefw_nvidia.isa.body import BodyReader
-from tilefw_nvidia.isa.cursor import Cursor
-from tilefw_nvidia.isa.declarations import SPACES, read_parameters, read_variable
-from tilefw_nvidia.isa.operands import OperandReader
-from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, Source
-from tilefw_nvidia.isa.syntax import Function, Module, Scope, Space
+from tilefw_nvidia.isa.text.body import BodyReader
+from tilefw_nvidia.isa.text.cursor import Cursor
+from tilefw_nvidia.isa.text.declarations import SPACES, read_parameters, read_variable
+from tilefw_nvidia.isa.text.operands import OperandReader
+from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, Source
+from tilefw_nvidia.isa.text.syntax import Function, Module, Scope, Space
 
 # PTX ISA, "Release Notes": the versions that exist between 1.0 and 9.x; more than ours may come.
 _VERSION = re.compile(r"\s*(\d{1,2})\.(\d)\b")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tilefw_nvidia.isa.cursor import Cursor
-from tilefw_nvidia.isa.declarations import SPACES, read_registers, read_variable
-from tilefw_nvidia.isa.operands import OperandError, OperandReader
-from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, Source
-from tilefw_nvidia.isa.syntax import Function, Location, Module, Name, Scope, Statement
+from tilefw_nvidia.isa.text.cursor import Cursor
+from tilefw_nvidia.isa.text.declarations import SPACES, read_registers, read_variable
+from tilefw_nvidia.isa.text.operands import OperandError, OperandReader
+from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, Source
+from tilefw_nvidia.isa.text.syntax import Function, Location, Module, Name, Scope, Statement
 
 _STATEMENT = re.compile(
     r"""\s*(?:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from tilefw_nvidia.isa.cursor import Cursor, integer
-from tilefw_nvidia.isa.source import NAMES, NOT_SERVED
-from tilefw_nvidia.isa.syntax import Parameter, Scope, Space, Variable
+from tilefw_nvidia.isa.text.cursor import Cursor, integer
+from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED
+from tilefw_nvidia.isa.text.syntax import Parameter, Scope, Space, Variable
 from tilefw_nvidia.isa.types import DECLARABLE, TYPES, Type
 
 SPACES: dict[str, Space] = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local"}

@@ -1,4 +1,4 @@
-"""Atomic accesses of sm_80: which ones PTX has, and their opcodes with order and scope.
+"""Atomic accesses: which ones a chip has, and their opcodes with order and scope.
 
 PTX ISA, "Parallel Synchronization and Communication: atom, red, membar/fence, vote.sync" and "Memory Consistency Model". `red` is
 an `atom` whose old value nobody gets; it takes no order but .relaxed and .release.
@@ -6,14 +6,18 @@ an `atom` whose old value nobody gets; it takes no order but .relaxed and .relea
 
 from __future__ import annotations
 
+from functools import cache
+
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import AtomicAccess, Code, Const, Element
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.set import instruction_set
 
 SCOPES = {"workgroup": "cta", "device": "gpu", "system": "sys"}
 _REDUCTION_ORDERS = ("relaxed", "release")
 _ALL_LANES = -1  # the membermask of a whole warp
 
-# Kind and type of a lane's access to operation and type of PTX; bf16 sums need sm_90.
+# Kind and type of a lane's access to operation and type of PTX.
 _INTEGERS = {
     "add": "add.u{bits}", "and": "and.b{bits}", "or": "or.b{bits}", "xor": "xor.b{bits}", "xchg": "exch.b{bits}",
     "cas": "cas.b{bits}", "mins": "min.s{bits}", "maxs": "max.s{bits}", "minu": "min.u{bits}", "maxu": "max.u{bits}",
@@ -24,7 +28,15 @@ _OPERATIONS = {
 }
 _LOADS = {f"load.i{bits}": f"b{bits}" for bits in (16, 32, 64)}
 _WITHOUT_REDUCTION = ("xchg", "cas")
-ATOMICS = frozenset({*_OPERATIONS, *_LOADS})
+
+
+@cache
+def served(chip: Chip) -> frozenset[str]:
+    """The accesses that one instruction of the chip makes, as `kind.type`."""
+    instructions = instruction_set(chip)
+    operations = {key for key, form in _OPERATIONS.items() if instructions.opcode(f"atom.relaxed.gpu.global.{form}").exists}
+    return frozenset({*operations, *_LOADS})
+
 
 _FORMS = {"i16": "e16", "f16": "e16", "i32": "w32", "f32": "w32", "f16x2": "w32", "i64": "w64", "f64": "w64"}
 _MOVES = {"e16": "mov.b16", "w32": "mov.b32", "w64": "mov.b64"}

@@ -1,17 +1,20 @@
 """Selection rules for PTX: rows and types to instructions, one register or packed pair at a time. Data first, cases after.
 
 Sections of the PTX ISA: "Integer Arithmetic", "Floating-Point", "Half Precision Floating-Point", "Comparison and
-Selection", "Logic and Shift", "Data Movement and Conversion: cvt". Everything here is in PTX 7.0 for sm_80. Rows that
-are not listed are expanded by core.
+Selection", "Logic and Shift", "Data Movement and Conversion: cvt". A rule names the instructions that it emits: it is
+a chip's where the chip has all of them. Rows without a rule are expanded by core.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from tilefw.api.simt import Code, Const, Element, Rule, alias, template
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.isa.types import FORMATS
 
 FORM = {"i1": "i1", "i8": "e8", "i16": "e16", "i32": "w32", "i64": "w64", "f16": "e16", "bf16": "e16", "f32": "w32", "f64": "w64"}
 SMALL = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15", "f6E3M2FN", "f6E2M3FN", "f4E2M1FN", "i4")
@@ -58,113 +61,136 @@ _F16X2 = {
     "addf": "add.{rn}f16x2", "subf": "sub.{rn}f16x2", "mulf": "mul.{rn}f16x2", "fma": "fma.rn.f16x2", "negf": "neg.f16x2",
     "absf": "abs.f16x2", "minf": "min.f16x2", "maxf": "max.f16x2", "minf_nan": "min.NaN.f16x2", "maxf_nan": "max.NaN.f16x2",
 }
-# sm_80 has no bf16 add, sub and mul (sm_90 has): fma.rn with 1, -1 and -0 rounds once and gives the same.
+# bf16 add, sub and mul came later than fma.rn, which with 1, -1 and -0 rounds once and gives the same.
 _BF16 = {
     "fma": "fma.rn.bf16", "negf": "neg.bf16", "absf": "abs.bf16", "minf": "min.bf16", "maxf": "max.bf16",
     "minf_nan": "min.NaN.bf16", "maxf_nan": "max.NaN.bf16",
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Emits:
+    """A rule with the instructions that it emits beside moves."""
+
+    opcodes: tuple[str, ...]
+    rule: Rule
+
+
+Table = dict[str, Emits]
+
+
+def _one(opcode: str, form: str) -> Emits:
+    """One instruction on its operands in order."""
+    return Emits((opcode,), template(opcode, form))
+
+
 @cache
-def rules(fusion: bool) -> Mapping[str, Rule]:
-    """All rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma."""
+def rules(chip: Chip, fusion: bool) -> Mapping[str, Rule]:
+    """The chip's rules; without `fusion` adds and multiplications are `.rn`, which ptxas never contracts to fma."""
+    instructions = instruction_set(chip)
+    table = _arithmetic(fusion) | _selects() | _casts() | _small_casts()
+    return {
+        row: emits.rule for row, emits in table.items() if all(instructions.opcode(opcode).exists for opcode in emits.opcodes)
+    }
+
+
+def _arithmetic(fusion: bool) -> Table:
     rn = "" if fusion else "rn."
-    table: dict[str, Rule] = {}
+    table: Table = {}
     for name, width in WIDTH.items():
         form = FORM[name]
-        table |= {f"{row}.{name}": template(op.format(w=width), form) for row, op in _INTEGER.items()}
-        table |= {f"{row}.{name}": template(f"setp.{op}{width}", "i1") for row, op in _INTEGER_COMPARES.items()}
+        table |= {f"{row}.{name}": _one(op.format(w=width), form) for row, op in _INTEGER.items()}
+        table |= {f"{row}.{name}": _one(f"setp.{op}{width}", "i1") for row, op in _INTEGER_COMPARES.items()}
         table |= {f"{row}.{name}": _shift(op.format(w=width), name) for row, op in _SHIFTS.items()}
     for name, rows in (("f32", _F32), ("f64", _F64), ("f16", _F16), ("bf16", _BF16)):
-        table |= {f"{row}.{name}": template(op, FORM[name]) for row, op in rows.items()}
+        table |= {f"{row}.{name}": _one(op, FORM[name]) for row, op in rows.items()}
     for name in ("f32", "f64", "f16"):
-        table |= {f"{row}.{name}": template(f"{row[:3]}.{rn}{name}", FORM[name]) for row in ("addf", "subf", "mulf")}
-        table |= {f"{row}.{name}": template(f"setp.{op}.{name}", "i1") for row, op in _FLOAT_COMPARES.items()}
+        table |= {f"{row}.{name}": _one(f"{row[:3]}.{rn}{name}", FORM[name]) for row in ("addf", "subf", "mulf")}
+        table |= {f"{row}.{name}": _one(f"setp.{op}.{name}", "i1") for row, op in _FLOAT_COMPARES.items()}
         table[f"isnan.{name}"] = _isnan(name)
-    table |= {f"{row}.f16x2": template(op.format(rn=rn), "w32") for row, op in _F16X2.items()}
-    table |= {f"{row}.bf16x2": template(op.replace("bf16", "bf16x2"), "w32") for row, op in _BF16.items()}
+    table |= {f"{row}.f16x2": _one(op.format(rn=rn), "w32") for row, op in _F16X2.items()}
+    table |= {f"{row}.bf16x2": _one(op.replace("bf16", "bf16x2"), "w32") for row, op in _BF16.items()}
     for suffix, form in (("bf16", "e16"), ("bf16x2", "w32")):
         table |= {f"{row}.{suffix}": _bf16_arithmetic(row, suffix, form) for row in ("addf", "subf", "mulf")}
-    table |= {f"{row}.i1": template(op, "i1") for row, op in _PREDICATE.items()}
+    table |= {f"{row}.i1": _one(op, "i1") for row, op in _PREDICATE.items()}
     for packed in ("i8x4", "i16x2"):
-        table |= {f"{row}.{packed}": template(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items()}
+        table |= {f"{row}.{packed}": _one(f"{op[:-5]}.b32", "w32") for row, op in _PREDICATE.items()}
     table["exp.f32"] = _scaled_first("ex2.approx.f32", 0x3FB8AA3B)  # log2(e)
     table["log.f32"] = _scaled_after("lg2.approx.f32", 0x3F317218)  # ln(2)
     for row in ("clz", "popc"):
-        table[f"{row}.i32"] = template(f"{row}.b32", "w32")
+        table[f"{row}.i32"] = _one(f"{row}.b32", "w32")
         table[f"{row}.i64"] = _count64(row)
-    return table | _selects() | _casts()
+    return table
 
 
-def _shift(opcode: str, name: str) -> Rule:
+def _shift(opcode: str, name: str) -> Emits:
     """The amount is a .u32, clamped at the width by the hardware; wide amounts are clamped before they are narrowed."""
 
     def rule(code: Code, x: Element, y: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         if name == "i64":
             y = code.inst("cvt.u32.u64", "w32", code.inst("min.u64", "w64", chip.operand(code, y), 64))
         elif name == "i16":
             y = code.inst("cvt.u32.u16", "w32", chip.operand(code, y))
         return code.inst(opcode, FORM[name], chip.operand(code, x), chip.operand(code, y))
 
-    return rule
+    return Emits((opcode, "cvt.u32.u64", "min.u64", "cvt.u32.u16"), rule)
 
 
-def _count64(row: str) -> Rule:
+def _count64(row: str) -> Emits:
     def rule(code: Code, x: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         return code.inst("cvt.u64.u32", "w64", code.inst(f"{row}.b64", "w32", chip.operand(code, x)))
 
-    return rule
+    return Emits((f"{row}.b64", "cvt.u64.u32"), rule)
 
 
-def _scaled_first(opcode: str, factor: int) -> Rule:
+def _scaled_first(opcode: str, factor: int) -> Emits:
     def rule(code: Code, x: Element) -> Element:
         return code.inst(opcode, "w32", code("mulf.f32", x, Const("f32", factor)))
 
-    return rule
+    return Emits((opcode,), rule)
 
 
-def _scaled_after(opcode: str, factor: int) -> Rule:
+def _scaled_after(opcode: str, factor: int) -> Emits:
     def rule(code: Code, x: Element) -> Element:
         return code("mulf.f32", template(opcode, "w32")(code, x), Const("f32", factor))
 
-    return rule
+    return Emits((opcode,), rule)
 
 
-def _isnan(name: str) -> Rule:
+def _isnan(name: str) -> Emits:
     def rule(code: Code, x: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         source = chip.operand(code, x)
         return code.inst(f"setp.nan.{name}", "i1", source, source)
 
-    return rule
+    return Emits((f"setp.nan.{name}",), rule)
 
 
-def _bf16_arithmetic(row: str, suffix: str, form: str) -> Rule:
+def _bf16_arithmetic(row: str, suffix: str, form: str) -> Emits:
     one, minus_one, minus_zero = (0x3F80, 0xBF80, 0x8000) if form == "e16" else (0x3F803F80, 0xBF80BF80, 0x80008000)
-    move = "mov.b16" if form == "e16" else "mov.b32"
+    fma, move = f"fma.rn.{suffix}", "mov.b16" if form == "e16" else "mov.b32"
 
     def rule(code: Code, first: Element, second: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         x, y = chip.operand(code, first), chip.operand(code, second)
-        fma = f"fma.rn.{suffix}"
         if row == "mulf":
             return code.inst(fma, form, x, y, code.inst(move, form, minus_zero))
         if row == "addf":
             return code.inst(fma, form, x, code.inst(move, form, one), y)
         return code.inst(fma, form, y, code.inst(move, form, minus_one), x)
 
-    return rule
+    return Emits((fma,), rule)
 
 
-def _selects() -> dict[str, Rule]:
-    def select(opcode: str, form: str) -> Rule:
+def _selects() -> Table:
+    def select(opcode: str, form: str) -> Emits:
         def rule(code: Code, condition: Element, x: Element, y: Element) -> Element:
-            chip: Any = code.chip
+            chip = code.chip
             return code.inst(opcode, form, chip.operand(code, x), chip.operand(code, y), chip.operand(code, condition))
 
-        return rule
+        return Emits((opcode,), rule)
 
     table = {f"select.{name}": select(f"selp.b{_bits(form)}", form) for name, form in FORM.items() if name != "i1"}
     return table | {f"select.{name}": select("selp.b32", "e8") for name in SMALL}
@@ -177,70 +203,129 @@ def _bits(form: str) -> int:
 _FLOAT_BITS = {"f16": 16, "f32": 32, "f64": 64}
 
 
-def _casts() -> dict[str, Rule]:
-    table: dict[str, Rule] = {}
+def _casts() -> Table:
+    table: Table = {}
     ints = {"i8": 8, **WIDTH}
     for source, bits in ints.items():
         for to, wider in ints.items():
             if wider > bits:
-                table[f"exts.{source}.{to}"] = template(f"cvt.s{wider}.s{bits}", FORM[to])
-                table[f"extu.{source}.{to}"] = template(f"cvt.u{wider}.u{bits}", FORM[to])
+                table[f"exts.{source}.{to}"] = _one(f"cvt.s{wider}.s{bits}", FORM[to])
+                table[f"extu.{source}.{to}"] = _one(f"cvt.u{wider}.u{bits}", FORM[to])
             elif wider < bits:
                 # An i8 lives in a 32-bit register whose upper bits are undefined.
                 table[f"trunci.{source}.{to}"] = _truncate(bits, max(wider, 32) if to == "i8" else wider, FORM[to])
         for to in _FLOAT_BITS:
-            table[f"s2f.{source}.{to}"] = template(f"cvt.rn.{to}.s{bits}", FORM[to])
-            table[f"u2f.{source}.{to}"] = template(f"cvt.rn.{to}.u{bits}", FORM[to])
-            table[f"s2f_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.s{bits}", FORM[to])
-            table[f"u2f_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.u{bits}", FORM[to])
+            table[f"s2f.{source}.{to}"] = _one(f"cvt.rn.{to}.s{bits}", FORM[to])
+            table[f"u2f.{source}.{to}"] = _one(f"cvt.rn.{to}.u{bits}", FORM[to])
+            table[f"s2f_rtz.{source}.{to}"] = _one(f"cvt.rz.{to}.s{bits}", FORM[to])
+            table[f"u2f_rtz.{source}.{to}"] = _one(f"cvt.rz.{to}.u{bits}", FORM[to])
             table[f"f2s.{to}.{source}"] = _to_int(f"cvt.rzi.s{bits}.{to}", to, source)
             table[f"f2u.{to}.{source}"] = _to_int(f"cvt.rzi.u{bits}.{to}", to, source)
     for source, bits in _FLOAT_BITS.items():
         for to, other in _FLOAT_BITS.items():
             if bits < other:
-                table[f"castf.{source}.{to}"] = template(f"cvt.{to}.{source}", FORM[to])
+                table[f"castf.{source}.{to}"] = _one(f"cvt.{to}.{source}", FORM[to])
             elif bits > other:
-                table[f"castf.{source}.{to}"] = template(f"cvt.rn.{to}.{source}", FORM[to])
-                table[f"castf_rtz.{source}.{to}"] = template(f"cvt.rz.{to}.{source}", FORM[to])
+                table[f"castf.{source}.{to}"] = _one(f"cvt.rn.{to}.{source}", FORM[to])
+                table[f"castf_rtz.{source}.{to}"] = _one(f"cvt.rz.{to}.{source}", FORM[to])
     for to in ("f16", "bf16"):
         table[f"castf.f32.{to}x2"] = _pair(f"cvt.rn.{to}x2.f32")
         table[f"castf_rtz.f32.{to}x2"] = _pair(f"cvt.rz.{to}x2.f32")
-    table["castf.f32.bf16"] = template("cvt.rn.bf16.f32", "e16")
-    table["castf_rtz.f32.bf16"] = template("cvt.rz.bf16.f32", "e16")
-    table["castf.bf16.f32"] = _upper_half
+    table["castf.f32.bf16"] = _one("cvt.rn.bf16.f32", "e16")
+    table["castf_rtz.f32.bf16"] = _one("cvt.rz.bf16.f32", "e16")
+    table["castf.bf16.f32"] = Emits((), _upper_half)
     return table
 
 
 def _upper_half(code: Code, x: Element) -> Element:
     """A bf16 is the upper half of an f32."""
-    chip: Any = code.chip
+    chip = code.chip
     return code.inst("mov.b32", "w32", code.inst("mov.b16", "e16", 0), chip.operand(code, x))
 
 
-def _truncate(bits: int, wider: int, form: str) -> Rule:
-    return alias if bits == wider else template(f"cvt.u{wider}.u{bits}", form)
+def _truncate(bits: int, wider: int, form: str) -> Emits:
+    return Emits((), alias) if bits == wider else _one(f"cvt.u{wider}.u{bits}", form)
 
 
-def _pair(opcode: str) -> Rule:
+def _pair(opcode: str) -> Emits:
     """PTX ISA, cvt: "for .f16x2, .bf16x2, the converted values are packed, a in the upper half"."""
 
     def rule(code: Code, low: Element, high: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         return code.inst(opcode, "w32", chip.operand(code, high), chip.operand(code, low))
 
-    return rule
+    return Emits((opcode,), rule)
 
 
-def _to_int(opcode: str, source: str, to: str) -> Rule:
+def _to_int(opcode: str, source: str, to: str) -> Emits:
     """Saturates as the row wants; NaN gives 0 but, from f64 or to 64 bits, 1 << (bits - 1) (PTX ISA, cvt): select there."""
 
     def rule(code: Code, x: Element) -> Element:
-        chip: Any = code.chip
+        chip = code.chip
         value = code.inst(opcode, FORM[to], chip.operand(code, x))
         if source != "f64" and to != "i64":
             return value
         nan = code(f"isnan.{source}", x)
         return code.inst(f"selp.b{_bits(FORM[to])}", FORM[to], 0, value, nan)
+
+    return Emits((opcode,), rule)
+
+
+# --- floats of 8 bits --------------------------------------------------------------------------------------------------------
+
+
+def _small_casts() -> Table:
+    """Conversions of two elements at once (PTX ISA, cvt: `.e4m3x2`, `.e5m2x2`); other formats are core's."""
+    table: Table = {}
+    for name, t in FORMATS.items():
+        narrow, widen = f"cvt.rn.satfinite.{name}x2.f32", f"cvt.rn.f16x2.{name}x2"
+        table[f"castf.f32.{t}"] = Emits((narrow,), _narrowed(narrow))
+        table[f"castf.f32.{t}x4"] = Emits((narrow,), _four_narrowed(narrow))
+        table[f"castf.{t}.f16"] = Emits((widen,), _widened(widen))
+        table[f"castf.{t}.f16x2"] = Emits((widen,), _two_widened(widen))
+        table[f"castf.{t}.f32"] = Emits((widen, "cvt.f32.f16"), _widened_twice(t))
+    return table
+
+
+def _narrowed(opcode: str) -> Rule:
+    def rule(code: Code, x: Element) -> Element:
+        zero = code.chip.operand(code, Const("f32", 0))
+        return code.inst("cvt.u32.u16", "e8", code.inst(opcode, "e16", zero, code.chip.operand(code, x)))
+
+    return rule
+
+
+def _four_narrowed(opcode: str) -> Rule:
+    def rule(code: Code, first: Element, second: Element, third: Element, fourth: Element) -> Element:
+        a, b, c, d = (code.chip.operand(code, x) for x in (first, second, third, fourth))
+        return code.inst("mov.b32", "w32", code.inst(opcode, "e16", b, a), code.inst(opcode, "e16", d, c))
+
+    return rule
+
+
+def _widened(opcode: str) -> Rule:
+    """The upper byte is whatever stands above the element: its half is thrown away."""
+
+    def rule(code: Code, x: Element) -> Element:
+        pair = code.inst(opcode, "w32", code.inst("cvt.u16.u32", "e16", code.chip.operand(code, x)))
+        return code.insts("mov.b32", ("e16", "e16"), pair)[0]
+
+    return rule
+
+
+def _two_widened(opcode: str) -> Rule:
+    def rule(code: Code, low: Element, high: Element) -> Element:
+        both = code.inst("prmt.b32", "w32", code.chip.operand(code, low), code.chip.operand(code, high), 0x0040)
+        return code.inst(opcode, "w32", code.inst("cvt.u16.u32", "e16", both))
+
+    return rule
+
+
+def _widened_twice(t: str) -> Rule:
+    """An f16 holds every value of the format."""
+
+    def rule(code: Code, x: Element) -> Element:
+        return code("castf.f16.f32", code(f"castf.{t}.f16", x))
 
     return rule
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tilefw_nvidia.isa.source import Source
+from tilefw_nvidia.chips import Architecture
+from tilefw_nvidia.isa.text.source import Source
 from tilefw_nvidia.isa.types import Type
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """A PTX file. `target` is as written (`sm_90a`); `sm` its number; `files` the names of `.file` by number."""
+    """A PTX file. `target` is as written (`sm_90a`); `files` holds the names of `.file` by number."""
 
     source: Source
     version: tuple[int, int] = (0, 0)
@@ -184,8 +185,9 @@ class Module:
         return self.source.filename
 
     @property
-    def sm(self) -> int:
-        return int("".join(c for c in self.target if c.isdigit()) or 0)
+    def architecture(self) -> Architecture:
+        """The target as a number and a suffix, which decide what the module may contain and where it runs."""
+        return Architecture.parse(self.target)
 
     def shared_bytes(self, entry: str) -> int:
         """Bytes of statically sized shared memory that the entry and the module declare, each at its alignment."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import struct
 
-from tilefw_nvidia.isa.cursor import integer
-from tilefw_nvidia.isa.syntax import Address, Float, Integer, Name, Operand, Pair, Sink, Vector
+from tilefw_nvidia.isa.text.cursor import integer
+from tilefw_nvidia.isa.text.syntax import Address, Float, Integer, Name, Operand, Pair, Sink, Vector
 
 _SPLIT = re.compile(r"\s*((?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+)(?:,|$)")
 _NAME = re.compile(r"(!?)\s*([A-Za-z_$%][\w$]*(?:\.[xyzw])?)$")

@@ -20,11 +20,12 @@ from tilefw.api.simt import (
     MatrixAtom,
     Registers,
 )
-from tilefw_nvidia import atomics
-from tilefw_nvidia.atoms import ATOMS, FRAGMENT_LOADS, load_fragment, multiply
-from tilefw_nvidia.combine import combiner
-from tilefw_nvidia.lower import rules
-from tilefw_nvidia.target import ACCESS_BYTES, POINTER_BITS, SM80_LIMITS, WARP
+from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.isa.set import instruction_set
+from tilefw_nvidia.select import atomics
+from tilefw_nvidia.select.combine import combiner
+from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
+from tilefw_nvidia.select.rules import rules
 
 _EFFECTS = {"st", "bar", "atom", "red", "membar", "fence", "cp"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
@@ -45,13 +46,20 @@ _CLASSES = (RegisterClass("p", 1), RegisterClass("rs", 16), RegisterClass("r", 3
 TABLE = InstructionTable("ptx", traits, {c.name: c for c in _CLASSES})
 
 
-# Shared memory: CUDA C++ Programming Guide, "Compute Capability 8.x" (32 banks of 4 bytes); PTX ISA, cp.async (sizes), shfl.sync.
-DESCRIPTION = ChipDescription(
-    name="PTX", lanes=WARP, pointer_bits=POINTER_BITS, access_bytes=ACCESS_BYTES, threads=SM80_LIMITS["threads_per_workgroup"],
-    shared_bytes=SM80_LIMITS["shared_bytes"], shared_access_bytes=ACCESS_BYTES, banks=32, bank_bytes=4, shuffles=True,
-    copy_bytes=(4, 8, 16), atoms=ATOMS, fragment_loads=FRAGMENT_LOADS,
-    registers=SM80_LIMITS["registers_per_thread"],
-)
+@cache
+def description(chip: Chip) -> ChipDescription:
+    """The facts of a chip that layouts and lowering read. A chip without ldmatrix or cp.async has none of them here."""
+    instructions = instruction_set(chip)
+    loads = tuple(load for load in FRAGMENT_LOADS if instructions.opcode(f"{load.name}.sync.aligned.m8n8.x4.shared.b16").exists)
+    copies = chip.copy_bytes if instructions.opcode("cp.async.ca.shared.global").exists else ()
+    return ChipDescription(
+        name="PTX", lanes=chip.lanes, pointer_bits=chip.pointer_bits, access_bytes=chip.access_bytes,
+        threads=chip.threads_per_workgroup, shared_bytes=chip.shared_bytes, shared_access_bytes=chip.access_bytes,
+        banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=True, copy_bytes=copies, atoms=atoms(chip), fragment_loads=loads,
+        registers=chip.registers_per_thread,
+    )
+
+
 # The name by which emit declares the workgroup's shared memory.
 SHARED = "tilefw_shared"
 
@@ -60,20 +68,22 @@ _ALL_LANES = -1  # the membermask of a whole warp
 
 
 class PtxChip(LaneChip):
-    """One compute capability; `fusion` lets ptxas contract multiply and add."""
+    """One chip; `fusion` lets ptxas contract multiply and add."""
 
-    name = DESCRIPTION.name
-    lanes = DESCRIPTION.lanes
-    pointer_bits = DESCRIPTION.pointer_bits
-    access_bytes = DESCRIPTION.access_bytes
-    description = DESCRIPTION  # type: ignore[assignment]
     table = TABLE
-    atomics = atomics.ATOMICS
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
-    def __init__(self, fusion: bool) -> None:
-        self.rules = rules(fusion)
+    def __init__(self, chip: Chip, fusion: bool) -> None:
+        self.facts = facts = description(chip)
+        self.name, self.lanes = facts.name, facts.lanes
+        self.pointer_bits, self.access_bytes = facts.pointer_bits, facts.access_bytes
+        self.atomics = atomics.served(chip)
+        self.rules = rules(chip, fusion)
         self.combiner = combiner(fusion)
+
+    @property
+    def description(self) -> ChipDescription:
+        return self.facts
 
     def literal(self, code: Code, const: Const) -> Operand:
         # Those that PTX has no spelling for go through a register.
@@ -169,7 +179,7 @@ class PtxChip(LaneChip):
 
     def shuffle(self, code: Code, mode: str, value: Element, lanes: Element) -> Element:
         # c holds the last lane of the segment, for `up` the first (PTX ISA, shfl.sync).
-        clamp = 0 if mode == "up" else WARP - 1
+        clamp = 0 if mode == "up" else self.lanes - 1
         return code.inst(
             f"shfl.sync.{_SHUFFLES[mode]}.b32", "w32", self.operand(code, value), self.operand(code, lanes), clamp, _ALL_LANES
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from tilefw_nvidia.isa.source import SYNTAX, Source
+from tilefw_nvidia.isa.text.source import SYNTAX, Source
 
 _SPACE = re.compile(r"\s*")
 _TOKEN = re.compile(

@@ -1,4 +1,7 @@
-"""What a row of the table is: a form in the PTX manual's own notation, its unit, its version, and its meaning, once.
+"""What a row of the table is: a form in the PTX manual's own notation, its unit, the chips that have it, and its meaning, once.
+
+    CHAPTER = Chapter()
+    form = CHAPTER.form
 
     @form("add{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDING, unit="fma", section="Floating Point Instructions: add")
     def add_f32(m):
@@ -33,15 +36,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from tilefw_nvidia.chips import Architecture, Chip
+from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.isa.types import TYPES
-from tilefw_nvidia.isa.units import UNITS
 
-Version = tuple[int, int]
 Facts = dict[str, Any]
-"""Arguments of `form` that several rows share."""
+"""Arguments of `Chapter.form` that several rows share."""
 OperandKind = Literal["value", "address", "vector", "pack", "pair", "constant", "label", "table", "carry"]
 
 
@@ -82,8 +85,12 @@ class OperandItem:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One line of the manual's syntax with its meaning. `needs` raises version and sm for single modifiers; `refuse` says why
-    a combination of allowed modifiers is none ("" when it is one)."""
+    """One line of the manual's syntax with its meaning.
+
+    Chips from `since` on have it, up to and without `until` (0: for ever); `only`, where it is not empty, names the targets
+    (`sm_90a`) that alone have it. `needs` raises version and `since` for single modifiers; `refuse` says why a combination of
+    allowed modifiers is none ("" when it is one). `of_chip`: the meaning depends on the chip, which `build` takes as well.
+    """
 
     pattern: str
     base: str
@@ -92,19 +99,28 @@ class Form:
     unit: str
     section: str
     version: Version
-    sm: int
+    since: int
     needs: Mapping[str, tuple[Version, int]]
     refuse: Callable[[Modifiers], str]
-    build: Callable[[Modifiers], Any]
+    build: Callable[..., Any]
     flow: bool = False
+    until: int = 0
+    only: tuple[str, ...] = ()
+    of_chip: bool = False
 
     @property
     def doc(self) -> str:
         return (getattr(self.build, "func", self.build).__doc__ or "").strip()  # `func`: of a functools.partial
 
-    @property
-    def latency(self) -> int:
-        return UNITS[self.unit].latency
+    def on(self, target: Architecture) -> bool:
+        """Whether code for `target` may have this form, apart from single modifiers."""
+        if self.only:
+            return str(target) in self.only
+        return self.since <= target.number and (not self.until or target.number < self.until)
+
+    def meaning(self, modifiers: Modifiers, chip: Chip) -> Any:
+        """The meaning, or the flow, for the modifiers that were written."""
+        return self.build(modifiers, chip) if self.of_chip else self.build(modifiers)
 
     def match(self, words: list[str]) -> Modifiers | None:
         """The modifiers if `words` (after the base opcode) are this form's; None if they are not."""
@@ -121,12 +137,12 @@ class Form:
         return None if left or self.refuse(found) else found
 
     def requires(self, words: list[str]) -> tuple[Version, int]:
-        """The lowest `.version` and sm for these modifiers."""
-        version, sm = self.version, self.sm
+        """The lowest `.version` and the number of the first chip for these modifiers."""
+        version, since = self.version, self.since
         for word in words:
             if word in self.needs:
-                version, sm = max(version, self.needs[word][0]), max(sm, self.needs[word][1])
-        return version, sm
+                version, since = max(version, self.needs[word][0]), max(since, self.needs[word][1])
+        return version, since
 
     def opcodes(self) -> Iterator[str]:
         """Every full opcode of the form, in the pattern's order of modifiers."""
@@ -136,16 +152,6 @@ class Form:
             if not self.refuse(found):
                 yield ".".join([self.base, *(w for w in words if w)])
 
-
-@dataclass(slots=True)
-class Row:
-    """A base opcode with its forms."""
-
-    name: str
-    forms: list[Form] = field(default_factory=list)
-
-
-ROWS: dict[str, Row] = {}
 
 _MODIFIER = re.compile(r"(\{)?\.([\w:]+)(?(1)\})")
 _OPERAND = re.compile(
@@ -160,35 +166,52 @@ _OPERAND = re.compile(
 )
 
 
-def form(
-    pattern: str,
-    *,
-    unit: str,
-    section: str,
-    since: str = "1.0",
-    sm: int = 10,
-    needs: Mapping[str, tuple[str, int]] | None = None,
-    refuse: Callable[[Modifiers], str] = lambda _: "",
-    flow: bool = False,
-    **choices: str,
-) -> Callable[[Callable[[Modifiers], Any]], Callable[[Modifiers], Any]]:
-    """Add a form to the table. `since` and `sm` are from the manual's "PTX ISA Notes" and "Target ISA Notes" of `section`.
+class Chapter:
+    """The forms of one chapter of the manual, collected in the order of its file."""
 
-    `flow`: the function returns a `tilefw.api.sim` flow instead of a meaning.
-    """
+    def __init__(self) -> None:
+        self._forms: list[Form] = []
 
-    def add(build: Callable[[Modifiers], Any]) -> Callable[[Modifiers], Any]:
-        head, _, tail = pattern.partition(" ")
-        base = re.split(r"\W", head, maxsplit=1)[0]
-        items = tuple(_modifier(optional, word, choices) for optional, word in _MODIFIER.findall(head[len(base) :]))
-        default = _default_type(items, choices)
-        operands = tuple(_operand(text.strip(), default, choices) for text in tail.split(",")) if tail else ()
-        raised = {word: (_version(v), s) for word, (v, s) in (needs or {}).items()}
-        row = ROWS.setdefault(base, Row(base))
-        row.forms.append(Form(pattern, base, items, operands, unit, section, _version(since), sm, raised, refuse, build, flow))
-        return build
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        return tuple(self._forms)
 
-    return add
+    def form(
+        self,
+        pattern: str,
+        *,
+        unit: str,
+        section: str,
+        ptx: str = "1.0",
+        since: int = 10,
+        until: int = 0,
+        only: str = "",
+        needs: Mapping[str, tuple[str, int]] | None = None,
+        refuse: Callable[[Modifiers], str] = lambda _: "",
+        flow: bool = False,
+        of_chip: bool = False,
+        **choices: str,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a form.
+
+        `ptx` (the first `.version`) and `since` are from the manual's "PTX ISA Notes" and "Target ISA Notes" of `section`; `only`
+        names targets, separated by spaces. `flow`: the function returns a `tilefw.api.sim` flow instead of a meaning.
+        """
+
+        def add(build: Callable[..., Any]) -> Callable[..., Any]:
+            head, _, tail = pattern.partition(" ")
+            base = re.split(r"\W", head, maxsplit=1)[0]
+            items = tuple(_modifier(optional, word, choices) for optional, word in _MODIFIER.findall(head[len(base) :]))
+            default = _default_type(items, choices)
+            operands = tuple(_operand(text.strip(), default, choices) for text in tail.split(",")) if tail else ()
+            raised = {word: (_version(v), s) for word, (v, s) in (needs or {}).items()}
+            self._forms.append(Form(
+                pattern, base, items, operands, unit, section, _version(ptx), since, raised, refuse, build, flow, until,
+                tuple(only.split()), of_chip,
+            ))
+            return build
+
+        return add
 
 
 def _version(text: str) -> Version:

@@ -8,28 +8,45 @@ from typing import Any
 
 from tilefw.api.errors import CodeError, Place
 from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
-from tilefw_nvidia.isa.binding import Binding, MismatchError, adapted
-from tilefw_nvidia.isa.names import Names
-from tilefw_nvidia.isa.source import NAMES, NOT_SERVED, OPERANDS, VERSION
-from tilefw_nvidia.isa.syntax import Function, Location, Module, Statement
-from tilefw_nvidia.isa.table import Match, OpcodeError, lookup
+from tilefw_nvidia.isa.meaning.binding import Binding, MismatchError, adapted
+from tilefw_nvidia.isa.meaning.names import Names
+from tilefw_nvidia.isa.set import InstructionSet, Match, OpcodeError
+from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, OPERANDS, VERSION
+from tilefw_nvidia.isa.text.syntax import Function, Location, Module, Statement
 
 _SPACES = re.compile(r"\s+")
 _MAX_INLINED = 50  # a chain of .loc that is longer is taken for circular
 
 
-def program(module: Module, entry: str) -> Program:
-    """The entry called `entry`, decoded. Raises CodeError (TFW0711..TFW0715) at the first statement that means nothing."""
-    function = module.entries[entry]
-    return _Decoder(module, function).program()
+def program(module: Module, entry: str, instructions: InstructionSet) -> Program:
+    """The entry called `entry`, decoded for a chip. Raises CodeError (TFW0711..TFW0715) at the first statement that means nothing
+    there, and at a `.target` whose code does not run there."""
+    check_target(module, instructions)
+    return _Decoder(module, module.entries[entry], instructions).program()
+
+
+def check_target(module: Module, instructions: InstructionSet) -> None:
+    """Raise CodeError (TFW0715) where the chip does not run code for the module's `.target` (PTX ISA, ".target")."""
+    chip = instructions.chip
+    if module.architecture.runs_on(chip.architecture):
+        return
+    start = module.source.code.find(module.target, module.source.code.find(".target"))
+    raise module.source.error(
+        f"this module's .target is {module.target}, which {chip.name} does not run", start, start + len(module.target),
+        code=VERSION,
+        note="code runs on its own architecture and later ones; that of a target with a suffix on no other",
+        help=f"compile it for {chip.name}, or take a target of {module.target}",
+    )
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: Function, instructions: InstructionSet) -> None:
         self.module = module
+        self.instructions = instructions
+        self.target = module.architecture
         self.source = module.source
         self.function = function
-        self.names = Names(module, function)
+        self.names = Names(module, function, instructions.specials)
         self.places: dict[Location, Place] = {}
 
     def program(self) -> Program:
@@ -82,7 +99,7 @@ class _Decoder:
     def _bind(self, statement: Statement) -> tuple[Match, Binding]:
         """The first form that the opcode and the operands fit; else the error of the form that came nearest."""
         try:
-            matches = lookup(statement.opcode)
+            matches = self.instructions.lookup(statement.opcode)
         except OpcodeError as error:
             raise self._opcode_error(statement, error) from None
         nearest: MismatchError | None = None
@@ -109,7 +126,7 @@ class _Decoder:
         made = match.meanings.get(key) if not match.form.flow else None
         if made is None:
             try:
-                made = match.form.build(modifiers)
+                made = match.form.meaning(modifiers, self.instructions.chip)
             except ValueError as error:
                 raise self._error(statement, f"{statement.opcode}: {error}", OPERANDS) from None
             if not match.form.flow:
@@ -135,10 +152,9 @@ class _Decoder:
         if module.version < match.version:
             need, have = (".".join(map(str, v)) for v in (match.version, module.version))
             raise self._error(statement, f"{statement.opcode} needs .version {need}; this module says {have}", VERSION)
-        if module.sm < match.sm:
-            raise self._error(
-                statement, f"{statement.opcode} needs sm_{match.sm}; this module's .target is {module.target}", VERSION
-            )
+        if not match.on(self.target):
+            needed = " or ".join(match.form.only) or f"sm_{match.since}"
+            raise self._error(statement, f"{statement.opcode} needs {needed}; this module's .target is {module.target}", VERSION)
 
     def _opcode_error(self, statement: Statement, error: OpcodeError) -> CodeError:
         start = self._opcode_start(statement)

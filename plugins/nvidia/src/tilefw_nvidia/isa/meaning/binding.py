@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tilefw.api.sim import Immediate, Sink, Symbol
-from tilefw_nvidia.isa import syntax
-from tilefw_nvidia.isa.names import Names
-from tilefw_nvidia.isa.row import Form, Modifiers, OperandItem
-from tilefw_nvidia.isa.specials import SPECIALS
+from tilefw_nvidia.isa.meaning.names import Names
+from tilefw_nvidia.isa.model import Form, Modifiers, OperandItem
+from tilefw_nvidia.isa.text import syntax
 from tilefw_nvidia.isa.types import TYPES, Type, agrees
 
 Adapter = Callable[[Any, Any], Any]
@@ -185,7 +184,7 @@ class Binding:
             if (
                 isinstance(operand, syntax.Name)
                 and self.names.variable(operand.text, self.scope) is None
-                and operand.text not in SPECIALS
+                and operand.text not in self.names.specials
             ):
                 raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
             if not isinstance(operand, syntax.Sink):
@@ -233,7 +232,7 @@ class Binding:
         return Immediate(operand.value % (1 << kind.bits), kind.bits)
 
     def _named(self, operand: syntax.Name, kind: Type) -> Any:
-        special = SPECIALS.get(operand.text)
+        special = self.names.specials.get(operand.text)
         if special is not None:
             if self.form.base not in _READS_SPECIALS:
                 raise self._mismatch(f"special registers are read by mov and cvt, not by {self.form.base}")
