@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oracles.bounded import Bounded
+from oracles.chips import Chip
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class Case:
 
     `signature` gives the runtime parameters' types as Triton spells them (`*fp16:16`, `i32`); the other parameters
     are in `constexprs`. `problem` makes launch data from a random generator. `fast` cases run in every test run.
-    `variants` are further launches of the same code, at sizes where other instructions touch the edges of buffers. `chips` are the
-    targets that have what the kernel needs (None: all).
+    `variants` are further launches of the same code, at sizes where other instructions touch the edges of buffers. `chips` are
+    those that have what the kernel needs (None: all).
     """
 
     name: str
@@ -85,7 +86,7 @@ class Case:
     num_stages: int = 3
     fast: bool = True
     variants: tuple[Variant, ...] = ()
-    chips: tuple[str, ...] | None = None
+    chips: tuple[Chip, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

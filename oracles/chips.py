@@ -21,4 +21,10 @@ class Chip:
 
 
 SM80 = Chip("nvidia-sm80", ("cuda", 80, 32), "ptx", "ptx")
+SM86 = Chip("nvidia-sm86", ("cuda", 86, 32), "ptx", "ptx")
+SM89 = Chip("nvidia-sm89", ("cuda", 89, 32), "ptx", "ptx")
 GFX942 = Chip("amd-cdna3", ("hip", "gfx942", 64), "hsaco", "amdgcn")
+
+NVIDIA = (SM80, SM86, SM89)
+AMD = (GFX942,)
+CHIPS = (*NVIDIA, *AMD)

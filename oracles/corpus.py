@@ -101,7 +101,7 @@ class Corpus:
 
     def cases(self) -> list[Case]:
         """Every case that Triton compiles for the chip, in order; needs NumPy alone."""
-        return [case for case in all_cases() if case.chips is None or self.chip.target in case.chips]
+        return [case for case in all_cases() if case.chips is None or self.chip in case.chips]
 
     def case(self, name: str) -> Case:
         return next(case for case in self.cases() if case.name == name)
@@ -204,6 +204,6 @@ def _compile(case: Case, chip: Chip) -> dict[str, object]:
 
 if __name__ == "__main__":
     [named, *wanted] = sys.argv[1:]
-    for loaded in Corpus(next(chip for chip in (chips.SM80, chips.GFX942) if chip.target == named)).load(wanted or None):
+    for loaded in Corpus(next(chip for chip in chips.CHIPS if chip.target == named)).load(wanted or None):
         print(f"{loaded.name:28} {loaded.text.count(chr(10)):6} lines, {loaded.launch.dynamic_shared:6} bytes shared")
     print(folder())

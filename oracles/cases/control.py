@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from oracles.case import Case, InOut, Input, Number, Output, Problem
+from oracles.chips import AMD
 
-AMD = ("amd-cdna3",)
 F, I = "*fp32:16", "*i32:16"
 
 
@@ -94,19 +94,19 @@ CASES = [
     ),
     Case(
         "early_return", "control.early_return", {"x_ptr": I, "out_ptr": I, "n": "i32"}, {"BLOCK": 64}, (2, 3, 4), _early_return,
-        num_warps=1, chips=AMD,
+        num_warps=1,
     ),
     Case(
         "system_atomics", "control.system_atomics", {"x_ptr": I, "slots_ptr": I, "n": "i32"}, {"SLOTS": 8, "BLOCK": 128}, (2,),
-        _system_atomics, num_warps=2, chips=AMD,
+        _system_atomics, num_warps=2,
     ),
-    Case("hand_over", "control.hand_over", {"x_ptr": I, "flag_ptr": I, "out_ptr": I}, {"BLOCK": 256}, (3,), _hand_over, chips=AMD),
+    Case("hand_over", "control.hand_over", {"x_ptr": I, "flag_ptr": I, "out_ptr": I}, {"BLOCK": 256}, (3,), _hand_over),
     Case(
         "segmented_sums", "control.segmented_sums", {"x_ptr": I, "flags_ptr": I, "out_ptr": I}, {"ROWS": 64, "COLUMNS": 8}, (1,),
-        _segmented, num_warps=2, chips=AMD,
+        _segmented, num_warps=2,
     ),
     Case(
         "largest", "control.largest", {"x_ptr": F, "top_ptr": F, "flipped_ptr": F}, {"COLUMNS": 128, "COUNT": 8}, (2,), _largest,
-        num_warps=2, chips=AMD,
+        num_warps=2,
     ),
 ]

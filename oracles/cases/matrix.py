@@ -10,6 +10,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem, Variant
+from oracles.chips import AMD, NVIDIA, SM89
 
 Make = Callable[[np.random.Generator], Problem]
 
@@ -189,7 +190,6 @@ M = "matrix.matmul"
 H16 = _signature("fp16", "fp16")
 QKV = {**{f"{x}_ptr": "*fp16:16" for x in ("q", "k", "v", "out")}, "length": "i32", "scale": "fp32"}
 QKV_BF16 = {**QKV, **{f"{x}_ptr": "*bf16:16" for x in ("q", "k", "v", "out")}}
-GFX942 = ("amd-cdna3",)
 SMALL = {"TILE_M": 32, "TILE_N": 32, "TILE_K": 32}
 
 CASES = [
@@ -253,7 +253,7 @@ CASES = [
         (1, 1),
         _matmul(32, 32, 64, F32, F32),
         fast=False,
-        chips=("nvidia-sm80",),  # Triton has no tf32x3 for gfx942
+        chips=NVIDIA,  # Triton has no tf32x3 for gfx942
     ),
     Case("matmul_f32", M, _signature("fp32", "fp32"), _tile(32, 32, 16), (1, 1), _matmul(32, 32, 48, F32, F32), fast=False,
          variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), F32, F32)),
@@ -274,7 +274,7 @@ CASES = [
         (1, 1),
         _matmul(25, 32, 48, np.float64, np.float64, pad=16),
         variants=_edges(((17, 16, 16), (32, 32, 32), (32, 16, 64), (25, 32, 80), (32, 32, 96)), np.float64, np.float64),
-        chips=GFX942,
+        chips=AMD,
     ),
     *(
         Case(
@@ -285,9 +285,12 @@ CASES = [
             (1, 2),
             _matmul(30, 64, 128, dtype, F32, pad=16),
             variants=_edges(((17, 16, 32), (8, 32, 64), (16, 16, 192)), dtype, F32),
-            chips=GFX942,
+            chips=chips,
         )
-        for name, dtype in (("fp8e4b8", ml_dtypes.float8_e4m3fnuz), ("fp8e5b16", ml_dtypes.float8_e5m2fnuz))
+        for name, dtype, chips in (
+            ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, AMD), ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, AMD),
+            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89,)), ("fp8e5", ml_dtypes.float8_e5m2, NVIDIA),
+        )
     ),
     Case(
         "matmul_f16_128",
@@ -297,7 +300,7 @@ CASES = [
         (1, 2),
         _matmul(120, 256, 96, F16, F16, pad=16),
         num_stages=2,
-        chips=GFX942,
+        chips=AMD,
     ),
     Case(  # so many accumulators that some values are spilled to scratch memory
         "matmul_f16_256",
@@ -307,7 +310,7 @@ CASES = [
         (1, 1),
         _matmul(200, 256, 128, F16, F16, pad=16),
         num_stages=2,
-        chips=GFX942,
+        chips=AMD,
         variants=_edges(((250, 240, 192),), F16, F16),
     ),
     Case(

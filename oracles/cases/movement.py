@@ -8,6 +8,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, InOut, Input, Number, Output, Problem, Variant
+from oracles.chips import NVIDIA
 
 
 def _transpose(rng: np.random.Generator, rows: int = 50, columns: int = 75) -> Problem:
@@ -191,7 +192,7 @@ CASES = [
         {"BLOCK": 256},
         (2,),
         _atomic_mix,
-        chips=("nvidia-sm80",),
+        chips=NVIDIA,
     ),
     # Triton 3.9 for gfx942 combines the lanes of a wave by unsigned max and min before its signed atomics: wrong below zero.
     Case(

@@ -11,6 +11,7 @@ import numpy as np
 
 from oracles import bounded as bd
 from oracles.case import Case, Input, Number, Output, Problem, Variant
+from oracles.chips import AMD, NVIDIA, SM89
 
 N = 1000
 BLOCK = 256
@@ -322,7 +323,7 @@ CASES = [
         {"BLOCK": BLOCK},
         GRID,
         _inline,
-        chips=("nvidia-sm80",),  # the assembly is PTX
+        chips=NVIDIA,  # the assembly is PTX
     ),
     Case(
         "integer_mix",
@@ -354,8 +355,9 @@ CASES = [
             chips=chips,
         )
         for name, dtype, chips in (
-            ("i8", np.int8, None), ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, ("amd-cdna3",)),
-            ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, ("amd-cdna3",)),
+            ("i8", np.int8, None), ("fp8e4b8", ml_dtypes.float8_e4m3fnuz, AMD),
+            ("fp8e5b16", ml_dtypes.float8_e5m2fnuz, AMD),
+            ("fp8e4nv", ml_dtypes.float8_e4m3fn, (SM89,)), ("fp8e5", ml_dtypes.float8_e5m2, NVIDIA),
         )
     ),
 ]

@@ -1,4 +1,4 @@
-"""Triton's own sm_80 PTX runs right and clean on the simulator, with all checks, unchanged."""
+"""Triton's own PTX for every chip runs right and clean on its simulator, with all checks, unchanged."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ import pytest
 
 from oracles import corpus, execute, launch_file
 from oracles.case import Case
-from oracles.corpus import Item
-from ptx_oracles.campaigns import TRITON
+from oracles.chips import NVIDIA, SM80
+from oracles.corpus import Corpus, Item
 
-CASES = [pytest.param(case, id=case.name, marks=() if case.fast else pytest.mark.campaign) for case in TRITON.cases()]
+CORPORA = [Corpus(chip) for chip in NVIDIA]
+CASES = [
+    pytest.param(triton, case, id=f"{triton.chip.target}-{case.name}", marks=() if case.fast else pytest.mark.campaign)
+    for triton in CORPORA for case in triton.cases()
+]
 
 
-def item_of(case: Case, seed: int = 0) -> Item:
+def item_of(triton: Corpus, case: Case, seed: int = 0) -> Item:
     try:
-        return TRITON.item(case, seed)
+        return triton.item(case, seed)
     except corpus.TritonAbsentError as absent:
         pytest.skip(str(absent))
 
 
 def named(name: str) -> Item:
-    return item_of(TRITON.case(name))
+    triton = CORPORA[0]
+    return item_of(triton, triton.case(name))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_runs_right_and_clean(case: Case) -> None:
-    item = item_of(case)
+@pytest.mark.parametrize("triton, case", CASES)
+def test_runs_right_and_clean(triton: Corpus, case: Case) -> None:
+    item = item_of(triton, case)
     outcome = execute.run(item)
     assert outcome.report.findings == ()
     assert item.check(outcome.outputs) == []
@@ -39,9 +44,9 @@ def test_runs_right_and_clean(case: Case) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("case", CASES)
-def test_any_order_of_waves_and_copies_gives_the_same(case: Case, seed: int) -> None:
-    item = item_of(case, seed)
+@pytest.mark.parametrize("triton, case", CASES)
+def test_any_order_of_waves_and_copies_gives_the_same(triton: Corpus, case: Case, seed: int) -> None:
+    item = item_of(triton, case, seed)
     outcome = execute.run(item, seed=seed)
     assert outcome.report.findings == ()
     assert item.check(outcome.outputs) == []
@@ -76,7 +81,7 @@ def test_the_command_line_runs_a_foreign_file(tmp_path: Path) -> None:
         "simulate",
         "softmax.ptx",
         "--target",
-        TRITON.chip.target,
+        SM80.target,
         "--launch",
         "launch.yaml",
         "--out",
