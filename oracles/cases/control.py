@@ -1,11 +1,10 @@
-"""Cases of the kernels whose control flow is the point; compiled for gfx942."""
+"""Cases of the kernels whose control flow is the point."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from oracles.case import Case, InOut, Input, Number, Output, Problem
-from oracles.chips import AMD
 
 F, I = "*fp32:16", "*i32:16"
 
@@ -90,7 +89,7 @@ def _largest(rng: np.random.Generator, rows: int = 2, columns: int = 128, count:
 
 CASES = [
     Case(
-        "calls", "control.calls", {"seeds_ptr": I, "x_ptr": I, "n": "i32", "count": "i32"}, {"BLOCK": 256}, (2,), _calls, chips=AMD
+        "calls", "control.calls", {"seeds_ptr": I, "x_ptr": I, "n": "i32", "count": "i32"}, {"BLOCK": 256}, (2,), _calls
     ),
     Case(
         "early_return", "control.early_return", {"x_ptr": I, "out_ptr": I, "n": "i32"}, {"BLOCK": 64}, (2, 3, 4), _early_return,

@@ -1,4 +1,4 @@
-"""Matrix products in Triton's language: every type of sm_80's `mma.sync` that the language reaches."""
+"""Matrix products in Triton's language: every type of matrix instruction that the language reaches."""
 
 
 import triton

@@ -36,7 +36,7 @@ def _entry(module: isa.Module, function: isa.Function) -> Entry:
         Parameter(p.name, _kind(p), _DTYPES.get(p.type.name, "uint8"), p.offset, p.size, p.alignment) for p in function.parameters
     )
     workgroup = function.required_workgroup or (0, 0, 0)
-    return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(function.name))
+    return Entry(function.name, parameters, workgroup, shared_bytes=module.shared_bytes(isa.inlined(module, function)))
 
 
 def _kind(parameter: isa.Parameter) -> Literal["pointer", "scalar", "struct"]:

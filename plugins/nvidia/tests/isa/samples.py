@@ -14,6 +14,7 @@ HEADER = """.version {version}
 {registers}
 .shared .align 16 .b8 sm[1024];
 .local .align 16 .b8 lo[64];
+.param .align 16 .b8 passed[16];
 """
 _REGISTER = re.compile(r"%(\w+)_\d")
 # A register type for operand types that have none of their own.
@@ -59,13 +60,11 @@ def instruction(form: Form, opcode: str, modifiers: Modifiers, with_optional: bo
 def _operand(item: OperandItem, modifiers: Modifiers, registers: _Registers, form: Form) -> str:
     if item.kind == "address":
         space = modifiers.get("space", "")
-        return (
-            "[sm]"
-            if space.startswith("shared") and item.name != "src"
-            else "[param]"
-            if space == "param"
-            else f"[{registers.take('b64')}]"
-        )
+        if space.startswith("shared") and item.name != "src":
+            return "[sm]"
+        if space == "param::func" or (space == "param" and form.base == "st"):
+            return "[passed]"
+        return "[param]" if space.startswith("param") else f"[{registers.take('b64')}]"
     if item.kind == "constant" or item.name in _CONSTANTS:
         return _CONSTANTS[item.name]
     if item.kind == "label":

@@ -92,7 +92,7 @@ def test_variables_of_every_space() -> None:
     assert {v.name: v.size for v in parsed.variables.values()} == {"dynamic": 0, "fixed": 32, "table": 16, "bytes": 3}
     assert parsed.variables["table"].data == bytes.fromhex("0000803f000000400000c0bf00000000")
     assert parsed.variables["bytes"].data == b"\x01\x02\xff"
-    assert parsed.shared_bytes("k") == 32
+    assert parsed.shared_bytes(parsed.entries["k"]) == 32
     assert [v.name for v in isa.program(parsed, "k", SET).variables][-1] == "depot"
 
 
@@ -168,7 +168,8 @@ def test_a_missing_semicolon_is_reported_where_it_is_missing() -> None:
         (HEAD + ".entry k() { .reg .b31 %r; }", "'.b31' is no type"),
         (HEAD + ".entry k() { } .entry k() { }", "defined twice"),
         (HEAD + ".entry k() { a: a: ret; }", "set twice"),
-        (HEAD + ".func f() { ret; }", ".func is not served yet"),
+        (HEAD + ".func f() { ret; } .func f() { ret; }", "function f is defined twice"),
+        (HEAD + ".func f(.reg .b32 a) { ret; }", "parameters in registers are not served"),
         (HEAD + ".global .b32 x[99999999999];", "must lie in"),
         (HEAD + ".entry k() " + "{" * 500, "nested scopes"),
         (HEAD + "\x00", "expected a directive"),

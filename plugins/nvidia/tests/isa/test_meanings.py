@@ -96,6 +96,25 @@ def dot4(a: int, b: int, c: int) -> int:
     return c + sum((a >> 8 * i & 255) * ((b >> 8 * i & 255) - ((b >> 8 * i & 128) << 1)) for i in range(4)) & M32
 
 
+def bytepairs(a: int, b: int, signs: str, operation: Callable[[int, int], int], letter: str = "B") -> list[int]:
+    """The operation on the bytes (letter B) or halves (H) of two words, each word's signed (s) or unsigned (u)."""
+    left, right = (
+        np.array([word], np.uint32).view(np.dtype(letter.lower() if sign == "s" else letter)).tolist()
+        for word, sign in zip((a, b), signs, strict=True)
+    )
+    return [operation(x, y) for x, y in zip(left, right, strict=True)]
+
+
+def bytewise(a: int, b: int, signs: str, operation: Callable[[int, int], int], letter: str = "B") -> int:
+    bits = 8 if letter == "B" else 16
+    return sum((value & (1 << bits) - 1) << bits * place for place, value in enumerate(bytepairs(a, b, signs, operation, letter)))
+
+
+def average(x: int, y: int) -> int:
+    """Rounded away from zero."""
+    return (x + y + 1 if x + y >= 0 else x + y) >> 1
+
+
 THREE: list[tuple[str, Callable[[int, int, int], int]]] = [
     ("add.u32 %r10, %r0, %r1;", lambda a, b, c: a + b),
     ("add.sat.s32 %r10, %r0, %r1;", lambda a, b, c: min(max(s32(a) + s32(b), -(1 << 31)), (1 << 31) - 1)),
@@ -135,6 +154,16 @@ THREE: list[tuple[str, Callable[[int, int, int], int]]] = [
     ("bfind.s32 %r10, %r0;", lambda a, b, c: find(a ^ M32 if a >> 31 else a)),
     ("bfind.shiftamt.u32 %r10, %r0;", lambda a, b, c: 31 - find(a) if a else M32),
     ("dp4a.u32.s32 %r10, %r0, %r1, %r2;", dot4),
+    ("vabsdiff4.u32.u32.u32 %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "uu", lambda x, y: abs(x - y))),
+    ("vabsdiff4.u32.s32.u32.add %r10, %r0, %r1, %r2;", lambda a, b, c: c + sum(bytepairs(a, b, "su", lambda x, y: abs(x - y)))),
+    ("vadd4.s32.s32.s32.sat %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "ss", lambda x, y: min(max(x + y, -128), 127))),
+    ("vsub4.u32.u32.u32.sat %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "uu", lambda x, y: max(x - y, 0))),
+    ("vavrg4.s32.s32.s32 %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "ss", average)),
+    ("vmax4.s32.s32.u32 %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "su", max)),
+    ("vset4.u32.s32.lt %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "us", lambda x, y: int(x < y))),
+    ("vset4.u32.u32.ge.add %r10, %r0, %r1, %r2;", lambda a, b, c: c + sum(bytepairs(a, b, "uu", lambda x, y: int(x >= y)))),
+    ("vmin2.u32.u32.s32 %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "us", min, "H")),
+    ("vadd2.u32.u32.u32 %r10, %r0, %r1, %r2;", lambda a, b, c: bytewise(a, b, "uu", lambda x, y: x + y, "H")),
     ("cnot.b32 %r10, %r0;", lambda a, b, c: int(a == 0)),
     ("bmsk.clamp.b32 %r10, %r0, %r1;", lambda a, b, c: ((1 << min(b, 32)) - 1) << min(a, 32)),
     ("szext.wrap.s32 %r10, %r0, %r1;", lambda a, b, c: s32((a << 32 - (b & 31)) & M32) >> 32 - (b & 31)),

@@ -18,7 +18,8 @@ from tilefw_nvidia.isa.rows import forms
 pytestmark = pytest.mark.skipif(ptxas() is None, reason="ptxas is not installed: pip install tilefw-nvidia[ptxas]")
 A_FORM = 12
 # ptxas takes testp without its property, which the manual's syntax demands; no meaning is documented for it.
-UNDOCUMENTED = {"testp.f32", "testp.f64"}
+# Nor does it ask for the .global of an eviction priority.
+UNDOCUMENTED = {"testp.f32", "testp.f64", "prefetch.L2::evict_last", "prefetch.L2::evict_normal"}
 # Nor does it mind a modifier that is written twice, or .ftz of f64.
 # The least .version that knows a target, of the targets that ptxas 12.9 has (PTX ISA, "Release Notes").
 TARGETS: tuple[tuple[int, Version], ...] = (

@@ -21,6 +21,6 @@ def test_runs_right_and_clean(name: str, seed: int) -> None:
     assert item.check(outcome.outputs) == []
 
 
-def test_a_function_that_is_called_is_refused_by_name() -> None:
-    with pytest.raises(CodeError, match=r"\.func is not served"):
+def test_a_function_that_is_called_that_calls_itself_is_refused() -> None:
+    with pytest.raises(CodeError, match="recursion is not served"):
         execute.parse(cuda.ptx("-DCALLS"), "recursive", SM80)

@@ -101,6 +101,9 @@ class Chip:
     shared_unit: int = 128
     system_shared_bytes: int = 1024
 
+    def __str__(self) -> str:
+        return self.name
+
     @cached_property
     def architecture(self) -> Architecture:
         return Architecture.parse(self.name)

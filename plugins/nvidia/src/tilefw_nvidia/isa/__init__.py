@@ -9,6 +9,7 @@
 `text/` reads PTX, `meaning/` binds what was read to rows.
 """
 
+from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.meaning.decode import check_target, program
 from tilefw_nvidia.isa.model import Chapter, Form, Modifiers
 from tilefw_nvidia.isa.set import InstructionSet, OpcodeError, Spec, instruction_set
@@ -17,5 +18,5 @@ from tilefw_nvidia.isa.text.syntax import Function, Module, Parameter, Statement
 
 __all__ = [
     "Chapter", "Form", "Function", "InstructionSet", "Modifiers", "Module", "OpcodeError", "Parameter", "Spec", "Statement",
-    "check_target", "instruction_set", "parse", "program",
+    "check_target", "inlined", "instruction_set", "parse", "program",
 ]

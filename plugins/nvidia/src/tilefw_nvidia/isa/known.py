@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-_HOPPER = "it needs sm_90; this table serves sm_80"
-_BLACKWELL = "it needs sm_100; this table serves sm_80"
+_HOPPER = "it is of the ninth generation, which no chip here is"
+_BLACKWELL = "it is of the tenth generation, which no chip here is"
 _TEXTURE = "textures and surfaces are not modelled"
-_CALLS = "functions must be inlined"
-_VIDEO = "video instructions are not modelled"
+_CALLS = "only functions that the module defines are called, by `call` and `call.uni`"
+_VIDEO = "scalar video instructions are not modelled; those of four bytes and of two halves are"
 
 NOT_SERVED_OPCODES: dict[str, str] = {
     **dict.fromkeys(["tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"], _TEXTURE),
@@ -16,34 +16,7 @@ NOT_SERVED_OPCODES: dict[str, str] = {
         _HOPPER,
     ),
     **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _BLACKWELL),
-    **dict.fromkeys(
-        [
-            "vadd",
-            "vsub",
-            "vabsdiff",
-            "vmin",
-            "vmax",
-            "vshl",
-            "vshr",
-            "vmad",
-            "vset",
-            "vadd2",
-            "vsub2",
-            "vavrg2",
-            "vabsdiff2",
-            "vmin2",
-            "vmax2",
-            "vset2",
-            "vadd4",
-            "vsub4",
-            "vavrg4",
-            "vabsdiff4",
-            "vmin4",
-            "vmax4",
-            "vset4",
-        ],
-        _VIDEO,
-    ),
+    **dict.fromkeys(["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], _VIDEO),
     "wmma": "mma.sync is the form with a documented fragment layout",
     "fns": "",
     "applypriority": "",

@@ -128,6 +128,8 @@ class Binding:
         found = self.names.register(operand.base, self.scope)
         if found is None:
             return self._variable_address(operand)
+        if self.form.base == "st" and self.modifiers.space and self.modifiers.space.startswith("param"):
+            raise self._mismatch(f"st.param takes a .param variable of a call, not the address in {operand.base}")
         register, kind = found
         if register.bits not in (32, 64) or kind.kind == "float":
             raise self._mismatch(f"{operand.base} is .{kind.name}; an address has 32 or 64 bits")
@@ -142,15 +144,19 @@ class Binding:
         if variable is None:
             raise MismatchError(f"{operand.base} is not declared", self._fit, undeclared=True)
         space = "param" if isinstance(variable, syntax.Parameter) else variable.space
+        if self.form.base == "st" and isinstance(variable, syntax.Parameter):
+            raise self._mismatch(f"{operand.base} is a parameter of the entry, which is only read")
         # The first address of cp.async lies in shared memory, its second in global memory; others are as the modifier says.
-        wanted = (self.modifiers.space or "").removesuffix("::cta")
+        wanted = (self.modifiers.space or "").partition("::")[0]
         if self.form.base == "cp" and len(self.sources) == 1:
             wanted = "global"
         if not wanted and not self.modifiers.get("global"):
             self.modifiers["space"] = space
         elif wanted and wanted != space:
             raise self._mismatch(f"{operand.base} lies in .{space}, the access is to .{wanted}")
-        self.sources.append(Symbol(operand.base or "", operand.offset))
+        if isinstance(variable, syntax.Variable) and space == "param":
+            self.modifiers["space"] = "local"  # what a call passes is memory of the thread
+        self.sources.append(Symbol(variable.name, operand.offset))
 
     def _constant(self, item: OperandItem, operand: syntax.Operand) -> None:
         if not isinstance(operand, syntax.Integer):
@@ -158,17 +164,17 @@ class Binding:
         self.modifiers[item.name] = operand.value
 
     def _label(self, item: OperandItem, operand: syntax.Operand) -> None:
-        target = self.names.label(operand.text, self.scope) if isinstance(operand, syntax.Name) else None
+        target = self.scope.label(operand.text) if isinstance(operand, syntax.Name) else None
         if target is None:
             written = operand.text if isinstance(operand, syntax.Name) else "this"
             raise MismatchError(f"{written} is no label here", self._fit, undeclared=True)
         self.modifiers[item.name] = target
 
     def _table(self, item: OperandItem, operand: syntax.Operand) -> None:
-        labels = self.names.table(operand.text, self.scope) if isinstance(operand, syntax.Name) else None
+        labels = self.scope.table(operand.text) if isinstance(operand, syntax.Name) else None
         if labels is None:
             raise self._mismatch("the last operand must name a .branchtargets list")
-        targets = [self.names.label(label, self.scope) for label in labels]
+        targets = [self.scope.label(label) for label in labels]
         if None in targets:
             raise MismatchError(f"{labels[targets.index(None)]} is no label here", self._fit, undeclared=True)
         self.modifiers[item.name] = tuple(targets)
@@ -244,9 +250,11 @@ class Binding:
         variable = self.names.variable(operand.text, self.scope)
         if variable is None:
             raise MismatchError(f"{operand.text} is not declared", self._fit, undeclared=True)
+        if isinstance(variable, syntax.Variable) and variable.space == "param":
+            raise self._mismatch(f"the address of {operand.text} is taken, which is not served yet for what a call passes")
         if self.form.base not in _TAKES_ADDRESSES or kind.bits not in (32, 64) or kind.kind == "float":
             raise self._mismatch(f"{operand.text} is a variable; its address is taken by mov.u64 or mov.u32")
-        return Symbol(operand.text, operand.offset, kind.bits)
+        return Symbol(variable.name, operand.offset, kind.bits)
 
     def _float(self, operand: syntax.Float, kind: Type) -> int:
         """A float constant's pattern in the type. Hexadecimal ones are bits too ("Floating-Point Constants")."""

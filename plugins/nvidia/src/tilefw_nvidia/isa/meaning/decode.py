@@ -9,10 +9,12 @@ from typing import Any
 from tilefw.api.errors import CodeError, Place
 from tilefw.api.sim import Guard, Instruction, Program, ProgramParameter, Variable
 from tilefw_nvidia.isa.meaning.binding import Binding, MismatchError, adapted
+from tilefw_nvidia.isa.meaning.calls import inlined
 from tilefw_nvidia.isa.meaning.names import Names
 from tilefw_nvidia.isa.set import InstructionSet, Match, OpcodeError
 from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, OPERANDS, VERSION
 from tilefw_nvidia.isa.text.syntax import Function, Location, Module, Statement
+from tilefw_nvidia.isa.text.syntax import Variable as DeclaredVariable
 
 _SPACES = re.compile(r"\s+")
 _MAX_INLINED = 50  # a chain of .loc that is longer is taken for circular
@@ -22,7 +24,7 @@ def program(module: Module, entry: str, instructions: InstructionSet) -> Program
     """The entry called `entry`, decoded for a chip. Raises CodeError (TFW0711..TFW0715) at the first statement that means nothing
     there, and at a `.target` whose code does not run there."""
     check_target(module, instructions)
-    return _Decoder(module, module.entries[entry], instructions).program()
+    return _Decoder(module, inlined(module, module.entries[entry]), instructions).program()
 
 
 def check_target(module: Module, instructions: InstructionSet) -> None:
@@ -60,13 +62,15 @@ class _Decoder:
             registers=self.names.widths,
             register_names=self.names.spelling,
             parameters=tuple(ProgramParameter(p.name, p.offset, p.size, p.alignment, p.pointer) for p in function.parameters),
-            variables=tuple(
-                Variable(v.name, v.space, v.size, v.alignment, v.data, self.source.place(v.start, v.start + len(v.name)))
-                for v in [*self.module.variables.values(), *function.variables]
-            ),
+            variables=tuple(self._variable(v) for v in [*self.module.variables.values(), *function.variables]),
             required_workgroup=function.required_workgroup,
             max_workgroup=prod(most) if most else None,
         )
+
+    def _variable(self, variable: DeclaredVariable) -> Variable:
+        space = "local" if variable.space == "param" else variable.space  # what a call passes is memory of the thread
+        place = self.source.place(variable.start, variable.start + len(variable.name))
+        return Variable(variable.name, space, variable.size, variable.alignment, variable.data, place)
 
     def _check_one_name_a_variable(self) -> None:
         """Programs know variables by name, so the scopes of one function may not reuse one."""
@@ -120,7 +124,7 @@ class _Decoder:
         modifiers = binding.modifiers
         key = tuple(
             sorted(
-                (k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if k not in match.modifiers
+                (k, v if not isinstance(v, dict) else tuple(v.items())) for k, v in modifiers.items() if v != match.modifiers.get(k)
             )
         )
         made = match.meanings.get(key) if not match.form.flow else None
@@ -185,5 +189,6 @@ class _Decoder:
 
     def _own_place(self, location: Location, caller: Place | None) -> Place:
         file = self.module.files.get(location.file, f"file {location.file}")
-        function = self.module.strings.get(location.function, "")
+        name = location.function
+        function = self.module.strings.get(name, name if name in self.module.functions else "")
         return Place(file, location.line, location.column, function=function, caller=caller)

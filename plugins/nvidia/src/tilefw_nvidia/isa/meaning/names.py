@@ -60,27 +60,4 @@ class Names:
 
     def variable(self, name: str, scope: Scope) -> Variable | Parameter | None:
         """The variable or parameter called `name` as seen from `scope`."""
-        inner: Scope | None = scope
-        while inner is not None:
-            if name in inner.variables:
-                return inner.variables[name]
-            inner = inner.outer
-        return self.parameters.get(name) or self.module.variables.get(name)
-
-    @staticmethod
-    def label(name: str, scope: Scope) -> int | None:
-        inner: Scope | None = scope
-        while inner is not None:
-            if name in inner.labels:
-                return inner.labels[name]
-            inner = inner.outer
-        return None
-
-    @staticmethod
-    def table(name: str, scope: Scope) -> tuple[str, ...] | None:
-        inner: Scope | None = scope
-        while inner is not None:
-            if name in inner.tables:
-                return inner.tables[name]
-            inner = inner.outer
-        return None
+        return scope.variable(name) or self.parameters.get(name) or self.module.variables.get(name)

@@ -13,8 +13,9 @@ CHAPTER = Chapter()
 form = CHAPTER.form
 
 ELEMENTS = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
-LOAD_SPACES = "const global local param shared shared::cta"
+LOAD_SPACES = "const global local param param::entry param::func shared shared::cta"
 STORE_SPACES = "global local shared shared::cta"
+CALL_SPACES = "param param::func"  # what a call passes
 SCOPES = "cta cluster gpu sys"
 EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
 PREFETCH = "L2::64B L2::128B L2::256B"
@@ -27,6 +28,8 @@ NEEDS = {
     **dict.fromkeys(EVICT.split(), ("7.4", 70)),
     **{"L2::64B": ("7.4", 75), "L2::128B": ("7.4", 75), "L2::256B": ("7.4", 80), "L2::cache_hint": ("7.4", 80)},
     "shared::cta": ("7.8", 30),
+    "param::entry": ("8.3", 10),
+    "param::func": ("8.3", 10),
     "b128": ("8.3", 70),
     "cluster": ("7.8", 90),
 }
@@ -81,7 +84,7 @@ _ORDERED: Facts = dict(scope=SCOPES, ptx="6.0", since=70)
 
 
 def _ordered(m: Modifiers) -> str:
-    if m.space in ("const", "param", "local"):
+    if m.space and space_of(m.space) in ("const", "param", "local"):
         return f"an ordered access to .{m.space} does not exist"
     return _hint_rule(m)
 
@@ -125,7 +128,7 @@ def _read_only(m):
     return _load("weak")(Modifiers(m, space="global"))
 
 
-_READ_ONLY: Facts = _LOADS | {"ptx": "3.1", "sm": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
+_READ_ONLY: Facts = _LOADS | {"ptx": "3.1", "since": 32, "section": f"{SECTION}: ld.global.nc", "prefetch": PREFETCH}
 form("ld.global{.cop}.nc{.prefetch}{.vec}.type d*vec:type^, [a]", cop="ca cg cs", refuse=fits_vector, **_READ_ONLY)(_read_only)
 form("ld.global.nc.evict{.prefetch}{.vec}.type d*vec:type^, [a]", evict=EVICT, refuse=fits_vector, **_READ_ONLY)(_read_only)
 form(
@@ -137,7 +140,7 @@ form(
 form(
     "ldu{.space}{.vec}.type d*vec:type^, [a]",
     refuse=fits_vector,
-    **(_LOADS | {"space": "global", "ptx": "2.0", "sm": 20, "section": f"{SECTION}: ldu"}),
+    **(_LOADS | {"space": "global", "ptx": "2.0", "since": 20, "section": f"{SECTION}: ldu"}),
 )(_load("weak"))
 
 form(
@@ -154,6 +157,11 @@ form(
     refuse=_hinted,
     **_STORES,
 )(_store_hinted)
+form(
+    "st{.weak}.space{.vec}.type [a], b*vec:type^",
+    refuse=fits_vector,
+    **(_STORES | {"space": CALL_SPACES, "needs": NEEDS | {"weak": ("6.0", 70)}, "ptx": "2.0", "since": 20}),
+)(_store("weak"))
 form("st.volatile{.space}{.vec}.type [a], b*vec:type^", refuse=_ordered, **_STORES)(_store("relaxed"))
 for _order in ("relaxed", "release"):
     form(

@@ -14,7 +14,7 @@ SPACE_NEEDS = {"param": ("7.7", 70), "const": ("3.1", 20), "shared::cta": ("7.8"
 
 def space_of(word: str) -> str:
     """The algebra's name of a written state space; none means a generic address."""
-    return word.removesuffix("::cta") or "generic"
+    return word.partition("::")[0] or "generic"
 
 
 def _move(m):
@@ -40,7 +40,7 @@ def unpack(m):
 
 
 CVTA: Facts = {
-    "space": SPACES, "type": "u32 u64", "unit": "alu", "section": f"{SECTION}: cvta", "ptx": "2.0", "sm": 20,
+    "space": SPACES, "type": "u32 u64", "unit": "alu", "section": f"{SECTION}: cvta", "ptx": "2.0", "since": 20,
     "needs": SPACE_NEEDS, "refuse": lambda m: "addresses have 64 bits" if m.type == "u32" else "",
 }
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 from tilefw_nvidia.isa.text.cursor import Cursor
 from tilefw_nvidia.isa.text.declarations import SPACES, read_registers, read_variable
 from tilefw_nvidia.isa.text.operands import OperandError, OperandReader
-from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED, Source
-from tilefw_nvidia.isa.text.syntax import Function, Location, Module, Name, Scope, Statement
+from tilefw_nvidia.isa.text.source import NAMES, Source
+from tilefw_nvidia.isa.text.syntax import Call, Function, Location, Module, Name, Scope, Space, Statement
 
 _STATEMENT = re.compile(
     r"""\s*(?:
@@ -30,6 +30,12 @@ _LOC = re.compile(
 )
 _PAST_LINE = re.compile(r"[^\n]*")
 _MAX_DEPTH = 200
+_NAMES = r"\(\s*((?:[\w$%]+\s*(?:,\s*[\w$%]+\s*)*)?)\)"
+_CALL = re.compile(
+    rf"(?:{_NAMES.replace('((', '(?P<results>(', 1)}\s*,\s*)?(?P<function>[\w$%]+)"
+    rf"(?:\s*,\s*{_NAMES.replace('((', '(?P<arguments>(', 1)})?(?:\s*,\s*(?P<prototype>[\w$%]+))?$"
+)
+_BODY_SPACES: dict[str, Space] = {**SPACES, ".param": "param"}
 
 
 class BodyReader:
@@ -72,6 +78,8 @@ class BodyReader:
         cursor.position = position
 
     def _instruction(self, match: re.Match[str], scope: Scope) -> Statement:
+        if match["opcode"] in ("call", "call.uni"):
+            return self._call(match, scope)
         guard = Name(match["guard"], negated=bool(match["no"])) if match["guard"] else None
         start = match.start("guard") - 1 - len(match["no"]) if guard else match.start("opcode")
         try:
@@ -80,6 +88,19 @@ class BodyReader:
             self._bad_operands(match, error)
         return Statement(match["opcode"], operands, guard, start, match.end(), scope, self.location)
 
+    def _call(self, match: re.Match[str], scope: Scope) -> Statement:
+        parts = _CALL.match(match["operands"].strip())
+        if parts is None:
+            message = "a call is `call (result), function, (argument, …);`, with a prototype last where the function is a register"
+            raise self.source.error(message, *match.span("opcode"))
+        results, arguments = (tuple((parts[group] or "").replace(",", " ").split()) for group in ("results", "arguments"))
+        function = parts["function"]
+        indirect = function.startswith("%") or parts["prototype"] is not None
+        guard = Name(match["guard"], negated=bool(match["no"])) if match["guard"] else None
+        start = match.start("guard") - 1 - len(match["no"]) if guard else match.start("opcode")
+        call = Call(function, results, arguments, indirect)
+        return Statement(match["opcode"], (call,), guard, start, match.end(), scope, self.location)
+
     def _bad_operands(self, match: re.Match[str], error: OperandError) -> NoReturn:
         begin = match.start("operands")
         text = match["operands"]
@@ -87,8 +108,6 @@ class BodyReader:
             line_end = self.source.code.find("\n", begin)
             end = len(self.source.code[:line_end].rstrip())
             raise self.source.error("expected ';' after this instruction", max(end - 1, begin - 1), end) from None
-        if "(" in text:
-            raise self.source.error("calls of functions are not served yet", *match.span("opcode"), code=NOT_SERVED) from None
         at = text.find(error.text) if error.text else -1
         at = begin + at if at >= 0 else match.end("operands") - 1
         raise self.source.error(str(error), at, at + max(1, len(error.text.rstrip()))) from None
@@ -108,18 +127,16 @@ class BodyReader:
             self._loc()
         elif word == ".reg":
             read_registers(cursor, scope)
-        elif word in SPACES:
-            for variable in read_variable(cursor, SPACES[word]):
+        elif word in _BODY_SPACES:
+            for variable in read_variable(cursor, _BODY_SPACES[word]):
                 if variable.name in scope.variables:
                     raise self.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)
                 scope.variables[variable.name] = variable
                 function.variables.append(variable)
-        elif word == ".pragma":
+        elif word in (".pragma", ".callprototype", ".calltargets"):  # prototypes serve calls through addresses alone
             self._skip_to_semicolon()
         elif word == ".branchtargets":
             self._branch_targets(function, scope)
-        elif word in (".param", ".callprototype", ".calltargets"):
-            cursor.fail("calls of functions are not served yet", code=NOT_SERVED)
         else:
             cursor.fail(f"{word!r} is no directive of a function's body")
 

@@ -150,12 +150,15 @@ def _float_bytes(kind: Type, value: float) -> bytes:
 
 
 def read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
-    """What follows an entry's name: `( .param .u64 .ptr .global .align 16 x, .param .b8 y[128] )`."""
+    """What follows a function's name: `( .param .u64 .ptr .global .align 16 x, .param .b8 y[128] )`."""
     parameters: list[Parameter] = []
     offset = 0
     if not cursor.accept("(") or cursor.accept(")"):
         return ()
     while True:
+        if cursor.peek() == ".reg":
+            cursor.word("a parameter")
+            cursor.fail("parameters in registers are not served; those in .param space are", code=NOT_SERVED)
         cursor.expect(".param")
         parameter = _parameter(cursor, offset)
         if any(p.name == parameter.name for p in parameters):

@@ -1,4 +1,4 @@
-"""A whole PTX module from its text: header, module variables, entries; debug sections are stepped over, names of files kept."""
+"""A whole PTX module from its text: header, module variables, entries, functions, names of files; debug sections are skipped."""
 
 from __future__ import annotations
 
@@ -88,8 +88,10 @@ class _ModuleReader:
             self._file()
         elif word == ".section":
             self._section()
-        elif word in (".func", ".alias", ".callprototype"):
-            cursor.fail(f"{word} is not served yet: functions must be inlined", code=NOT_SERVED)
+        elif word == ".func":
+            self._function()
+        elif word == ".alias":
+            self._alias()
         elif word == ".pragma":
             cursor.string("a pragma")
             cursor.expect(";")
@@ -119,6 +121,30 @@ class _ModuleReader:
         BodyReader(module, cursor, self.operands).read(function)
         module.entries[name] = function
 
+    def _function(self) -> None:
+        """`.func (result) name (parameters) { … }`, or a `;` in place of the body where it is only declared."""
+        cursor, module = self.cursor, self.module
+        results = read_parameters(cursor) if cursor.peek() == "(" else ()
+        name = cursor.name("the function's name")
+        start, known = cursor.start, module.functions.get(name)
+        function = Function(name, read_parameters(cursor), self._directives(), [], Scope(), start, results=results, called=True)
+        if cursor.accept(";"):
+            function.defined = False
+            module.functions.setdefault(name, function)
+            return
+        if known is not None and known.defined:
+            raise module.source.error(f"function {name} is defined twice", start, code=NAMES)
+        cursor.expect("{")
+        BodyReader(module, cursor, self.operands).read(function)
+        module.functions[name] = function
+
+    def _alias(self) -> None:
+        """`.alias name, function;` (PTX ISA, ".alias")."""
+        alias = self.cursor.name("an alias")
+        self.cursor.expect(",")
+        self.module.aliases[alias] = self.cursor.name("a function")
+        self.cursor.expect(";")
+
     def _directives(self) -> dict[str, tuple[int, ...]]:
         directives: dict[str, tuple[int, ...]] = {}
         while self.cursor.peek().startswith("."):
@@ -130,7 +156,7 @@ class _ModuleReader:
             if word in _CLUSTER_DIRECTIVES:
                 self.cursor.fail(f"{word} is not served: clusters need sm_90", code=NOT_SERVED)
             if word not in _ENTRY_DIRECTIVES:
-                self.cursor.fail(f"{word!r} is no directive of an entry")
+                self.cursor.fail(f"{word!r} is no directive of a function")
             least, most = _ENTRY_DIRECTIVES[word]
             values = [self.cursor.integer("a number", 1)] if least else []
             while len(values) < most and self.cursor.accept(","):

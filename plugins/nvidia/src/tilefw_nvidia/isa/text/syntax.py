@@ -5,7 +5,7 @@ Nothing is resolved here: operands are names and numbers as written, opcodes are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -67,7 +67,17 @@ class Sink:
     """`_`: a destination that is thrown away."""
 
 
-Operand = Name | Integer | Float | Address | Vector | Pair | Sink
+@dataclass(frozen=True, slots=True)
+class Call:
+    """All operands of `call (results), function, (arguments);`. `indirect`: the function is a register, with a prototype."""
+
+    function: str
+    results: tuple[str, ...]
+    arguments: tuple[str, ...]
+    indirect: bool = False
+
+
+Operand = Name | Integer | Float | Address | Vector | Pair | Sink | Call
 
 # --- statements -------------------------------------------------------------------------------------------------------
 
@@ -96,6 +106,22 @@ class Scope:
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
 
+    def variable(self, name: str) -> Variable | None:
+        """The variable called `name` here or in an outer scope; None when there is none. `label` and `table` likewise."""
+        return next((scope.variables[name] for scope in self._outwards() if name in scope.variables), None)
+
+    def label(self, name: str) -> int | None:
+        return next((scope.labels[name] for scope in self._outwards() if name in scope.labels), None)
+
+    def table(self, name: str) -> tuple[str, ...] | None:
+        return next((scope.tables[name] for scope in self._outwards() if name in scope.tables), None)
+
+    def _outwards(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
 
 @dataclass(slots=True)
 class Statement:
@@ -110,12 +136,15 @@ class Statement:
     location: Location | None
 
 
-Space = Literal["global", "const", "shared", "local"]
+Space = Literal["global", "const", "shared", "local", "param"]
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in a state space. `size` is in bytes, 0 for an unsized extern array (the dynamic shared memory)."""
+    """A variable in a state space. `size` is in bytes, 0 for an unsized extern array (the dynamic shared memory).
+
+    One in `param` is declared in a body: it carries an argument or a result of a call, and each thread has its own.
+    """
 
     name: str
     space: Space
@@ -143,7 +172,8 @@ class Parameter:
 
 @dataclass(slots=True)
 class Function:
-    """An `.entry` with its body. `directives` keeps performance directives by name (`reqntid`, `maxntid`, …)."""
+    """An `.entry` or, where `called`, a `.func` with its body; `results` are a `.func`'s. `directives` keeps performance directives
+    by name (`reqntid`, `maxntid`, …). A function that is only declared is not `defined`."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -152,6 +182,9 @@ class Function:
     scope: Scope
     start: int
     variables: list[Variable] = field(default_factory=list)
+    results: tuple[Parameter, ...] = ()
+    called: bool = False
+    defined: bool = True
 
     @property
     def required_workgroup(self) -> tuple[int, int, int] | None:
@@ -169,13 +202,16 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """A PTX file. `target` is as written (`sm_90a`); `files` holds the names of `.file` by number."""
+    """A PTX file. `target` is as written (`sm_90a`); `files` holds the names of `.file` by number, `aliases` other names of
+    functions."""
 
     source: Source
     version: tuple[int, int] = (0, 0)
     target: str = ""
     address_size: int = 64
     entries: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
@@ -189,10 +225,10 @@ class Module:
         """The target as a number and a suffix, which decide what the module may contain and where it runs."""
         return Architecture.parse(self.target)
 
-    def shared_bytes(self, entry: str) -> int:
-        """Bytes of statically sized shared memory that the entry and the module declare, each at its alignment."""
+    def shared_bytes(self, function: Function) -> int:
+        """Bytes of statically sized shared memory that the function and the module declare, each at its alignment."""
         total = 0
-        for variable in [*self.variables.values(), *self.entries[entry].variables]:
+        for variable in [*self.variables.values(), *function.variables]:
             if variable.space == "shared":
                 total = -(-total // variable.alignment) * variable.alignment + variable.size
         return total
