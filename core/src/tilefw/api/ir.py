@@ -61,6 +61,7 @@ from tilefw.tile.dialect.ops import (
     StoreOp,
     TransOp,
 )
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import ROWS, Row
 from tilefw.tile.text.module import parse, verify, with_locations
 from tilefw.tile.text.source_location import place_of
@@ -73,7 +74,8 @@ __all__ = [
     "FunctionType", "IfOp", "ImplicitBuilder", "InsertPoint", "IntegerAttr", "IntegerType", "IotaOp", "JoinOp", "LoadBlockOp",
     "LoadOp", "ModuleOp", "ModulePass", "NumProgramsOp", "OpResult", "Operation", "PatternRewriteWalker", "PatternRewriter",
     "PointerAccess", "ProgramIdOp", "PtrType", "ROWS", "ReduceOp", "Region", "ReshapeOp", "ReturnOp", "RewritePattern", "Rewriter",
-    "Row", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr", "TensorType", "Tile", "TransOp",
+    "Row", "SSAValue", "ScanOp", "SplatOp", "SplitOp", "StoreBlockOp", "StoreOp", "StringAttr", "StructuralOp", "TensorType",
+    "Tile", "TransOp",
     "UnitAttr", "VectorType", "VerifyException", "WhileOp", "YieldOp", "argument_attributes", "build", "context", "elementwise",
     "entry_of", "evaluate_known", "numbers", "op_type_rewrite_pattern", "parse", "place_of", "refuse_unserved", "types", "verify",
     "with_locations",

@@ -11,11 +11,11 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tilefw.passes.dim_groups import matching_dims
 from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import block_of, insert
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.dim_groups import matching_dims
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 
 Monomial = tuple[SSAValue, ...]

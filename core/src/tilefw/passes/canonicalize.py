@@ -23,6 +23,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 
 _ROUNDS = 8  # each round needs a change of the one before; real kernels end in two or three
 
@@ -70,6 +71,8 @@ def _simplify(op: Operation) -> bool:
             return True
     if isinstance(op, ElementwiseOp):
         return _row_rule(op)
+    if isinstance(op, StructuralOp):
+        return shape_rules.structural(op)
     rule = _RULES.get(op.__class__)
     return rule is not None and rule(op)
 

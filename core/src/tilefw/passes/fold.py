@@ -1,4 +1,4 @@
-"""Folding one op: constants through the row's own meaning, identities from the table, shapes of splats.
+"""Folding one op: constants through the row's own meaning, identities from the table, moved constants.
 
 `fold(op)` gives a value that is there already, a constant's literal, or None. It makes no ops.
 """
@@ -16,6 +16,7 @@ from tilefw.api.dtypes import DType
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import Row
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import Array, Value
@@ -36,6 +37,8 @@ def fold(op: Operation) -> Folded | None:
     """What the op's one result is without it."""
     if isinstance(op, ElementwiseOp):
         return _fold_row(op)
+    if isinstance(op, StructuralOp):
+        return _fold_structural(op) if len(op.results) == 1 else None
     found = _FOLDS.get(op.__class__)
     return None if found is None else found(op)
 
@@ -98,29 +101,14 @@ def _is(literal: Literal, number: float, dtype: DType) -> bool:
     return literal == number and math.copysign(1.0, literal) == math.copysign(1.0, number)
 
 
-def _spread_literal(op: Any) -> Folded | None:
-    """Splat, broadcast, reshape, expand_dims and trans of a constant are that constant in another shape."""
-    if op.operands[0].type == op.results[0].type and not isinstance(op, ops.TransOp):
-        return op.operands[0]
-    return constant_of(op.operands[0])
-
-
-def _fold_trans(op: ops.TransOp) -> Folded | None:
-    if op.order == tuple(range(len(op.order))):
-        return op.source
-    inner = op.source.owner
-    if isinstance(inner, ops.TransOp) and tuple(inner.order[i] for i in op.order) == tuple(range(len(op.order))):
-        return inner.source
-    return constant_of(op.source)
-
-
-def _fold_flip(op: ops.FlipOp) -> Folded | None:
-    return constant_of(op.source)
-
-
-def _fold_join(op: ops.JoinOp) -> Folded | None:
-    left, right = (constant_of(operand) for operand in op.operands)
-    return left if left is not None and _same_literal(left, right) else None
+def _fold_structural(op: StructuralOp) -> Folded | None:
+    """What is there already, or the constant whose elements the op only moves."""
+    same = op.same_values()
+    if same is not None:
+        return same[0]
+    literals = [constant_of(operand) for operand in op._operands]
+    first = literals[0]
+    return first if first is not None and all(_same_literal(first, other) for other in literals[1:]) else None
 
 
 def _fold_addptr(op: ops.AddPtrOp) -> Folded | None:
@@ -132,13 +120,6 @@ def _fold_iota(op: ops.IotaOp) -> Folded | None:
 
 
 _FOLDS: dict[type[Operation], Callable[[Any], Folded | None]] = {
-    ops.SplatOp: _spread_literal,
-    ops.BroadcastOp: _spread_literal,
-    ops.ReshapeOp: _spread_literal,
-    ops.ExpandDimsOp: _spread_literal,
-    ops.TransOp: _fold_trans,
-    ops.FlipOp: _fold_flip,
-    ops.JoinOp: _fold_join,
     ops.AddPtrOp: _fold_addptr,
     ops.IotaOp: _fold_iota,
 }

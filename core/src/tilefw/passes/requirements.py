@@ -35,6 +35,7 @@ from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.source_location import place_of
 from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
@@ -42,8 +43,6 @@ from tilefw.tile.types import dtype_of, is_pointer, pointee_of, shape_of
 Access = BlockAccess | PointerAccess
 Writer = StoreOp | StoreBlockOp | AtomicOp
 _COMBINE = {"tile.reduce": "reduce", "tile.scan": "scan"}
-# What moves elements to other places; expand_dims and broadcast only say anew where they are.
-_SHAPE = {f"tile.{name}": f"shape.{name}" for name in ("trans", "reshape", "join", "split", "flip")}
 
 
 def required(module: ModuleOp, launch: Launch | None = None) -> frozenset[str]:
@@ -220,8 +219,9 @@ class _Needs:
 
 def _computed(operation: Operation) -> Iterator[str]:
     """What an operation on values needs."""
-    if operation.name in _SHAPE:
-        yield f"{_SHAPE[operation.name]}.{_element(operation.operands[0].type)}"
+    if isinstance(operation, StructuralOp):
+        if operation.capability is not None:
+            yield f"{operation.capability}.{_element(operation.operands[0].type)}"
     elif operation.name in _COMBINE:
         yield from (f"{_COMBINE[operation.name]}.{_element(value.type)}" for value in operation.operands)
     elif isinstance(operation, DotOp):

@@ -1,4 +1,4 @@
-"""Rules of canonical form for shape ops, reductions and dots: what undoes each other goes, what can be one op becomes one."""
+"""Rules of canonical form for structural ops, reductions and dots: what undoes each other goes, what can be one op becomes one."""
 
 from __future__ import annotations
 
@@ -12,85 +12,45 @@ from tilefw.passes.rewriting import insert, replace
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.elementwise import ROWS
 
 
-def _shape_of_splat(op: Any) -> bool:
-    """Broadcasts and other reshapings of a splat are splats."""
-    inner = op.source.owner
-    if not isinstance(inner, ops.SplatOp) or op.attributes or not types.is_tile(op.results[0].type):
-        return False
-    replace(op, insert(ops.SplatOp(inner.source, op.results[0].type), op))
-    return True
-
-
-def _broadcast(op: ops.BroadcastOp) -> bool:
-    inner = op.source.owner
-    if isinstance(inner, ops.BroadcastOp) and not op.attributes:
-        replace(op, insert(ops.BroadcastOp(inner.source, op.results[0].type), op))
+def structural(op: StructuralOp) -> bool:
+    """What the op's traits say is there already, or is one op with the one before; moved splats and constants are made anew."""
+    same = op.same_values()
+    if same is not None:
+        replace(op, *same)
         return True
-    return _shape_of_splat(op)
-
-
-def _reshape(op: ops.ReshapeOp) -> bool:
-    """The order of elements is what a reshape keeps: all that stands before it and keeps it too is one with it."""
-    inner = op.source.owner
-    if isinstance(inner, ops.ReshapeOp | ops.ExpandDimsOp) and not op.attributes:
-        replace(op, insert(ops.ReshapeOp(inner.source, op.results[0].type), op))
+    merged = None if op.attributes else op.merged()
+    if merged is not None:
+        replace(op, insert(merged, op))
         return True
-    if isinstance(inner, ops.SplatOp) and not types.is_tile(op.results[0].type):
-        replace(op, inner.source)
-        return True
-    return _shape_of_splat(op)
+    return _of_equal_elements(op)
 
 
-def _trans(op: ops.TransOp) -> bool:
-    inner = op.source.owner
-    if isinstance(inner, ops.TransOp) and not op.attributes:
-        replace(op, insert(ops.TransOp(inner.source, [inner.order[i] for i in op.order]), op))
-        return True
-    return _shape_of_splat(op)
-
-
-def _flip(op: ops.FlipOp) -> bool:
-    inner = op.source.owner
-    if isinstance(inner, ops.FlipOp) and inner.axis == op.axis:
-        replace(op, inner.source)
-        return True
-    if isinstance(inner, ops.SplatOp) or types.shape_of(op.source.type)[op.axis] == 1:
-        replace(op, op.source)
-        return True
-    return False
-
-
-def _join(op: ops.JoinOp) -> bool:
-    """What was split is joined again; two of one splat are a splat."""
-    left, right = op._operands
-    first, second = left.owner, right.owner
-    if isinstance(first, ops.SplitOp) and first is second and (left, right) == tuple(first.results):
-        replace(op, first.source)
-        return True
-    if not op.attributes and isinstance(first, ops.SplatOp) and isinstance(second, ops.SplatOp) and first.source is second.source:
-        replace(op, insert(ops.SplatOp(first.source, op.results[0].type), op))
-        return True
-    return False
-
-
-def _split(op: ops.SplitOp) -> bool:
-    inner = op.source.owner
-    if isinstance(inner, ops.JoinOp):
-        replace(op, *inner._operands)
-        return True
-    if op.attributes:
-        return False
-    type = op.results[0].type
-    if (literal := constant_of(op.source)) is not None:
-        half = insert(ops.ConstantOp(literal, type), op)
-    elif isinstance(inner, ops.SplatOp):
-        half = insert(ops.SplatOp(inner.source, type), op)
+def _of_equal_elements(op: StructuralOp) -> bool:
+    """Whatever is moved of equal elements is a splat, or a constant, of the results' types."""
+    first = op._operands[0]
+    splat = first.owner
+    result = op.results[0].type
+    if isinstance(splat, ops.SplatOp):
+        if not all(isinstance(o.owner, ops.SplatOp) and o.owner.source is splat.source for o in op._operands):
+            return False
+        if result == first.type:
+            replace(op, *[first] * len(op.results))
+            return True
+        if not types.is_tile(result):
+            replace(op, *[splat.source] * len(op.results))
+            return True
+        if op.attributes:
+            return False
+        made = insert(ops.SplatOp(splat.source, result), op)
+    elif len(op.results) > 1 and not op.attributes and (literal := constant_of(first)) is not None and len(op._operands) == 1:
+        made = insert(ops.ConstantOp(literal, result), op)  # of one result the folder makes it
     else:
         return False
-    replace(op, half, half)
+    replace(op, *[made] * len(op.results))
     return True
 
 
@@ -151,13 +111,6 @@ def _is_lone_product(value: SSAValue, user: Operation) -> bool:
 
 
 RULES: dict[type[Operation], Callable[[Any], bool]] = {
-    ops.BroadcastOp: _broadcast,
-    ops.ReshapeOp: _reshape,
-    ops.ExpandDimsOp: _shape_of_splat,
-    ops.TransOp: _trans,
-    ops.FlipOp: _flip,
-    ops.JoinOp: _join,
-    ops.SplitOp: _split,
     ops.ReduceOp: _reduce,
     ops.ScanOp: _scan,
 }

@@ -1,11 +1,11 @@
-"""What the lowering asks of offsets and pointers, answered by the one analysis of facts (`passes.facts`)."""
+"""What the lowering asks of offsets and pointers, answered by the one analysis of facts (`passes.axis_info`)."""
 
 from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from tilefw.passes.facts import FactsAnalysis
+from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.tile import types
 from tilefw.tile.dialect.memory_ops import PointerAccess
 
@@ -16,7 +16,7 @@ class Facts:
     """The facts of one function, taken before it is rebuilt."""
 
     def __init__(self, function: FuncOp) -> None:
-        self._known = FactsAnalysis(function)
+        self._known = AxisInfoAnalysis(function)
 
     def divisor(self, value: SSAValue) -> int:
         """A positive power of two that divides a scalar (for a pointer, its address in bytes); 1 when nothing is known."""

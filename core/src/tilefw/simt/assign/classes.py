@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilefw.simt.assign.transfer import keeps_layout
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
@@ -16,11 +17,11 @@ from tilefw.tile.dialect.combine_op import CombineOp, ReduceOp, ScanOp
 from tilefw.tile.dialect.copy_ops import CopyOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
-from tilefw.tile.dialect.shape_ops import FlipOp, JoinOp, SplitOp
+from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
 
 _FREE = (ops.ConstantOp, ops.SplatOp)  # are made anew wherever they are wanted, and tie nothing
 # All operands and results alike.
-_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, AtomicOp, FlipOp, ScanOp)
+_ALIKE = (ElementwiseOp, ops.AddPtrOp, ops.LoadOp, ops.StoreOp, CopyOp, AtomicOp, ScanOp)
 
 
 class Classes:
@@ -74,7 +75,7 @@ def _walk(block: Block) -> Iterator[Operation]:
 
 def _tied(op: Operation) -> Iterator[Sequence[SSAValue]]:
     """The groups of values that an op ties."""
-    if isinstance(op, _ALIKE):
+    if isinstance(op, _ALIKE) or keeps_layout(op):
         yield (*op.operands, *op.results)
     elif isinstance(op, DotOp):
         yield (op.acc, op.results[0])

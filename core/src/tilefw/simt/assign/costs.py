@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt.assign.accesses import ACCESSES, Accesses
 from tilefw.simt.assign.homes import Homes
-from tilefw.simt.assign.transfer import operand_layouts
+from tilefw.simt.assign.transfer import operand_layouts, pull
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.layout.convert import Plan
@@ -24,8 +24,8 @@ from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
-from tilefw.tile.dialect.shape_ops import FlipOp
 from tilefw.tile.dialect.shared_ops import LoadSharedOp
+from tilefw.tile.dialect.structural_op import StructuralOp, index_map
 
 _DEEP = 48  # of a slice; a longer one is never cheap
 _REGISTER_BITS = 32
@@ -99,12 +99,19 @@ class Costs:
             return self.accesses.cost(op, layout)
         if isinstance(op, LoadSharedOp):
             return layout.registers * element_bits(op.results[0], self.chip.pointer_bits) / _REGISTER_BITS
-        if isinstance(op, FlipOp):
-            bits = element_bits(op.results[0], self.chip.pointer_bits)
-            return convert.plan(layout, layout, bits, self.chip, layout.flipped(op.axis)).cost
+        if isinstance(op, StructuralOp):
+            return self._exchange(op, layout)
         if isinstance(op, ElementwiseOp):
             return layout.registers * (_HEAVY_WEIGHT if op.row.group.startswith(_HEAVY) else 1.0)
         return float(layout.registers) if isinstance(op, ops.AddPtrOp | ops.IotaOp) else 0.0
+
+    def _exchange(self, op: StructuralOp, layout: LinearLayout) -> float:
+        """What moving elements costs: nothing but picked registers, unless the constant of the map asks for an exchange."""
+        moved, pulled = index_map(op), pull(op, layout)
+        if moved is None or pulled is None or not moved.constant:
+            return 0.0
+        bits = element_bits(op.results[0], self.chip.pointer_bits)
+        return convert.plan(pulled[0], pulled[0], bits, self.chip, moved.constant).cost
 
 
 def fixed(op: Operation) -> bool:

@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.simt.assign.accesses import ACCESSES, Accesses, accessed_type, accessed_value, check_shape
 from tilefw.simt.assign.classes import Classes
-from tilefw.simt.assign.transfer import operand_layouts, push
+from tilefw.simt.assign.transfer import moves_layout, operand_layouts, push
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
 from tilefw.simt.layout.atoms import Chain, DotLayouts
@@ -28,10 +28,8 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.combine_op import ReduceOp
 from tilefw.tile.dialect.dot_op import DotOp
-from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
 from tilefw.tile.text.source_location import place_of
 
-_MOVES = (ops.ExpandDimsOp, ops.TransOp, ops.ReshapeOp, JoinOp, SplitOp)
 _BLOCK_WEIGHT = 4
 _REACH = 6  # classes in a row that one home is looked for through
 
@@ -99,10 +97,10 @@ class Homes:
                 yield push(op, self.of(op.operands[0]))
         yield self._coalesced(root, members)
         for op in mine:
-            if isinstance(op, _MOVES) and types.is_tile(op.operands[0].type) and self._closed(op.operands[0]):
+            if moves_layout(op) and types.is_tile(op.operands[0].type) and self._closed(op.operands[0]):
                 yield push(op, self.of(op.operands[0]))
         for op in members:
-            if isinstance(op, _MOVES) and types.is_tile(op.results[0].type) and self._closed(op.results[0]):
+            if moves_layout(op) and types.is_tile(op.results[0].type) and self._closed(op.results[0]):
                 yield from (layout for value, layout in operand_layouts(op, self.of(op.results[0])) if self._in(root, value))
         yield self._default(root)
 

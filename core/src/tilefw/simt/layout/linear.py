@@ -167,7 +167,7 @@ class LinearLayout:
 
     # Shape ops: backward.
 
-    def _project(self, shape: Shape, matrix: f2.Columns) -> tuple[LinearLayout, Registers]:
+    def projected(self, shape: Shape, matrix: f2.Columns) -> tuple[LinearLayout, Registers]:
         """The layout of `matrix` · elements, without register bits that only copy.
 
         The second part is, for each register of this layout, the register of the projected one that holds its element.
@@ -183,17 +183,21 @@ class LinearLayout:
         lane, warp = f2.compose(matrix, self.lane), f2.compose(matrix, self.warp)
         return LinearLayout(shape, tuple(kept), lane, warp), f2.table(source)
 
+    def mapped(self, shape: Shape, matrix: f2.Columns) -> LinearLayout:
+        """The layout of `matrix` · elements, register for register; the matrix is invertible."""
+        return LinearLayout(shape, *(f2.compose(matrix, part) for part in (self.register, self.lane, self.warp)))
+
     def slice(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What a reduction over `axis` leaves; and for each register of this layout the result's register it goes into.
 
         Threads that differ only along the axis hold copies.
         """
-        return self._project(self.shape[:axis] + self.shape[axis + 1 :], without(self.shape, axis))
+        return self.projected(self.shape[:axis] + self.shape[axis + 1 :], without(self.shape, axis))
 
     def coarser(self, axis: int, bits: int) -> tuple[LinearLayout, Registers]:
         """The layout of groups of 2^`bits` elements along `axis`; and for each register of this layout the one of its group."""
         shape = (*self.shape[:axis], self.shape[axis] >> bits, *self.shape[axis + 1 :])
-        return self._project(shape, grouped(self.shape, axis, bits))
+        return self.projected(shape, grouped(self.shape, axis, bits))
 
     def before_expand_dims(self, axis: int) -> tuple[LinearLayout, Registers]:
         """What the operand of `expand_dims(axis)` has when its result has this layout; of each register the operand's."""
@@ -201,7 +205,7 @@ class LinearLayout:
 
     def before_broadcast(self, shape: Shape) -> tuple[LinearLayout, Registers]:
         """What the operand of `shape`, with dims of size 1, has when the broadcast result has this layout."""
-        return self._project(shape, shrunk(self.shape, shape))
+        return self.projected(shape, shrunk(self.shape, shape))
 
     def before_trans(self, order: Sequence[int]) -> tuple[LinearLayout, Registers]:
         """What the operand of `trans(order)` has; result dim i is operand dim order[i]."""
@@ -220,7 +224,7 @@ class LinearLayout:
         """
         if any(b & 1 for b in self.thread):
             return None
-        layout, source = self._project(self.shape[:-1], without(self.shape, len(self.shape) - 1))
+        layout, source = self.projected(self.shape[:-1], without(self.shape, len(self.shape) - 1))
         return layout, tuple(s + (e & 1) * layout.registers for s, e in zip(source, self.elements, strict=True))
 
     def before_split(self) -> tuple[LinearLayout, tuple[Registers, Registers]]:
@@ -267,7 +271,7 @@ class LinearLayout:
         """
         if any(b & 1 for b in self.thread) or f2.solve(self.register, 1) is None:
             return None
-        layout, source = self._project(self.shape[:-1], without(self.shape, len(self.shape) - 1))
+        layout, source = self.projected(self.shape[:-1], without(self.shape, len(self.shape) - 1))
         found: tuple[list[int], list[int]] = ([0] * layout.registers, [0] * layout.registers)
         for r, (s, e) in enumerate(zip(source, self.elements, strict=True)):
             found[e & 1][s] = r

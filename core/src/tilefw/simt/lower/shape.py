@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilefw.simt import lane
 from tilefw.simt.assign.costs import element_bits
@@ -11,22 +11,31 @@ from tilefw.simt.layout import LinearLayout, convert
 from tilefw.simt.lower import exchange
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import types
-from tilefw.tile.dialect import ops
-from tilefw.tile.dialect.shape_ops import FlipOp, JoinOp, SplitOp
+from tilefw.tile.dialect.shape_ops import JoinOp, SplitOp
+from tilefw.tile.dialect.structural_op import StructuralOp, index_map
 
 
-def shape(context: LoweringContext, op: Operation) -> None:
-    """Expand, broadcast, transpose, reshape; a scalar that becomes a tile of one element, or the reverse."""
-    result, source = op.results[0], op.operands[0]
+def structural(context: LoweringContext, op: StructuralOp) -> None:
+    """A tile's elements moved; a scalar that becomes a tile of one element, or the reverse."""
+    result, source, moved = op.results[0], op.operands[0], index_map(op)
     for layout in context.layouts(result):
         pulled = None if layout is None else pull(op, layout)
-        if pulled is not None:
-            lowered = context.builder.pick(context.tiles[source, pulled[0]], pulled[1])
+        if moved is not None and pulled is not None:
+            lowered = context.builder.pick(_exchanged(context, source, pulled[0], moved.constant), pulled[1])
         elif layout is None:
             lowered = context.builder.uniform(context.tiles[source, context.assignment.layouts[op]])
         else:
             lowered = context.builder.splat(context.scalars[source], layout.registers)
         context.put(result, layout, lowered)
+
+
+def _exchanged(context: LoweringContext, source: SSAValue, layout: LinearLayout, constant: int) -> SSAValue:
+    """A tile with the element at the index XOR `constant` in place of each."""
+    if not constant:
+        return context.tiles[source, layout]
+    bits = element_bits(source, context.machine.chip.pointer_bits)
+    plan = convert.plan(layout, layout, bits, context.machine.chip, constant)
+    return exchange.emit(context, context.tiles[source, layout], plan, layout, layout)
 
 
 def join(context: LoweringContext, op: JoinOp) -> None:
@@ -60,16 +69,4 @@ def split(context: LoweringContext, op: SplitOp) -> None:
             context.put(result, layout, context.builder.pick(context.tiles[op.operands[0], source], registers))
 
 
-def flip(context: LoweringContext, op: FlipOp) -> None:
-    """An exchange with the element at the index XOR a constant."""
-    for layout in context.layouts(op.result):
-        assert layout is not None
-        bits = element_bits(op.result, context.machine.chip.pointer_bits)
-        plan = convert.plan(layout, layout, bits, context.machine.chip, layout.flipped(op.axis))
-        context.put(op.result, layout, exchange.emit(context, context.tiles[op.operands[0], layout], plan, layout, layout))
-
-
-HANDLERS = {
-    ops.ExpandDimsOp: shape, ops.BroadcastOp: shape, ops.TransOp: shape, ops.ReshapeOp: shape,
-    JoinOp: join, SplitOp: split, FlipOp: flip,
-}
+HANDLERS = {JoinOp: join, SplitOp: split}

@@ -21,6 +21,7 @@ from tilefw.simt.lower.loops import Loops
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.text.source_location import place_of
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
@@ -102,5 +103,7 @@ class _Lowering:
             values.elementwise(self.context, op)
         elif (handler := _HANDLERS.get(type(op))) is not None:
             handler(self.context, op)
+        elif isinstance(op, StructuralOp):
+            shape.structural(self.context, op)
         elif not self.loops.lower(op):
             raise UnsupportedError(f"{op.name} has no lowering to lanes", code="TFW0612", place=place_of(op))

@@ -13,11 +13,11 @@ from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.memory_ops import StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
-from tilefw.tile.dialect.shape_ops import SHAPE_OPS
+from tilefw.tile.dialect.structural_op import StructuralOp
 
 _POINTER_BYTES = 8
 _READS = ("tile.load", "tile.load_block", "tile.copy", "tile.copy_block")
-_KEEPS_POINTER = (AddPtrOp, *SHAPE_OPS)
+_KEEPS_POINTER = (AddPtrOp, StructuralOp)
 
 
 def argument_attributes(function: func.FuncOp, index: int) -> Mapping[str, Attribute]:

@@ -21,9 +21,10 @@ from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import IRError, LaunchError
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.access import Access
 from tilefw.tile.reference.findings import Findings
-from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise
+from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise, structural
 from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedMemory
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
 from tilefw.tile.reference.offsets import offset_arithmetic
@@ -352,6 +353,8 @@ _CONTROL: dict[type[Operation], Callable[[_Launch, Any, Frame], Results]] = {
 def _handler_of(op: Operation) -> Handler:
     if isinstance(op, ElementwiseOp):
         return elementwise
+    if isinstance(op, StructuralOp):
+        return structural
     raise IRError(f"the reference interpreter does not execute {op.name}", "TFW0405", place_of(op))
 
 

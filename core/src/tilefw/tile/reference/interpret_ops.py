@@ -14,6 +14,8 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.shape_ops import SHAPE_OPS
+from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.access import Access
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
@@ -60,63 +62,35 @@ def _constant(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
 
 
-def _splat(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    ones = (1,) * len(shape)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x.reshape(-1, *ones), (x.shape[0], *shape)))]
+def structural(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+    """Values, bounds and masks move alike."""
+    operands = [_whole(frame[operand], types.shape_of(operand.type)) for operand in op.operands]
+    if len(operands) == 1:
+        return [operands[0].apply(lambda x, i=index: op.elements(x)[i]) for index in range(len(op.results))]
+    return [_moved_together(op, operands, index) for index in range(len(op.results))]
 
 
-def _broadcast(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *shape)))]
+def _whole(value: Value, shape: tuple[int, ...]) -> Value:
+    """The value with all its dims at full extent."""
+    return value.apply(lambda x: x if x.shape[1:] == shape else np.broadcast_to(x, (x.shape[0], *shape)))
 
 
-def _reshape(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    shape = types.shape_of(op.results[0].type)
-    inner = types.shape_of(op.source.type)
-    return [frame[op.source].apply(lambda x: np.broadcast_to(x, (x.shape[0], *inner)).reshape(-1, *shape))]
+def _moved_together(op: StructuralOp, operands: list[Value], index: int) -> Value:
+    """One result of several operands: what one of them lacks, as a bound, is zero there, and its product is its value."""
+    programs = max(value.x.shape[0] for value in operands)
 
-
-def _expand_dims(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    return [frame[op.source].apply(lambda x: np.expand_dims(x, op.axis + 1))]
-
-
-def _trans(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    order = (0, *(dim + 1 for dim in op.order))
-    return [frame[op.source].apply(lambda x: x.transpose(order))]
-
-
-def _join(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    parts = [frame[operand].apply(lambda x: np.expand_dims(x, -1)) for operand in op.operands]
-    return [_concatenated(parts, (*types.shape_of(op.operands[0].type), 1))]
-
-
-def _concatenated(values: list[Value], shape: tuple[int, ...]) -> Value:
-    """Values one after the other along the last axis, all of tile shape `shape`."""
-    programs = max(value.x.shape[0] for value in values)
-
-    def gather(name: str, missing: float | bool) -> Array | None:
-        parts = [getattr(value, name) for value in values]
+    def moved(name: str, missing: float | bool | None) -> Array | None:
+        parts = [getattr(value, name) for value in operands]
         if all(part is None for part in parts):
             return None
-        return np.concatenate([np.broadcast_to(missing if p is None else p, (programs, *shape)) for p in parts], axis=-1)
+        filled = [(v.x if missing is None else missing) if p is None else p for v, p in zip(operands, parts, strict=True)]
+        arrays = [np.broadcast_to(f, (programs, *v.x.shape[1:])) for v, f in zip(operands, filled, strict=True)]
+        return op.elements(*arrays)[index]
 
-    x = gather("x", 0)
+    x = moved("x", None)
     assert x is not None
-    products = [value.x if value.product is None else value.product for value in values]
-    product = None
-    if any(value.product is not None for value in values):
-        product = np.concatenate([np.broadcast_to(p, (programs, *shape)) for p in products], axis=-1)
-    return Value(x, gather("err", 0.0), gather("free", False), product, gather("wrapped", False), gather("product_err", 0.0))
-
-
-def _split(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    value = frame[op.source]
-    return [value.apply(lambda x: x[..., 0]), value.apply(lambda x: x[..., 1])]
-
-
-def _flip(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
-    return [frame[op.source].apply(lambda x: np.flip(x, op.axis + 1))]
+    err, free, wrapped = moved("err", 0.0), moved("free", False), moved("wrapped", False)
+    return Value(x, err, free, moved("product", None), wrapped, moved("product_err", 0.0))
 
 
 def _dot(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
@@ -235,14 +209,7 @@ def _nothing(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
 Handler = Callable[[Any, Any, Any], list[Value]]
 HANDLERS: dict[type[Operation], Handler] = {
     ops.ConstantOp: _constant,
-    ops.SplatOp: _splat,
-    ops.BroadcastOp: _broadcast,
-    ops.ReshapeOp: _reshape,
-    ops.ExpandDimsOp: _expand_dims,
-    ops.TransOp: _trans,
-    ops.JoinOp: _join,
-    ops.SplitOp: _split,
-    ops.FlipOp: _flip,
+    **dict.fromkeys(SHAPE_OPS, structural),
     ops.ReduceOp: reduce,
     ops.ScanOp: scan,
     ops.DotOp: _dot,

@@ -11,7 +11,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
-from tilefw.tile.dialect.shape_ops import SHAPE_OPS
+from tilefw.tile.dialect.structural_op import StructuralOp
 
 _LINEAR = frozenset({"addi", "subi", "muli", "shl", "exts"})
 
@@ -45,7 +45,7 @@ def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
     if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
         found.add(op)
         return list(op.operands)
-    if isinstance(op, SHAPE_OPS):
+    if isinstance(op, StructuralOp):
         return list(op.operands)
     if isinstance(op, scf.ForOp):
         last = op.body.block.last_op

@@ -14,7 +14,6 @@ from tilefw.api.ir import (
     DotOp,
     ElementwiseOp,
     ExpandDimsOp,
-    FlipOp,
     IotaOp,
     JoinOp,
     NumProgramsOp,
@@ -25,6 +24,7 @@ from tilefw.api.ir import (
     ScanOp,
     SplatOp,
     SplitOp,
+    StructuralOp,
     TransOp,
     types,
 )
@@ -42,7 +42,7 @@ def execute(state: State, op: Operation) -> bool:
     if isinstance(op, ElementwiseOp):
         state.values[op.result] = _elementwise(state, op)
         return True
-    handler = _HANDLERS.get(type(op))
+    handler = _HANDLERS.get(type(op)) or (shapes.moved if isinstance(op, StructuralOp) else None)
     if handler is None:
         return False
     found = handler(state, op)
@@ -101,6 +101,6 @@ def _add_pointer(state: State, op: AddPtrOp) -> Entry:
 _HANDLERS: dict[type[Operation], Callable[[State, Any], Entry | list[Entry]]] = {
     ConstantOp: _constant, IotaOp: _iota, ProgramIdOp: _program_id, NumProgramsOp: _num_programs, AddPtrOp: _add_pointer,
     SplatOp: shapes.spread, BroadcastOp: shapes.spread, ExpandDimsOp: shapes.expand_dims, TransOp: shapes.transposed,
-    ReshapeOp: shapes.reshaped, JoinOp: shapes.joined, SplitOp: shapes.split, FlipOp: shapes.flipped,
+    ReshapeOp: shapes.reshaped, JoinOp: shapes.joined, SplitOp: shapes.split,
     ReduceOp: combine.reduced, ScanOp: combine.scanned, DotOp: combine.product,
 }

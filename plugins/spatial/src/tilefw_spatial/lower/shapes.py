@@ -1,4 +1,4 @@
-"""Ops that give elements a new shape: most only name dims anew, a reshape or a flip renames axes."""
+"""Ops that give elements a new shape: most only name dims anew, a reshape renames axes, and all others take elements by index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from tilefw.api import DType
-from tilefw.api.ir import BroadcastOp, ExpandDimsOp, FlipOp, JoinOp, ReshapeOp, SplatOp, SplitOp, TransOp, types
+from tilefw.api.ir import BroadcastOp, ExpandDimsOp, JoinOp, ReshapeOp, SplatOp, SplitOp, StructuralOp, TransOp, place_of, types
 from tilefw_spatial.graph import Axis, Join, Rename
 from tilefw_spatial.lower.known import Array, Known, Term, of_term
 from tilefw_spatial.lower.state import State
@@ -66,8 +66,12 @@ def _renumbered(data: Data, dims: dict[int, int], shape: tuple[int, ...]) -> Dat
 
 
 def reshaped(state: State, op: ReshapeOp) -> Entry:
+    """The elements in row-major order under other dims."""
+    return regrouped(state, state.values[op.source], types.shape_of(op.results[0].type))
+
+
+def regrouped(state: State, entry: Entry, shape: tuple[int, ...]) -> Entry:
     """The elements in row-major order under other dims; only dims that are split or joined get other axes."""
-    entry, shape = state.values[op.source], types.shape_of(op.results[0].type)
     groups = _groups(entry.shape, shape)
     if not isinstance(entry, Data):
         return _known(entry, lambda known: known.mapped(lambda term: _regrouped(term, groups, known.shape, shape), shape))
@@ -154,10 +158,31 @@ def split(state: State, op: SplitOp) -> list[Entry]:
     return [picked(state, entry, len(entry.shape) - 1, np.asarray([half]), drop=True) for half in (0, 1)]
 
 
-def flipped(state: State, op: FlipOp) -> Entry:
-    """A dim backwards."""
-    entry = state.values[op.source]
-    return picked(state, entry, op.axis, np.arange(entry.shape[op.axis])[::-1])
+def moved(state: State, op: StructuralOp) -> Entry:
+    """Any other op that moves the elements of one tile: along one dim if it only does that (a flip), else in row-major order."""
+    if len(op.operands) != 1 or len(op.results) != 1:
+        raise refusal(place_of(op), f"`{op.name}` moves elements between tiles", op.capability or op.name)
+    entry, shape = state.values[op.operands[0]], types.shape_of(op.results[0].type)
+    (flat,) = op.elements(np.arange(prod(entry.shape)).reshape(1, *entry.shape))
+    along = _along_one_dim(flat[0], entry.shape)
+    if along is not None:
+        return picked(state, entry, *along)
+    return regrouped(state, picked(state, regrouped(state, entry, (prod(entry.shape),)), 0, flat.reshape(-1)), shape)
+
+
+def _along_one_dim(flat: Array, shape: tuple[int, ...]) -> tuple[int, Array] | None:
+    """The one dim along which elements are taken, and the index there of each, the same everywhere; None for all other moves."""
+    if flat.shape != shape:
+        return None
+    found: list[tuple[int, Array]] = []
+    for dim, (index, own) in enumerate(zip(np.unravel_index(flat, shape), np.indices(shape), strict=True)):
+        if np.array_equal(index, own):
+            continue
+        line = index[tuple(slice(None) if d == dim else slice(0, 1) for d in range(len(shape)))]
+        if not np.array_equal(index, np.broadcast_to(line, shape)):
+            return None
+        found.append((dim, line.reshape(-1)))
+    return found[0] if len(found) == 1 else None
 
 
 def picked(state: State, entry: Entry, dim: int, index: Array, drop: bool = False) -> Entry:

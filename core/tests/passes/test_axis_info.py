@@ -10,10 +10,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw.passes.dim_groups import matching_dims
-from tilefw.passes.facts import Facts, FactsAnalysis
+from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.testing.random_program import generate
 from tilefw.tile import types
+from tilefw.tile.dialect.axis_info import AxisInfo
+from tilefw.tile.dialect.dim_groups import matching_dims
 from tilefw.tile.reference.interpret import Frame, _Launch, find_entry
 from tilefw.tile.reference.memory import RefMemory
 from tilefw.tile.text.module import parse
@@ -39,9 +40,9 @@ func.func @f(%p: !tile.ptr<f32> {tile.divisible = 16 : i64}, %n: i32 {tile.divis
 """
 
 
-def facts_by_name(text: str) -> dict[str, Facts]:
+def facts_by_name(text: str) -> dict[str, AxisInfo]:
     module = parse(text)
-    analysis = FactsAnalysis(module)
+    analysis = AxisInfoAnalysis(module)
     return {r.name_hint: analysis[r] for op in module.walk() for r in op.results if r.name_hint}
 
 
@@ -111,7 +112,7 @@ func.func @f(%n: i32) {
     assert facts["even"].divisor == 32 and facts["any"].divisor == 1
 
 
-def assert_holds(x: np.ndarray, facts: Facts, shape: tuple[int, ...], bits: int) -> None:
+def assert_holds(x: np.ndarray, facts: AxisInfo, shape: tuple[int, ...], bits: int) -> None:
     tile = x.astype(object).reshape(shape or (1,))
     low, high = facts.low, facts.high
     assert low is None or (tile >= low).all()
@@ -132,7 +133,7 @@ def assert_holds(x: np.ndarray, facts: Facts, shape: tuple[int, ...], bits: int)
 def test_facts_hold_for_random_programs(seed: int) -> None:
     program = generate(random.Random(seed), 14)
     module = parse(program.text)
-    analysis = FactsAnalysis(module)
+    analysis = AxisInfoAnalysis(module)
     function = find_entry(module, None)
     memory = RefMemory()
     plain = (int, float)
