@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.floats import FORMATS, UNSIGNED
-from tilefw.sim.lanes_float import FloatLanes
 from tilefw.testing.processors import pytest_without_features, run_without_features
 from tilefw.tile import numbers
 from tilefw.tile.elementwise import ROWS, Row
-from tilefw.tile.evaluate import evaluate
-from tilefw.tile.value import Value
+from tilefw.tile.reference.evaluate import evaluate
+from tilefw.tile.reference.value import Value
 
 IEEE = [d for d in DTYPES.values() if d.is_float and d.specials == "ieee"]
 NUMBERS = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 3.0, np.inf, -np.inf])
