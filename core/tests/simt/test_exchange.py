@@ -77,7 +77,7 @@ def stacked(layout: LinearLayout, at: int) -> LinearLayout:
 def test_a_tile_goes_through_shared_memory_in_parts(layouts, name, chip, data):
     source, target = (stacked(layout, data.draw(st.integers(0, len(layout.register)))) for layout in layouts)
     flip, bits = data.draw(flips(source)), int(name[1:])
-    size = bits // 8 << source.bits
-    plan = convert.through_shared(source, target, bits, flip, banks_of(CHIPS[chip]), max(1, size // 4))
-    assert plan.bytes <= max(1, size // 4)
+    limit = max(1, min((bits // 8 << source.bits) // 4, CHIPS[chip].shared_bytes))
+    plan = convert.through_shared(source, target, bits, flip, banks_of(CHIPS[chip]), limit)
+    assert plan.bytes <= limit
     check(plan, (source, target), name, CHIPS[chip], flip)
