@@ -5,4 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+from chips_here import CHIPS, Chip
+
+
+@pytest.fixture(params=CHIPS, ids=str)
+def chip(request: pytest.FixtureRequest) -> Chip:
+    """Each chip of the plugin in turn."""
+    return request.param

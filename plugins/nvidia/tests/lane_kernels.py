@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from chips_here import OLDEST
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -17,7 +18,7 @@ from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.tile.text.module import parse
 from tilefw_nvidia.backend import NvidiaBackend
-from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.select.lanes import PtxChip, description
 
 SIZES = {"i8": 1, "f16": 2, "i16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -71,23 +72,23 @@ def kernel(body: str, *arguments: Global, warps: int = 1) -> str:
     )
 
 
-def lowered(text: str) -> ModuleOp:
+def lowered(text: str, chip: Chip = OLDEST) -> ModuleOp:
     module = parse(text, dialects=[Lane])
-    for step in (PlaceShared(description(SM80).shared_bytes), InsertBarriers()):
+    for step in (PlaceShared(description(chip).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)
     return module
 
 
-def compiled(text: str) -> Artifact:
+def compiled(text: str, chip: Chip = OLDEST) -> Artifact:
     """Lane IR, through placement, barriers and selection, as PTX."""
-    module = lowered(text)
-    lane_to_machine(PtxChip(SM80, True), SM80.target).apply(Context(), module)
-    return NvidiaBackend(SM80.info()).emit(module, CompileOptions())
+    module = lowered(text, chip)
+    lane_to_machine(PtxChip(chip, True), chip.target).apply(Context(), module)
+    return NvidiaBackend(chip.info()).emit(module, CompileOptions())
 
 
-def launched(artifact: Artifact, *arrays: np.ndarray, seed: int = 0) -> tuple[np.ndarray, tuple[Finding, ...]]:
+def launched(artifact: Artifact, *arrays: np.ndarray, seed: int = 0, chip: Chip = OLDEST) -> tuple[np.ndarray, tuple[Finding, ...]]:
     """The last array after a run of one workgroup with every check on, and the findings."""
-    device = NvidiaBackend(SM80.info()).simulator()
+    device = NvidiaBackend(chip.info()).simulator()
     handles = []
     for array in arrays:
         handles.append(device.allocate(array.nbytes))
@@ -97,9 +98,9 @@ def launched(artifact: Artifact, *arrays: np.ndarray, seed: int = 0) -> tuple[np
     return np.frombuffer(device.read(handles[-1], arrays[-1].nbytes), arrays[-1].dtype).reshape(arrays[-1].shape), report.findings
 
 
-def result(text: str, *arrays: np.ndarray) -> np.ndarray:
+def result(text: str, *arrays: np.ndarray, chip: Chip = OLDEST) -> np.ndarray:
     """The last array after a run without findings."""
-    found, findings = launched(compiled(text), *arrays)
+    found, findings = launched(compiled(text, chip), *arrays, chip=chip)
     assert findings == (), findings
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from chips_here import OLDEST
 
 from tilefw.api import Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.dtypes import DTYPES, DType
@@ -14,7 +15,7 @@ from tilefw.tile import numbers
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefMemory, run
 from tilefw_nvidia.backend import NvidiaBackend
-from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.chips import Chip
 
 SIZE = 1024
 BY_IR: dict[str, DType] = {d.ir: d for d in DTYPES.values() if d.kind != "uint" or d.bits == 1}
@@ -85,9 +86,9 @@ def kernel(case: RowCase, size: int = SIZE) -> str:
     return "\n".join([*lines, "func.return", "}"])
 
 
-def compile_text(text: str, **options: object) -> Artifact:
+def compile_text(text: str, chip: Chip = OLDEST, **options: object) -> Artifact:
     """Tile IR to PTX, without assembling."""
-    backend, chosen = NvidiaBackend(SM80.info()), CompileOptions(**options)  # type: ignore[arg-type]
+    backend, chosen = NvidiaBackend(chip.info()), CompileOptions(**options)  # type: ignore[arg-type]
     module, ctx = parse(text), context()
     for step in backend.pipeline(chosen):
         step.apply(ctx, module)
@@ -118,13 +119,13 @@ def draw(case: RowCase, index: int, rng: np.random.Generator) -> np.ndarray:
     return codes
 
 
-def check(case: RowCase, seed: int = 0) -> Comparison:
+def check(case: RowCase, chip: Chip = OLDEST, seed: int = 0) -> Comparison:
     """Run on the simulator with every check on, and compare with the reference interpreter."""
     rng = np.random.default_rng(seed)
     inputs = [draw(case, i, rng) for i in range(len(case.operands))]
     dtype = BY_IR[case.result]
     text = kernel(case)
-    device = NvidiaBackend(SM80.info()).simulator()
+    device = NvidiaBackend(chip.info()).simulator()
     memory = RefMemory()
     arguments, buffers = [], []
     nbytes = SIZE * dtype.storage_bits // 8
@@ -135,7 +136,7 @@ def check(case: RowCase, seed: int = 0) -> Comparison:
         buffers.append(memory.allocate(codes.nbytes))
         buffers[-1].write_bytes(codes.tobytes())
     out = device.allocate(nbytes)
-    report = device.launch(device.load(compile_text(text)), "row", (1, 1, 1), [*arguments, BufferView(out)], LaunchOptions())
+    report = device.launch(device.load(compile_text(text, chip)), "row", (1, 1, 1), [*arguments, BufferView(out)], LaunchOptions())
     assert not report.errors, [f.message for f in report.errors]
     expected = memory.allocate(nbytes)
     run(text, "row", (1,), [*buffers, expected], memory=memory)

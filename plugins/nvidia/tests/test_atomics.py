@@ -9,6 +9,7 @@ import pytest
 import tilefw
 from tilefw.kernels.atomic_mix import atomic_mix, function
 from tilefw.testing import contention
+from tilefw_nvidia.chips import Chip
 
 TARGET = "nvidia-sm80"
 _TELLING = ("atom.", "red.", "fence.", "bar.", "vote.", "ld.relaxed", "bra")
@@ -77,7 +78,7 @@ def test_sums_of_neighbours_are_one_access(name: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("name", contention.CHECKS)
-def test_what_comes_out_is_the_same_in_any_schedule(name: str) -> None:
+def test_what_comes_out_is_the_same_in_any_schedule(name: str, chip: Chip) -> None:
     seed, check = contention.CHECKS[name]
-    with tilefw.target(TARGET, checks="all", seed=seed):
+    with tilefw.target(chip.target, checks="all", seed=seed):
         check()

@@ -1,4 +1,4 @@
-"""Kernels of authors outside the project: sm_80 within the reference's bounds, with every check; the reference as NumPy has it."""
+"""Kernels of outside authors: each chip within the reference's bounds, with every check; the reference as NumPy has it."""
 
 import author_kernels as kernels
 import ml_dtypes
@@ -146,12 +146,12 @@ def apart(actual, expected):
         (block_sparse, (), 4, 3), (block_sparse, (), 2, 1), (pack_signs, (), 2, 3),
     ],
 )
-def test_a_kernel_agrees_with_the_reference_and_with_numpy(make, options, warps, stages):
+def test_a_kernel_agrees_with_the_reference_and_with_numpy(make, options, warps, stages, chip):
     kernel, grid, arrays, others, expected, narrowest = make(*options)
     reference = tilefw.reference(kernel, grid, **arrays, **others)
-    kernel[grid](**arrays, **others, num_warps=warps, num_stages=stages, target="nvidia-sm80", checks="all")
+    kernel[grid](**arrays, **others, num_warps=warps, num_stages=stages, target=chip.target, checks="all")
     for name, value in expected.items():
-        assert apart(arrays[name], reference[name]) == 0, f"sm_80's {name}"
+        assert apart(arrays[name], reference[name]) == 0, f"{chip}'s {name}"
         # The reference rounds where the kernel does; NumPy does not: a few units of the narrowest type that the kernel rounds to.
         unit = 0 if narrowest is None else float(ml_dtypes.finfo(narrowest).eps)
         assert apart(value, reference[name]) <= 4 * unit * np.abs(value).max(), f"NumPy's {name}"

@@ -15,8 +15,8 @@ from tilefw.kernels.reference import typed
 from tilefw.runtime import compiler, config, kernel_source, loader, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.module import Module
+from tilefw_nvidia.chips import Chip
 
-TARGET = "nvidia-sm80"
 BARRIER = re.compile(r"\tbar\.sync 0;\n")
 # Loops, rings, reductions and conversions; sizes so small that a run takes a moment, yet every loop goes round.
 KERNELS: dict[str, dict[str, Any]] = {
@@ -29,13 +29,13 @@ KERNELS: dict[str, dict[str, Any]] = {
 class Case:
     """A library kernel compiled for one launch, which any artifact of the same kernel can be run on."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, target: str) -> None:
         self.spec = library.load(name)
         self.parameters = self.spec.resolve(KERNELS[name])
         launch = self.launch()
         given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
         self.signature, constexprs, _ = specialize(self.spec.kernel, {p.name: given[p.name] for p in self.spec.kernel.params})
-        self.target = loader.find(config.resolve(config.settings(TARGET)).target)
+        self.target = loader.find(config.resolve(config.settings(target)).target)
         source = kernel_source.from_jit(self.spec.kernel, self.signature, constexprs)
         request = options.resolve(launch.keywords, self.target.info, facts=("disjoint",), keep_levels=False)
         self.artifact = compiler.compile_source(source, self.target, request, assemble=False).artifact
@@ -55,8 +55,8 @@ class Case:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_without_any_one_there_is_a_race(name: str) -> None:
-    case = Case(name)
+def test_without_any_one_there_is_a_race(name: str, chip: Chip) -> None:
+    case = Case(name, chip.target)
     assert case.findings(case.artifact) == []
     text = case.artifact.text
     places = [match.span() for match in BARRIER.finditer(text)]

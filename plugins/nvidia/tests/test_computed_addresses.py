@@ -46,11 +46,11 @@ def test_rows_that_are_gathered_are_accessed_as_wide_as_facts_allow(stride, colu
 
 @pytest.mark.parametrize(("stride", "columns"), [(80, 48), (80, 47), (77, 48)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
-def test_wide_gathers_touch_what_the_mask_lets_through(stride, columns, dtype):
+def test_wide_gathers_touch_what_the_mask_lets_through(stride, columns, dtype, chip):
     index = np.array([3, -1, 0, 7, 9, -5, 2, 8], np.int32)
     table = (np.arange(10 * stride) % 100).astype(dtype)
     out = np.zeros_like(table)
-    gather[(1,)](table, index, out, stride, columns, ROWS=ROWS, COLUMNS=COLUMNS, target=TARGET)
+    gather[(1,)](table, index, out, stride, columns, ROWS=ROWS, COLUMNS=COLUMNS, target=chip.target)
     expected = np.zeros((10, stride), dtype)
     kept = index[index >= 0]
     expected[kept, :columns] = table.reshape(10, stride)[kept, :columns] + 1

@@ -15,7 +15,7 @@ from tilefw.simt.select.lane_to_machine import select
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import conversion_kernel, converted
-from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.ptx.emit import emit
 from tilefw_nvidia.select.lanes import PtxChip, description
 
@@ -33,14 +33,14 @@ LAYOUTS = {
 }
 
 
-def check(source: LinearLayout, target: LinearLayout, element: str, plan: convert.Plan, flip: int) -> str:
-    function = conversion_kernel(plan, source, target, element, Machine(description(SM80), 4))
+def check(source: LinearLayout, target: LinearLayout, element: str, plan: convert.Plan, flip: int, chip: Chip) -> str:
+    function = conversion_kernel(plan, source, target, element, Machine(description(chip), 4))
     module = ModuleOp([function])
-    for step in (PlaceShared(description(SM80).shared_bytes), InsertBarriers()):
+    for step in (PlaceShared(description(chip).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)
-    text = emit([select(function, PtxChip(SM80, True), SM80.target)], SM80, None)
+    text = emit([select(function, PtxChip(chip, True), chip.target)], chip, None)
     wanted = converted(target, element, flip)
-    buffers, findings = launch(text, [np.zeros_like(wanted)], 1, 128)
+    buffers, findings = launch(text, [np.zeros_like(wanted)], 1, 128, chip)
     assert findings == ()
     assert (np.frombuffer(buffers[0], wanted.dtype).reshape(wanted.shape) == wanted).all()
     return text
@@ -48,18 +48,18 @@ def check(source: LinearLayout, target: LinearLayout, element: str, plan: conver
 
 @pytest.mark.parametrize("element", ["i1", "i8", "i16", "i32", "i64"])
 @pytest.mark.parametrize("target", sorted(LAYOUTS))
-def test_rows_become_any_layout_and_come_back(target, element):
+def test_rows_become_any_layout_and_come_back(target, element, chip):
     layout = LAYOUTS[target]
     assert f2.rank(layout.bases) == 8
     for pair in ((ROW_WISE, layout), (layout, ROW_WISE)):
         for flip in (0, layout.flipped(1)):
-            check(*pair, element, convert.plan(*pair, int(element[1:]), description(SM80), flip), flip)
+            check(*pair, element, convert.plan(*pair, int(element[1:]), description(chip), flip), flip, chip)
 
 
 @pytest.mark.parametrize("element", ["i1", "i8", "i16", "i32", "i64"])
 @pytest.mark.parametrize("target", ["lanes turned", "row against column", "pairs", "skewed", "copies"])
-def test_shuffles_alone_do_what_stays_within_warps(target, element):
+def test_shuffles_alone_do_what_stays_within_warps(target, element, chip):
     plan = shuffle(ROW_WISE, LAYOUTS[target], max(8, int(element[1:])), 0)
     assert isinstance(plan, Shuffle)
-    text = check(ROW_WISE, LAYOUTS[target], element, plan, 0)
+    text = check(ROW_WISE, LAYOUTS[target], element, plan, 0, chip)
     assert text.count("shfl.sync") == plan.instructions(max(8, int(element[1:])))

@@ -13,7 +13,7 @@ from tilefw.simt.layout.atoms import DotTypes
 from tilefw.simt.select.lane_to_machine import select
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
-from tilefw_nvidia.chips.sm80 import SM80
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.ptx.emit import emit
 from tilefw_nvidia.select.lanes import PtxChip, description
 
@@ -38,20 +38,20 @@ def _name(value: object) -> str:
     return "-".join((value.a, value.b, value.acc, value.precision)) if isinstance(value, DotTypes) else str(value)
 
 
-def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int) -> str:
-    machine = Machine(description(SM80), warps)
+def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chip: Chip) -> str:
+    machine = Machine(description(chip), warps)
     function = dot_kernel(atoms.choose(shape, kinds, machine), machine, by_step=True)
-    return emit([select(function, PtxChip(SM80, True), SM80.target)], SM80, None)
+    return emit([select(function, PtxChip(chip, True), chip.target)], chip, None)
 
 
-def check(kinds: DotTypes, shape: tuple[int, ...], warps: int, text: str) -> None:
+def check(kinds: DotTypes, shape: tuple[int, ...], warps: int, text: str, chip: Chip) -> None:
     rng = np.random.default_rng(sum(shape) + warps)
     *batch, m, n, k = shape
     names = (kinds.a, kinds.b, kinds.acc)
     limits = (-128, 128) if kinds.a == "i8" else (-3, 4)
     a, b, c = (rng.integers(*limits, (*batch, *s)) for s in ((m, k), (k, n), (m, n)))
     raw = [numbers.to_bytes(_held(x, name).reshape(-1), DTYPE[name]).copy() for x, name in zip((a, b, c), names, strict=True)]
-    buffers, findings = launch(text, [*raw, np.zeros_like(raw[2])], 1, 32 * warps)
+    buffers, findings = launch(text, [*raw, np.zeros_like(raw[2])], 1, 32 * warps, chip)
     assert findings == ()
     found = numbers.from_bytes(np.frombuffer(buffers[3], np.uint8), DTYPE[kinds.acc]).reshape(c.shape)
     left, right = ((x & 0xFF if kinds.unsigned else x) for x in (a, b))
@@ -62,17 +62,24 @@ def _held(values: np.ndarray, name: str) -> np.ndarray:
     return values if name.startswith("i") else values.astype(np.float64)
 
 
+def instruction_for(kinds: DotTypes, without: str, chip: Chip) -> str:
+    """The instruction on the chip, where `without` is that of a chip without 8-bit floats in its matrix unit."""
+    if not kinds.a.startswith("f8") or "e4m3" not in chip.matrix_rates:
+        return without
+    return f"m16n8k32.row.col.{kinds.acc}.{'e5m2' if kinds.a == 'f8E5M2' else 'e4m3'}"
+
+
 @pytest.mark.parametrize(("kinds", "instruction"), CASES, ids=_name)
 @pytest.mark.parametrize(
     ("shape", "warps"), [((32, 16, 32), 1), ((16, 32, 64), 4), ((2, 32, 16, 32), 4), ((64, 64, 32), 16)], ids=str
 )
-def test_dots_are_exact(kinds, instruction, shape, warps):
-    text = compiled(kinds, shape, warps)
-    assert instruction in text
-    check(kinds, shape, warps, text)
+def test_dots_are_exact(kinds, instruction, shape, warps, chip):
+    text = compiled(kinds, shape, warps, chip)
+    assert instruction_for(kinds, instruction, chip) in text
+    check(kinds, shape, warps, text, chip)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (8, 8, 8), (16, 8, 8), (16, 16, 4), (64, 2, 8), (4, 1, 64)], ids=str)
 @pytest.mark.parametrize("kinds", [CASES[0][0], CASES[3][0], CASES[7][0], CASES[8][0]], ids=_name)
-def test_small_dots_are_exact(kinds, shape):
-    check(kinds, shape, 2, compiled(kinds, shape, 2))
+def test_small_dots_are_exact(kinds, shape, chip):
+    check(kinds, shape, 2, compiled(kinds, shape, 2, chip), chip)

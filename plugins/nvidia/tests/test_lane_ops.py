@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from lane_kernels import Global, compiled, instructions, kernel, launched, result
 
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.sm80 import SM80
 from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
 
@@ -27,18 +28,18 @@ def random(element: str, n: int, rows: int = 32) -> np.ndarray:
 @pytest.mark.parametrize("element", STORED)
 @pytest.mark.parametrize(("mode", "amount"), WHENCE)
 @pytest.mark.parametrize("n", [1, 3, 8])
-def test_a_shuffle_brings_another_lanes_elements(element: str, mode: str, amount: int, n: int) -> None:
+def test_a_shuffle_brings_another_lanes_elements(element: str, mode: str, amount: int, n: int, chip: Chip) -> None:
     x, out = Global("x", 0, n, element), Global("o", 1, n, element)
     kind = f"vector<{n}x{element}>"
     shuffle = f'  %r = lane.shuffle %xv {{mode = "{mode}", amount = {amount} : i64}} : ({kind}) -> {kind}\n'
     text = kernel(x.load + shuffle + out.store("%r"), x, out)
     data = random(element, n)
-    assert (result(text, data, np.zeros_like(data)) == data[WHENCE[mode, amount]]).all()
+    assert (result(text, data, np.zeros_like(data), chip=chip) == data[WHENCE[mode, amount]]).all()
     words = -(-n * data.itemsize // 4)
     assert Counter(instructions(compiled(text)))[f"shfl.sync.{ {'xor': 'bfly', 'index': 'idx'}.get(mode, mode)}.b32"] == words
 
 
-def test_lanes_may_be_computed_for_each_element() -> None:
+def test_lanes_may_be_computed_for_each_element(chip: Chip) -> None:
     x, out = Global("x", 0, 2, "f32"), Global("o", 1, 2, "f32")
     lanes = (
         "  %c = lane.constants [1, 30] : vector<2xi32>\n  %b = lane.splat %t : vector<1xi32> to vector<2xi32>\n"
@@ -46,11 +47,11 @@ def test_lanes_may_be_computed_for_each_element() -> None:
         '  %r = lane.shuffle %xv, %l {mode = "index"} : (vector<2xf32>, vector<2xi32>) -> vector<2xf32>\n'
     )
     data = random("f32", 2)
-    found = result(kernel(x.load + lanes + out.store("%r"), x, out), data, np.zeros_like(data))
+    found = result(kernel(x.load + lanes + out.store("%r"), x, out), data, np.zeros_like(data), chip=chip)
     assert (found == np.stack([data[LANES ^ 1, 0], data[LANES ^ 30, 1]], axis=1)).all()
 
 
-def test_predicates_travel_as_words() -> None:
+def test_predicates_travel_as_words(chip: Chip) -> None:
     x, out = Global("x", 0, 1, "i64"), Global("o", 1, 1, "i64")
     body = (
         "  %z = lane.constant 0 : vector<1xi64>\n  %p = lane.lts %xv, %z : vector<1xi64>\n"
@@ -58,11 +59,11 @@ def test_predicates_travel_as_words() -> None:
         "  %r = lane.select %q, %xv, %z : vector<1xi64>\n"
     )
     data = random("i64", 1)
-    found = result(kernel(x.load + body + out.store("%r"), x, out), data, np.zeros_like(data))
+    found = result(kernel(x.load + body + out.store("%r"), x, out), data, np.zeros_like(data), chip=chip)
     assert (found == np.where(data[LANES ^ 1] < 0, data, 0)).all()
 
 
-def test_whole_packed_registers_move_for_nothing() -> None:
+def test_whole_packed_registers_move_for_nothing(chip: Chip) -> None:
     """Loaded, exchanged, joined and stored: eight halves never leave their four registers."""
     at = "slots = array<i64: 0>, immediates = array<i64: 0>"
     x, out = Global("x", 0, 8, "f16"), Global("o", 1, 8, "f16")
@@ -75,9 +76,9 @@ def test_whole_packed_registers_move_for_nothing() -> None:
         f'{out.address}  lane.store %oa, %r {{parts = "address,value", width = 8 : i64, {at}, buffer = 1 : i64}}'
         " : (vector<1xi64>, vector<8xf16>) -> ()\n"
     )
-    artifact = compiled(kernel(body, x, out))
+    artifact = compiled(kernel(body, x, out), chip)
     data = random("f16", 8)
-    found, findings = launched(artifact, data, np.zeros_like(data))
+    found, findings = launched(artifact, data, np.zeros_like(data), chip=chip)
     assert findings == () and (found == data[:, [6, 7, 0, 1, 2, 3, 4, 5]]).all()
     after_load = instructions(artifact)[instructions(artifact).index("ld.global.v4.b32") + 1 :]
     assert not {"mov.b32", "prmt.b32", "mov.b16"} & set(after_load)
@@ -163,7 +164,7 @@ def copying(bytes: int, masked: bool, when: str = "") -> str:
 
 @pytest.mark.parametrize("bytes", [4, 8, 16])
 @pytest.mark.parametrize("masked", [False, True])
-def test_copies_land_where_masked_off_ones_write_zeros(bytes: int, masked: bool) -> None:
+def test_copies_land_where_masked_off_ones_write_zeros(bytes: int, masked: bool, chip: Chip) -> None:
     data = np.arange(128, dtype=np.int32).reshape(32, 4) + 1
     expected = data.copy()
     if masked and bytes == 16:
@@ -171,7 +172,7 @@ def test_copies_land_where_masked_off_ones_write_zeros(bytes: int, masked: bool)
     elif masked:
         expected.reshape(32, 16 // bytes, -1)[:, 1::2] = 0
     text = copying(bytes, masked)
-    assert (result(text, data, np.zeros_like(data)) == expected[LANES ^ 1]).all()
+    assert (result(text, data, np.zeros_like(data), chip=chip) == expected[LANES ^ 1]).all()
     level = "cg" if bytes == 16 else "ca"
     assert Counter(instructions(compiled(text)))[f"cp.async.{level}.shared.global"] == 16 // bytes
 

@@ -9,8 +9,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-
-STRICT = {"target": "nvidia-sm80", "checks": "all"}
+from tilefw_nvidia.chips import Chip
 
 
 @tilefw.jit
@@ -39,13 +38,13 @@ def product(
     tl.store(c_ptr + m[:, None] * stride_cm + n[None, :], acc.to(tl.float16), mask=inside)
 
 
-def multiply(m: int, n: int, k: int, block: tuple[int, int, int], stages: int, warps: int = 4) -> tilefw.LaunchResult:
+def multiply(m: int, n: int, k: int, block: tuple[int, int, int], stages: int, chip: Chip, warps: int = 4) -> tilefw.LaunchResult:
     """Launch `product` on integers so small that the result is exact, and compare it."""
     rng = np.random.default_rng(k)
     a, b = rng.integers(-2, 3, (m, k)).astype(np.float16), rng.integers(-2, 3, (k, n)).astype(np.float16)
     c = np.full((m, n), np.nan, np.float16)
     grid = (tilefw.cdiv(m, block[0]) * tilefw.cdiv(n, block[1]),)
-    result = product[grid](a, b, c, m, n, k, k, n, n, *block, num_stages=stages, num_warps=warps, **STRICT)
+    result = product[grid](a, b, c, m, n, k, k, n, n, *block, num_stages=stages, num_warps=warps, target=chip.target, checks="all")
     assert np.array_equal(c, a @ b)
     assert not result.diagnostics
     return result
@@ -59,8 +58,8 @@ def steady_loop(text: str) -> str:
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4, 5])
-def test_a_product_of_many_stages(stages: int) -> None:
-    result = multiply(144, 128, 176, (128, 128, 32), stages)
+def test_a_product_of_many_stages(stages: int, chip: Chip) -> None:
+    result = multiply(144, 128, 176, (128, 128, 32), stages, chip)
     loop = steady_loop(result.artifact.text)
     if stages == 1:
         assert "cp.async" not in loop
@@ -72,13 +71,15 @@ def test_a_product_of_many_stages(stages: int) -> None:
 
 
 @pytest.mark.parametrize("k", [0, 8, 32, 40, 64, 72, 200])
-def test_fewer_iterations_than_stages(k: int) -> None:
-    multiply(64, 64, k, (64, 64, 32), 4)
+def test_fewer_iterations_than_stages(k: int, chip: Chip) -> None:
+    multiply(64, 64, k, (64, 64, 32), 4, chip)
 
 
-def test_a_ring_that_would_not_fit_has_a_slot_less() -> None:
-    result = multiply(128, 256, 320, (128, 256, 64), 4, warps=8)
-    assert result.artifact.entry().shared_bytes == 3 * (128 + 256) * 64 * 2
+def test_a_ring_that_would_not_fit_has_a_slot_less(chip: Chip) -> None:
+    slot = (128 + 256) * 64 * 2
+    fitting = chip.shared_bytes // slot
+    result = multiply(128, 256, 320, (128, 256, 64), fitting + 1, chip, warps=8)
+    assert result.artifact.entry().shared_bytes == fitting * slot
     assert steady_loop(result.artifact.text).count("bar.sync") == 2
 
 
@@ -92,11 +93,11 @@ def softmax(x_ptr, out_ptr, rows, columns, stride, BLOCK: tl.constexpr, STAGES: 
         tl.store(out_ptr + row * stride + column, e / tl.sum(e, axis=0), mask=inside)
 
 
-def normalise(x: np.ndarray, stages: int) -> tilefw.LaunchResult:
+def normalise(x: np.ndarray, stages: int, chip: Chip) -> tilefw.LaunchResult:
     """Launch `softmax` on three programs, and compare what it stores."""
     rows, columns = x.shape
     out = np.full(x.shape, np.nan, np.float32)
-    result = softmax[(3,)](x, out, rows, columns, columns, BLOCK=128, STAGES=stages, **STRICT)
+    result = softmax[(3,)](x, out, rows, columns, columns, BLOCK=128, STAGES=stages, target=chip.target, checks="all")
     e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     assert np.allclose(out, e / e.sum(axis=1, keepdims=True), atol=1e-6)
     assert not result.diagnostics
@@ -104,24 +105,24 @@ def normalise(x: np.ndarray, stages: int) -> tilefw.LaunchResult:
 
 
 @pytest.mark.parametrize("stages", [2, 4])
-def test_copied_rows_are_filled_with_what_is_not_zero(stages: int) -> None:
+def test_copied_rows_are_filled_with_what_is_not_zero(stages: int, chip: Chip) -> None:
     x = np.random.default_rng(1).standard_normal((11, 100)).astype(np.float32)
-    loop = steady_loop(normalise(x, stages).artifact.text)
+    loop = steady_loop(normalise(x, stages, chip).artifact.text)
     assert loop.count("cp.async.c") == 2 and "ld.global" not in loop  # a copy and a commit
 
 
 @pytest.mark.parametrize("stages", [2, 4])
-def test_rows_that_are_too_narrow_for_copies_wait_in_registers(stages: int) -> None:
+def test_rows_that_are_too_narrow_for_copies_wait_in_registers(stages: int, chip: Chip) -> None:
     x = np.random.default_rng(1).standard_normal((11, 101)).astype(np.float16)
-    text = normalise(x, stages).artifact.text
+    text = normalise(x, stages, chip).artifact.text
     assert "cp.async" not in text and text.count("ld.global") == 2, "one before the loop and one in it, however many stages"
 
 
-def test_loads_stay_behind_stores_that_may_overlap() -> None:
+def test_loads_stay_behind_stores_that_may_overlap(chip: Chip) -> None:
     """In place, each row's store comes before the next load; the launch knows the arrays and asks for other code."""
     x = np.random.default_rng(2).standard_normal((4, 128)).astype(np.float32)
     expected = np.exp(x - x.max(axis=1, keepdims=True))
-    result = softmax[(1,)](x, x, 4, 128, 128, BLOCK=128, STAGES=3, **STRICT)
+    result = softmax[(1,)](x, x, 4, 128, 128, BLOCK=128, STAGES=3, target=chip.target, checks="all")
     assert np.allclose(x, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
     assert result.artifact.text.count("ld.global") == 1
 
@@ -153,17 +154,17 @@ def gathered(x_ptr, table_ptr, w_ptr, out_ptr, n, BLOCK: tl.constexpr, DEPTH: tl
 
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("n", [0, 2, 5])
-def test_addresses_that_are_loaded_are_loaded_earlier_still(stages: int, n: int) -> None:
+def test_addresses_that_are_loaded_are_loaded_earlier_still(stages: int, n: int, chip: Chip) -> None:
     rng = np.random.default_rng(n)
     pages, rows = rng.integers(0, 8, max(n, 1)).astype(np.int32), rng.integers(0, 512, max(n, 1) * 64).astype(np.int32)
     x = rng.integers(-2, 3, (8, 64, 32)).astype(np.float16)
     w = rng.integers(-2, 3, (max(n, 1), 32, 64)).astype(np.float16)
     out = np.full((64, 64), np.nan, np.float32)
-    result = paged[(1,)](x, pages, out, n, BLOCK=64, DEPTH=32, num_stages=stages, **STRICT)
+    result = paged[(1,)](x, pages, out, n, BLOCK=64, DEPTH=32, num_stages=stages, target=chip.target, checks="all")
     wide = x.astype(np.float32)
     assert np.array_equal(out, sum((wide[p] @ wide[p].T for p in pages[:n]), np.zeros((64, 64), np.float32)))
     assert not result.diagnostics and "cp.async" in steady_loop(result.artifact.text)
-    result = gathered[(1,)](x, rows, w, out, n, BLOCK=64, DEPTH=32, num_stages=stages, **STRICT)
+    result = gathered[(1,)](x, rows, w, out, n, BLOCK=64, DEPTH=32, num_stages=stages, target=chip.target, checks="all")
     taken = wide.reshape(512, 32)[rows].reshape(-1, 64, 32)
     assert np.array_equal(out, sum((taken[i] @ w[i].astype(np.float32) for i in range(n)), np.zeros((64, 64), np.float32)))
     assert not result.diagnostics

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tilefw.testing.programs import numbered, run
+from tilefw_nvidia.chips import CHIPS, Chip
 
 
 @pytest.mark.parametrize("index", range(60))
-def test_a_random_program_agrees_with_the_reference(index: int) -> None:
-    outcome = run(numbered(7, 5 * index), "nvidia-sm80")  # every fifth: rows and tile operations take turns
+def test_a_random_program_agrees_with_the_reference(index: int, chip: Chip) -> None:
+    outcome = run(numbered(7 + CHIPS.index(chip), 5 * index), chip.target)  # every fifth: rows and tile operations take turns
     assert outcome.status == "pass", outcome.message()

@@ -1,4 +1,4 @@
-"""NVIDIA's assembler accepts every listing of the kernel library for sm_80, and spills no register.
+"""NVIDIA's assembler accepts every listing of the kernel library for each chip, and spills no register.
 
 The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
 """
@@ -19,8 +19,8 @@ import tilefw
 from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime.jit import JITFunction, signature_name
+from tilefw_nvidia.chips import Chip
 
-TARGET = "nvidia-sm80"
 Combination = tuple[str, dict[str, object]]
 ATOMICS = {
     "add": ("int32", "uint32", "int64", "uint64", "fp16", "bf16", "fp32", "fp64"),
@@ -219,11 +219,11 @@ def signature_of(kernel: JITFunction, launch: Launch) -> tuple[dict[str, str], d
     return signature, constexprs
 
 
-def compiled(name: str, parameters: Mapping[str, object]) -> tilefw.Artifact:
+def compiled(name: str, parameters: Mapping[str, object], chip: Chip) -> tilefw.Artifact:
     chosen = spec.load(name)
     launch = chosen.prepare(chosen.resolve(parameters), np.random.default_rng(0))
     signature, constexprs = signature_of(chosen.kernel, launch)
-    return tilefw.compile(chosen.kernel, target=TARGET, signature=signature, constexprs=constexprs, **launch.keywords)
+    return tilefw.compile(chosen.kernel, target=chip.target, signature=signature, constexprs=constexprs, **launch.keywords)
 
 
 @pytest.fixture(scope="module")
@@ -243,11 +243,11 @@ def test_the_matrix_is_as_wide_as_promised() -> None:
     ("name", "parameters"), [pytest.param(n, p, id=f"{n}-" + "-".join(map(str, p.values()))) for n, p in COMBINATIONS]
 )
 def test_the_assembler_accepts_the_listing_without_spills(
-    name: str, parameters: dict[str, object], assembler: str, tmp_path: Path
+    name: str, parameters: dict[str, object], chip: Chip, assembler: str, tmp_path: Path
 ) -> None:
     listing = tmp_path / "kernel.ptx"
-    listing.write_text(compiled(name, parameters).text)
-    command = [assembler, "-v", "-arch=sm_80", "-o", str(tmp_path / "kernel.cubin"), str(listing)]
+    listing.write_text(compiled(name, parameters, chip).text)
+    command = [assembler, "-v", f"-arch={chip.name}", "-o", str(tmp_path / "kernel.cubin"), str(listing)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", ran.stderr)]

@@ -25,6 +25,6 @@ def test_every_row_is_tried():
 
 
 @pytest.mark.parametrize("row", BY_ROW)
-def test_row_agrees_with_the_reference(row):
-    wrong = {str(case): str(result) for case in BY_ROW[row] if (result := check(case)).wrong}
+def test_row_agrees_with_the_reference(row, chip):
+    wrong = {str(case): str(result) for case in BY_ROW[row] if (result := check(case, chip)).wrong}
     assert not wrong
