@@ -53,7 +53,7 @@ def scaled() -> Function:
 
 
 def artifact(function: Function) -> Artifact:
-    text = emit([function], TARGET)
+    text = emit([function])
     made = Artifact("amd-cdna3", "hsaco", text, (entry_of(function),), resources=BACKEND.resources([function]))
     return BACKEND.assemble(made, CompileOptions())
 

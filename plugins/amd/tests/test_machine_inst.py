@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from served import instruction
+from served import instruction, parse
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst, Reg, Slice
-from tilefw_amd.isa import encode, parser, printer
+from tilefw_amd.isa import encode, printer
 
 FILES = {cls: Reg(-1, cls, 256, 1, physical=True) for cls in "vasm"}
 
@@ -74,6 +74,6 @@ def test_instruction(inst: Inst, written: str | None) -> None:
         with pytest.raises(InternalError):
             instruction(inst)
         return
-    found, expected = instruction(inst), parser.parse(written)
+    found, expected = instruction(inst), parse(written)
     assert printer.text(found) == printer.text(expected)
     assert encode.encode(found) == encode.encode(expected)
