@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tilefw_nvidia.chips import Chip
+
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chips_here import CHIPS, Chip
+from chips_here import CHIPS
 
 
 @pytest.fixture(params=CHIPS, ids=str)

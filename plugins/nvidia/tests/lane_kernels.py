@@ -19,6 +19,7 @@ from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.tile.text.module import parse
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips.targets import target
 from tilefw_nvidia.select.lanes import PtxChip, description
 
 SIZES = {"i8": 1, "f16": 2, "i16": 2, "f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -83,12 +84,12 @@ def compiled(text: str, chip: Chip = OLDEST) -> Artifact:
     """Lane IR, through placement, barriers and selection, as PTX."""
     module = lowered(text, chip)
     lane_to_machine(PtxChip(chip, True), chip.target).apply(Context(), module)
-    return NvidiaBackend(chip.info()).emit(module, CompileOptions())
+    return NvidiaBackend(target(chip)).emit(module, CompileOptions())
 
 
 def launched(artifact: Artifact, *arrays: np.ndarray, seed: int = 0, chip: Chip = OLDEST) -> tuple[np.ndarray, tuple[Finding, ...]]:
     """The last array after a run of one workgroup with every check on, and the findings."""
-    device = NvidiaBackend(chip.info()).simulator()
+    device = NvidiaBackend(target(chip)).simulator()
     handles = []
     for array in arrays:
         handles.append(device.allocate(array.nbytes))

@@ -16,6 +16,7 @@ from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.interpret import RefMemory, run
 from tilefw_nvidia.backend import NvidiaBackend
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.chips.targets import target
 
 SIZE = 1024
 BY_IR: dict[str, DType] = {d.ir: d for d in DTYPES.values() if d.kind != "uint" or d.bits == 1}
@@ -88,7 +89,7 @@ def kernel(case: RowCase, size: int = SIZE) -> str:
 
 def compile_text(text: str, chip: Chip = OLDEST, **options: object) -> Artifact:
     """Tile IR to PTX, without assembling."""
-    backend, chosen = NvidiaBackend(chip.info()), CompileOptions(**options)  # type: ignore[arg-type]
+    backend, chosen = NvidiaBackend(target(chip)), CompileOptions(**options)  # type: ignore[arg-type]
     module, ctx = parse(text), context()
     for step in backend.pipeline(chosen):
         step.apply(ctx, module)
@@ -125,7 +126,7 @@ def check(case: RowCase, chip: Chip = OLDEST, seed: int = 0) -> Comparison:
     inputs = [draw(case, i, rng) for i in range(len(case.operands))]
     dtype = BY_IR[case.result]
     text = kernel(case)
-    device = NvidiaBackend(chip.info()).simulator()
+    device = NvidiaBackend(target(chip)).simulator()
     memory = RefMemory()
     arguments, buffers = [], []
     nbytes = SIZE * dtype.storage_bits // 8

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from chips_here import CHIPS
 
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_nvidia.chips import CHIPS
 from tilefw_nvidia.isa.fragments import OPERAND_COUNTS, SHAPES, Shape, fragments
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.set import instruction_set

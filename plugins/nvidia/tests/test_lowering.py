@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from chips_here import OLDEST
 from row_kernels import compile_text
 
 from tilefw.api import PluginError, UnsupportedError
-from tilefw_nvidia.chips.sm80 import SM80
 from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
 from tilefw_nvidia.select.rules import rules
 
@@ -88,7 +88,7 @@ def test_a_chip_that_lacks_a_base_row_is_refused_by_name(row, monkeypatch):
 def test_registers_of_vector_add_and_no_spills():
     if find_ptxas() is None:
         pytest.skip("no ptxas: pip install tilefw-nvidia[ptxas]")
-    artifact = assemble(compile_text(vector_add('{tile.name = "n", tile.divisible = 16 : i64}')), SM80, ours=True)
+    artifact = assemble(compile_text(vector_add('{tile.name = "n", tile.divisible = 16 : i64}')), OLDEST, ours=True)
     assert artifact.resources.spills == 0
     assert artifact.resources.registers is not None and artifact.resources.registers["add"] <= 32
     assert artifact.binary is not None and artifact.binary.startswith(b"\x7fELF")

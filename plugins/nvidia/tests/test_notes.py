@@ -1,13 +1,14 @@
 """What a user learns beside the result: dots without a matrix instruction, occupancy from ptxas's report."""
 
+
 import numpy as np
 import pytest
+from chips_here import OLDEST
 
 import tilefw
 import tilefw.language as tl
 from tilefw.api import CapacityError
-from tilefw_nvidia.chips.sm80 import SM80
-from tilefw_nvidia.occupancy import occupancy
+from tilefw_nvidia.chips.occupancy import occupancy
 from tilefw_nvidia.ptx.ptxas import find_ptxas
 
 
@@ -39,7 +40,7 @@ def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_wo
     else:
         (note,) = result.notes
         assert note["code"] == "TFW0623" and sizes in note["help"] and f"{m}x{n}x{k}" in note["message"]
-        assert note["place"] == f"{__file__}:17" and "note[TFW0623]" in str(result)
+        assert note["place"] == f"{__file__}:18" and "note[TFW0623]" in str(result)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_dot_that_no_matrix_instruction_serves_is_noted_with_the_sizes_that_wo
     ],
 )
 def test_occupancy_by_registers_shared_memory_and_blocks(threads, registers, shared, expected):
-    assert occupancy(SM80, threads, registers, shared) == expected
+    assert occupancy(OLDEST, threads, registers, shared) == expected
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from chips_here import name_of
+from chips_here import CHIPS
 
 from tilefw.api import InternalError
 from tilefw.api.machine import Function, Slice
 from tilefw.api.simt import Access, Code, Const, Element
-from tilefw_nvidia.chips import CHIPS, Chip
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.rows import forms
 from tilefw_nvidia.ptx.emit import lowest_version
 from tilefw_nvidia.select.lanes import PtxChip
@@ -87,7 +87,7 @@ def accesses(emitter: Code, address: Slice) -> list[Access]:
 
 
 @pytest.mark.parametrize("fusion", [True, False])
-@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 def test_every_opcode_of_every_rule_is_in_the_chips_table(chip, fusion):
     rules = PtxChip(chip, fusion).rules
     opcodes = set().union(*(emitted_by_rule(chip, key, fusion) for key in rules))
@@ -96,7 +96,7 @@ def test_every_opcode_of_every_rule_is_in_the_chips_table(chip, fusion):
     assert lowest_version(opcodes, chip) == max(chip.first_version, floor)
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 def test_every_opcode_of_the_chip_is_in_its_table(chip):
     opcodes = emitted_by_chip(chip)
     assert {"ld.global.v4.b32", "st.global.wt.u8", "ld.volatile.global.b16", "mov.b64", "prmt.b32"} <= opcodes
@@ -104,13 +104,13 @@ def test_every_opcode_of_the_chip_is_in_its_table(chip):
     assert lowest_version({o for o in opcodes if "L1::" not in o}, chip) == chip.first_version
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 def test_an_opcode_that_no_table_knows_is_a_bug_of_the_rules(chip):
     with pytest.raises(InternalError, match=r"add\.f31"):
         lowest_version(["add.f31"], chip)
 
 
-@pytest.mark.parametrize("chip", CHIPS, ids=name_of)
+@pytest.mark.parametrize("chip", CHIPS, ids=str)
 def test_an_opcode_of_a_later_chip_is_a_bug_of_the_rules(chip):
     later = next(o for f in forms() if f.since > chip.architecture.number for o in itertools.islice(f.opcodes(), 1))
     with pytest.raises(InternalError, match="needs sm_"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from chips_here import CHIPS
 
 from tilefw.testing.programs import numbered, run
-from tilefw_nvidia.chips import CHIPS, Chip
+from tilefw_nvidia.chips import Chip
 
 
 @pytest.mark.parametrize("index", range(60))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from chips_here import OLDEST
 
 from tilefw.api import (
     ALL_CHECKS,
@@ -17,7 +18,6 @@ from tilefw.api import (
     Parameter,
     Scalar,
 )
-from tilefw_nvidia.chips.sm80 import SM80
 from tilefw_nvidia.simulate import Simulator
 
 HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
@@ -38,7 +38,7 @@ def run(
     text: str, *arrays: np.ndarray, grid: tuple[int, ...] = (1,), scalars: tuple[Scalar, ...] = (), block: int = 32,
     **options: object,
 ) -> tuple[LaunchReport, list[np.ndarray]]:
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     handles = []
     for number, array in enumerate(arrays):
         handle = device.allocate(array.nbytes, label=f"buffer{number}")
@@ -112,7 +112,7 @@ def test_global_variables_keep_their_values_between_entries_of_a_module():
     body = "mov.u64 %d1, total; atom.global.add.u32 %r1, [%d1], 1; st.global.u32 [%d0], %r1; ret;"
     other = kernel(body).split("\n", 4)[4].replace("entry k(", "entry k2(").replace("p0", "q0")
     text = kernel(body, top=".global .align 4 .u32 total = 5;") + other
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     handle = device.allocate(4)
     module = device.load(artifact(text))
     for entry, want in (("k", 5), ("k2", 6), ("k", 7)):
@@ -202,7 +202,7 @@ def test_a_required_block_size_is_taken_from_the_code_and_held():
     text = kernel("ret;", pointers=0, directives=".reqntid 64")
     report, _ = run(text, block=64)
     assert report.counters["instructions"] == 64
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     assert device.launch(device.load(artifact(text)), "k", (2,), [], LaunchOptions()).counters["instructions"] == 128
     with pytest.raises(LaunchError, match="needs workgroups"):
         run(text, block=32)
@@ -223,7 +223,7 @@ def test_launches_that_do_not_fit_the_chip_are_refused(options, code):
 
 
 def test_arguments_that_do_not_fit_the_entry_are_refused():
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     module = device.load(artifact(kernel("ret;", extra=".param .u32 n")))
     handle = device.allocate(16)
     options = LaunchOptions(block=(1, 1, 1))
@@ -242,7 +242,7 @@ def test_arguments_that_do_not_fit_the_entry_are_refused():
 
 
 def test_copies_outside_an_allocation_are_refused():
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     handle = device.allocate(16)
     for offset in (-1, 9):
         with pytest.raises(LaunchError):
@@ -256,11 +256,11 @@ def test_copies_outside_an_allocation_are_refused():
 
 def test_code_of_another_format_is_refused():
     with pytest.raises(CodeError, match="the format 'ptx'"):
-        Simulator(SM80).load(Artifact("nvidia-sm80", "tile", "", ()))
+        Simulator(OLDEST).load(Artifact("nvidia-sm80", "tile", "", ()))
 
 
 def test_the_artifact_says_the_block_where_the_code_does_not():
     entry = Entry("k", (Parameter("p0", "pointer", "fp32", 0, 8, 8),), (96, 1, 1))
-    device = Simulator(SM80)
+    device = Simulator(OLDEST)
     module = device.load(artifact(kernel("ret;", pointers=0), (entry,)))
     assert device.launch(module, "k", (1,), [], LaunchOptions()).counters["instructions"] == 96

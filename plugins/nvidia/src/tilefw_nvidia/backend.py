@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilefw.api import Artifact, CompileOptions, Device, TargetInfo
 from tilefw.api.simt import LaneChip, SimtBackend
-from tilefw_nvidia.chips import chip_named
+from tilefw_nvidia.chips import chip_of
 
 if TYPE_CHECKING:
     from tilefw.api.machine import Function
@@ -20,7 +20,7 @@ class NvidiaBackend(SimtBackend):
 
     def __init__(self, target: TargetInfo) -> None:
         super().__init__(target)
-        self.described = chip_named(target.name)
+        self.described = chip_of(target)
 
     def chip(self, options: CompileOptions) -> LaneChip:
         from tilefw_nvidia.select.lanes import PtxChip

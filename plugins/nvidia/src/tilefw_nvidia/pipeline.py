@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilefw.api import UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.simt import lane_to_machine
-from tilefw_nvidia.chips import CHIPS, chip_named
+from tilefw_nvidia.chips import Chip, chips
 from tilefw_nvidia.select.lanes import PtxChip
 
 
@@ -20,8 +21,17 @@ class LaneToPtx(ModulePass):
 
     name = "lane-to-ptx"
     fusion: bool = True
-    target: str = CHIPS[0].target
+    target: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chip = chip_named(self.target)
+        chip = _chip(self.target)
         lane_to_machine(PtxChip(chip, self.fusion), chip.target).apply(ctx, op)
+
+
+def _chip(target: str) -> Chip:
+    """The chip of a target's name, the oldest for none; raises UsageError."""
+    by_target = {chip.target: chip for chip in chips().values()}
+    found = by_target.get(target or next(iter(by_target)))
+    if found is None:
+        raise UsageError(f"no target {target!r} of this plugin", code="TFW0902", help=f"there are {', '.join(by_target)}")
+    return found

@@ -11,9 +11,9 @@ TILEFW_API = (0, 1)
 
 @hookimpl
 def tilefw_targets() -> Sequence[TargetInfo]:
-    from tilefw_nvidia.chips import CHIPS
+    from tilefw_nvidia.chips.targets import targets
 
-    return [chip.info() for chip in CHIPS]
+    return targets()
 
 
 @hookimpl

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from chips_here import EVERYTHING
+from chips_here import CHIPS, EVERYTHING
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
-from tilefw_nvidia.chips import CHIPS, Architecture, Chip
+from tilefw_nvidia.chips import Architecture, Chip
 from tilefw_nvidia.simulate import Simulator
 
 THREADS = 128

@@ -8,10 +8,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from chips_here import CHIPS
 
 from isa.machine import launch
 from tilefw.api import CodeError
-from tilefw_nvidia.chips import CHIPS
 from tilefw_nvidia.load import artifact
 
 THREADS = 96
@@ -157,7 +157,7 @@ def test_calls_that_have_no_flat_form_are_refused(functions: str, body: str, cod
     assert (caught.value.code, message in caught.value.message) == (code, True), caught.value
 
 
-def test_an_alias_is_another_name_of_its_function() -> None:
+def test_an_alias_is_another_str_its_function() -> None:
     text = module(SCALED + ".alias other, scaled;\n", call("other", "%r2", "%r3"))
     got, _ = results(text, VALUES)
     np.testing.assert_array_equal(got, SCALED_VALUES)

@@ -7,10 +7,11 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from chips_here import CHIPS
 
 from isa.assembler import ptxas, refused
 from isa.samples import instruction
-from tilefw_nvidia.chips import CHIPS, Chip
+from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
 from tilefw_nvidia.isa import Form, OpcodeError, instruction_set
 from tilefw_nvidia.isa.rows import forms

@@ -1,20 +1,35 @@
-"""The chips of this vendor, a page each: a generation is added here, and in the instruction table by the rows that it alone has."""
+"""The chips that the plugin serves, by compute capability: each page of this folder that has a `CHIP`.
+
+Nothing outside this folder names a generation. A new one is a page here, and rows of `isa.rows` with `since`, `until` or `only`.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 from collections.abc import Mapping
+from types import MappingProxyType
 
+from tilefw.api import TargetInfo
 from tilefw_nvidia.chips.chip import Architecture, Chip, Sums
-from tilefw_nvidia.chips.sm80 import SM80
-from tilefw_nvidia.chips.sm86 import SM86
-from tilefw_nvidia.chips.sm89 import SM89
 
-CHIPS: tuple[Chip, ...] = (SM80, SM86, SM89)
-_BY_NAME: Mapping[str, Chip] = {name: chip for chip in CHIPS for name in (chip.name, chip.target)}
-
-__all__ = ["CHIPS", "Architecture", "Chip", "Sums", "chip_named"]
+__all__ = ["Architecture", "Chip", "Sums", "chip_of", "chips", "named"]
 
 
-def chip_named(name: str) -> Chip:
-    """The chip with this name (`sm_80`), or this target's name (`nvidia-sm80`); raises KeyError."""
-    return _BY_NAME[name]
+@functools.cache
+def chips() -> Mapping[str, Chip]:
+    """Every page's chip by its name (`sm_80`), in the order of the generations."""
+    modules = (importlib.import_module(f"{__name__}.{page.name}") for page in pkgutil.iter_modules(__path__))
+    found: list[Chip] = [module.CHIP for module in modules if hasattr(module, "CHIP")]
+    return MappingProxyType({chip.name: chip for chip in sorted(found, key=lambda chip: chip.architecture.number)})
+
+
+def named(name: str) -> Chip:
+    """The chip of that name; raises KeyError for one that has no page."""
+    return chips()[name]
+
+
+def chip_of(target: TargetInfo) -> Chip:
+    """The chip of a target."""
+    return named(target.chip)

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilefw.api import TargetInfo
-from tilefw_nvidia.chips.capabilities import CAPABILITIES
-
 Version = tuple[int, int]
 
 _NAME = re.compile(r"sm_(\d{2,3})([af]?)$")
@@ -111,14 +108,6 @@ class Chip:
     def lacks(self, opcode: str) -> bool:
         """Whether the chip was made without this instruction."""
         return any(opcode == one or opcode.startswith(f"{one}.") for one in self.removed)
-
-    def info(self) -> TargetInfo:
-        """The chip as a target. A launch's fact `disjoint` lets the loads of a pipeline move over stores to other buffers."""
-        return TargetInfo(
-            name=self.target, vendor="nvidia", chip=self.name, summary=self.summary, backend="tilefw_nvidia.backend:NvidiaBackend",
-            provides=frozenset({"lower", "emit", "assemble", "simulate"}), aliases=self.aliases, capabilities=CAPABILITIES,
-            limits=self.limits, wants=frozenset({"disjoint"}),
-        )
 
     @property
     def limits(self) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from tilefw_nvidia.chips.latencies import ACCEL_SIM
 
 _BLOCKS = Sums(bytes=16, fraction_bits=24)
 
-SM80 = Chip(
+CHIP = Chip(
     name="sm_80",
     target="nvidia-sm80",
     aliases=("nvidia-a100",),

@@ -13,7 +13,7 @@ from tilefw_nvidia.chips.latencies import ACCEL_SIM
 
 _BLOCKS = Sums(bytes=16, fraction_bits=24)
 
-SM86 = Chip(
+CHIP = Chip(
     name="sm_86",
     target="nvidia-sm86",
     aliases=("nvidia-a10", "nvidia-rtx3090"),

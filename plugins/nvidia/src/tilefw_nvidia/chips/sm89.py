@@ -14,7 +14,7 @@ from tilefw_nvidia.chips.latencies import ACCEL_SIM
 _BLOCKS = Sums(bytes=16, fraction_bits=24)
 _BYTES = Sums(bytes=16, fraction_bits=13, result_fraction_bits=13, zero_fraction_bits=24)
 
-SM89 = Chip(
+CHIP = Chip(
     name="sm_89",
     target="nvidia-sm89",
     aliases=("nvidia-l40s", "nvidia-l4", "nvidia-rtx4090"),

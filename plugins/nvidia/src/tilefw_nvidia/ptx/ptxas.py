@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tilefw.api import Artifact, CapacityError, CodeError, InternalError, Place, Resources, UsageError
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.occupancy import occupancy
+from tilefw_nvidia.chips.occupancy import occupancy
 
 _WHEELS = (("nvidia-cuda-nvcc-cu12", "nvidia/cuda_nvcc/bin/ptxas"), ("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"))
 _USED = re.compile(r"Used (\d+) registers")
