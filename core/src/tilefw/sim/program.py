@@ -168,9 +168,9 @@ class Barrier:
     scope: Literal["workgroup", "wave"] = "workgroup"
     action: Literal["sync", "arrive"] = "sync"
     counted: bool = False
-    counts: Literal["threads", "waves"] = "threads"
     aligned: bool = True
     reduce: Literal["popc", "and", "or"] | None = None
+    counts: Literal["threads", "waves"] = "threads"
 
 
 Flow = Branch | BranchTable | Jump | Call | Return | Exit | Barrier

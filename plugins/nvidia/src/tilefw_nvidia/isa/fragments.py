@@ -20,6 +20,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tilefw.api.sim import Accumulation, Fragment
 from tilefw_nvidia.chips import Chip
@@ -29,6 +30,7 @@ from tilefw_nvidia.isa.types import FORMATS
 ROW_BITS = ("l2", "l3", "l4")
 WORD_BITS = ("l0", "l1")
 _OPTIONAL = re.compile(r"\{.*?\}")
+_RESULTS: Mapping[str, Literal["f16", "f32", "f64"]] = {"b32": "f16", "f32": "f32", "f64": "f64"}  # by D's register type
 _ELEMENT_BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "u8": 8, "s8": 8, "e4m3": 8, "e5m2": 8, "u4": 4, "s4": 4, "b1": 1,
 }
@@ -203,7 +205,7 @@ def accumulation(m: Modifiers, types: Types, chip: Chip) -> Accumulation:
         return Accumulation("s32", saturate=bool(m.satfinite))
     element = m.atype or types.elements
     sums = chip.sums.get(element)
-    result = {"b32": "f16", "f32": "f32", "f64": "f64"}[types.d_register]
+    result = _RESULTS[types.d_register]
     if sums is None:
         return Accumulation(result, unknown=f"sums of {element} on {chip.name}")
     block = sums.bytes * 8 // _ELEMENT_BITS[element]

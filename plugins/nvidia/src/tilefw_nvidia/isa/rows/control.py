@@ -47,7 +47,7 @@ def trap(m):
 def _barrier(action: Literal["sync", "arrive"], counted: bool, always_aligned: bool):
     def build(m):
         """Wait for, or only arrive at, the barrier of that number, of all threads or of so many."""
-        return Barrier("workgroup", action, counted, always_aligned or bool(m.aligned))
+        return Barrier("workgroup", action, counted, aligned=always_aligned or bool(m.aligned))
 
     return build
 
@@ -55,7 +55,7 @@ def _barrier(action: Literal["sync", "arrive"], counted: bool, always_aligned: b
 def _barrier_reduction(counted: bool, always_aligned: bool):
     def build(m):
         """Wait, and give every thread the number, conjunction or disjunction of the predicates."""
-        return Barrier("workgroup", "sync", counted, always_aligned or bool(m.aligned), m.op or "popc")
+        return Barrier("workgroup", "sync", counted, aligned=always_aligned or bool(m.aligned), reduce=m.op or "popc")
 
     return build
 

@@ -201,7 +201,7 @@ def f32_to_tf32_rounded(m):
     return lambda lanes, x: lanes.fconvert(x, "f32", "tf32", m.rnd, False, _finite(m), bool(m.relu))
 
 
-# --- 8-bit floats (sm_89) ---------------------------------------------------------------------------------------------
+# --- 8-bit floats -----------------------------------------------------------------------------------------------------
 
 
 @form("cvt.rn.satfinite{.relu}.dtype.f32 d:dtype, a:f32, b:f32", dtype="e4m3x2 e5m2x2", ptx="8.1", since=89, **FACTS)

@@ -19,6 +19,7 @@ _FACTS: Facts = dict(
     since=80,
     needs={"L2::cache_hint": ("7.4", 80), **dict.fromkeys(PREFETCH.split(), ("7.4", 80))},
 )
+_IGNORING: Facts = _FACTS | {"ptx": "7.5"}
 
 
 def _copy(m: Modifiers):
@@ -48,7 +49,7 @@ def _copy_ignoring(m: Modifiers):
 for _level in ("ca", "cg"):
     _head = f"cp.async.{_level}.space.global"
     form(f"{_head}{{.prefetch}} [dst], [src], =size, source_size:u32?", **_FACTS)(_copy)
-    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **(_FACTS | {"ptx": "7.5"}))(_copy_ignoring)
+    form(f"{_head}{{.prefetch}} [dst], [src], =size, ignore:pred", **_IGNORING)(_copy_ignoring)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, policy:b64", **_FACTS)(_copy)
     form(f"{_head}.L2::cache_hint{{.prefetch}} [dst], [src], =size, source_size:u32, policy:b64", **_FACTS)(_copy)
 

@@ -7,7 +7,7 @@ import functools
 from tilefw.api.sim import BitMap
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.fragments import SHAPES, Shape, accumulation, fragments
-from tilefw_nvidia.isa.model import Chapter, Modifiers
+from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 
 CHAPTER = Chapter()
 form = CHAPTER.form
@@ -79,8 +79,9 @@ def _multiply_bits(m: Modifiers, chip: Chip, shape: Shape):
 for _shape in SHAPES:
     _types = _shape.types
     _build = _multiply_bits if _types.elements == "b1" else _multiply
+    _choices: Facts = dict(_types.choices)
     _inputs = f"a*{_shape.a}:{_types.register}, b*{_shape.b}:{_types.register}, c*{_shape.c}:{_types.c_register}"
     form(
         f"{_shape.pattern} d*{_shape.d}:{_types.d_register}, {_inputs}", unit="tensor", section=f"{SECTION}: mma",
-        ptx=_shape.version, since=_shape.since, of_chip=True, **_types.choices,
+        ptx=_shape.version, since=_shape.since, of_chip=True, **_choices,
     )(functools.partial(_build, shape=_shape))

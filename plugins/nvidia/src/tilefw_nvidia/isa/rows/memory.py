@@ -80,6 +80,8 @@ def _store_hinted(m):
 
 _LOADS: Facts = dict(space=LOAD_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: ld")
 _STORES: Facts = dict(space=STORE_SPACES, vec="v2 v4", type=ELEMENTS, unit="memory", needs=NEEDS, section=f"{SECTION}: st")
+_WEAK_LOADS: Facts = _LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}}
+_WEAK_STORES: Facts = _STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}}
 _ORDERED: Facts = dict(scope=SCOPES, ptx="6.0", since=70)
 
 
@@ -101,7 +103,7 @@ form(
     evict=EVICT,
     prefetch=PREFETCH,
     refuse=_hinted,
-    **(_LOADS | {"needs": NEEDS | {"weak": ("6.0", 70)}}),
+    **_WEAK_LOADS,
 )(_load("weak"))
 form(
     "ld{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.prefetch}{.vec}.type d*vec:type^, [a], policy:b64",
@@ -148,7 +150,7 @@ form(
     cop="wb cg cs wt",
     evict=EVICT,
     refuse=_hinted,
-    **(_STORES | {"needs": NEEDS | {"weak": ("6.0", 70)}}),
+    **_WEAK_STORES,
 )(_store("weak"))
 form(
     "st{.weak}{.space}{.cop}{.evict}.L2::cache_hint{.vec}.type [a], b*vec:type^, policy:b64",

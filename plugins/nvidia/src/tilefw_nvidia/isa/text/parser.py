@@ -66,9 +66,9 @@ class _ModuleReader:
         module.version = int(match[1]), int(match[2])
         cursor.position = match.end()
         cursor.expect(".target")
-        module.target = cursor.name("a target, as in sm_80")
+        module.target = cursor.name("a target")
         if not re.fullmatch(r"sm_\d{2,3}[af]?", module.target):
-            cursor.fail(f"{module.target!r} is no target", help="targets are spelled sm_80, sm_90a, …")
+            cursor.fail(f"{module.target!r} is no target", help="write sm_ and a number; a letter may follow it")
         while cursor.accept(","):
             option = cursor.name("a target option")
             if option not in ("debug", "texmode_independent", "texmode_unified", "map_f64_to_f32"):
