@@ -16,12 +16,19 @@ Segment = tuple[int, int]
 
 
 class Part(NamedTuple):
-    """`width` registers of one, from `first`, that live and die together; `points` are the segments as bits."""
+    """`width` registers of one, from `first`, that live and die together; `points` are the segments as bits, the lowest bit for
+    the point at which the first segment begins: most values live shortly, so that these are few bits."""
 
     first: int
     width: int
     segments: list[Segment]
     points: int
+
+    @classmethod
+    def of(cls, first: int, width: int, segments: list[Segment]) -> Part:
+        """The part that lives in `segments`, which are in order and apart, at least one."""
+        begin = segments[0][0]
+        return cls(first, width, segments, sum((1 << end - begin) - (1 << start - begin) for start, end in segments))
 
 
 class LiveRanges:
@@ -44,8 +51,7 @@ class LiveRanges:
         for piece, found in zip(cells.pieces, segments, strict=True):
             if found:
                 where = self.fixed if piece.reg.physical else self.parts
-                whole = merged(found)
-                where.setdefault(piece.reg, []).append(Part(piece.first, piece.count, whole, _points(whole)))
+                where.setdefault(piece.reg, []).append(Part.of(piece.first, piece.count, merged(found)))
 
 
 def _scan(
@@ -82,10 +88,3 @@ def merged(segments: list[Segment]) -> list[Segment]:
         else:
             found.append((start, end))
     return found
-
-
-def _points(segments: list[Segment]) -> int:
-    points = 0
-    for start, end in segments:
-        points |= (1 << end) - (1 << start)
-    return points

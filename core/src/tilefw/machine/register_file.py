@@ -38,7 +38,7 @@ class RegisterFile:
             start = first + part.first
             self._reached = max(self._reached, start + part.width)
             for i in range(start, start + part.width):
-                self._taken[i] |= part.points
+                self._taken[i] |= part.points << part.segments[0][0]
             registers = ((1 << part.width) - 1) << start
             for begin, end in part.segments:
                 heappush(self._changes, (begin, _START, registers))
@@ -73,9 +73,9 @@ class RegisterFile:
 
     def _fits(self, first: int, parts: Sequence[Part]) -> bool:
         for part in parts:
-            start = first + part.first
+            start, begin = first + part.first, part.segments[0][0]
             for i in range(start, start + part.width):
-                if self._taken[i] & part.points:
+                if self._taken[i] >> begin & part.points:
                     return False
         return True
 

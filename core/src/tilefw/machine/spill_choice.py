@@ -7,13 +7,15 @@ points at which it is live and not touched: a value that waits long for its next
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilefw.machine.flow import depths, successors
 from tilefw.machine.inst import Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges, Part, merged
+from tilefw.machine.live_ranges import LiveRanges, Part, Segment, merged
 from tilefw.machine.spill_model import MEMORY, Home, SpillModel
 from tilefw.machine.table import InstructionTable
 
@@ -35,7 +37,8 @@ class Touch:
 class Choice:
     """A register that leaves: to a home, or (`again`) to be made again by its one instruction wherever it is read.
 
-    Of what touches it, `in_place` takes it where it is at home; for the others, `touches`, it is in its file, at the points `kept`.
+    Of what touches it, `in_place` takes it where it is at home; for the others, `touches`, it is in its file, at the points `kept`,
+    which are some of those at which it lives.
     """
 
     reg: Reg
@@ -43,16 +46,12 @@ class Choice:
     again: Inst | None
     touches: list[Touch]
     in_place: list[Touch] = field(default_factory=list)
-    kept: int = field(init=False)
+    kept: set[int] = field(init=False)
     cost: float = 0.0
 
     def __post_init__(self) -> None:
-        self.kept = sum(1 << point for point in self.points())
-
-    def points(self) -> set[int]:
-        """The points at which the register still stands in its file."""
-        points = {2 * t.number for t in self.touches if t.reads}
-        return points | {2 * t.number + 1 for t in self.touches if t.writes}
+        reads = {2 * t.number for t in self.touches if t.reads}
+        self.kept = reads | {2 * t.number + 1 for t in self.touches if t.writes}
 
 
 class Pressure:
@@ -75,9 +74,39 @@ class Pressure:
         for start, end in part.segments:
             self.at[start:end] += count
 
-    def above(self, most: int) -> int:
-        """The points with more than `most`, as bits."""
-        return int.from_bytes(np.packbits(self.at > most, bitorder="little").tobytes(), "little")
+    def crowding(self, most: int) -> Crowding | None:
+        """Where more than `most` live; None where that is nowhere."""
+        crowded = self.at > most
+        return Crowding(np.concatenate(([0], np.cumsum(crowded, dtype=np.int32)))) if crowded.any() else None
+
+
+class Crowding:
+    """The crowded points of a file, counted in any stretch of points in constant time."""
+
+    def __init__(self, before: NDArray[np.int32]) -> None:
+        """`before`: of each point, how many before it are crowded."""
+        self._before = before
+
+    def between(self, start: int, end: int) -> int:
+        """How many of the points from `start` up to `end` are crowded."""
+        return int(self._before[end] - self._before[start]) if end > start else 0
+
+    def gain(self, segments: Sequence[Segment], kept: Iterable[int]) -> int:
+        """How many crowded points lie in the segments of a register, but for those at which it is kept."""
+        return sum(self.between(start, end) for start, end in segments) - sum(self.between(point, point + 1) for point in kept)
+
+
+class _Living:
+    """Which of some registers live at a point, in the order in which they are given."""
+
+    def __init__(self, segments: Mapping[Reg, Sequence[Segment]]) -> None:
+        self._regs = list(segments)
+        flat = np.array([(*segment, i) for i, reg in enumerate(self._regs) for segment in segments[reg]], np.int64).reshape(-1, 3)
+        self._starts, self._ends, self._owners = flat.T.copy()
+
+    def at(self, point: int) -> list[Reg]:
+        """The registers that live at `point`."""
+        return [self._regs[i] for i in self._owners[(self._starts <= point) & (point < self._ends)].tolist()]
 
 
 class Chooser:
@@ -109,20 +138,21 @@ class Chooser:
         """Registers to take out so that at most `most` of `file` live at once; fewer where no more can leave."""
         pressure, _ = self.room[file]
         waiting = [reg for reg in self.parts if self.table.file(reg.cls) == file and reg not in self.stay]
-        live = {reg: _union(self.parts[reg]) for reg in waiting}
+        segments = {reg: merged([segment for part in self.parts[reg] for segment in part.segments]) for reg in waiting}
+        living = _Living(segments)
         chosen: list[Choice] = []
         gone: set[Reg] = set()
-        while crowded := pressure.above(most):
-            worst = 1 << int(pressure.at.argmax())
+        while (crowding := pressure.crowding(most)) is not None:
+            worst = int(pressure.at.argmax())
             best: Choice | None = None
             score = float("inf")
-            for reg in waiting:
-                if reg in gone or not live[reg] & worst:
+            for reg in living.at(worst):
+                if reg in gone:
                     continue
-                choice = self._option(reg, crowded)
-                if choice is None or choice.kept & worst:
+                choice = self._option(reg, crowding)
+                if choice is None or worst in choice.kept:
                     continue
-                gain = reg.width * (live[reg] & crowded & ~choice.kept).bit_count()
+                gain = reg.width * crowding.gain(segments[reg], choice.kept)
                 if choice.cost / gain < score:
                     best, score = choice, choice.cost / gain
             if best is None:
@@ -137,22 +167,22 @@ class Chooser:
         parts = self.parts[choice.reg]
         for part in parts:
             pressure.add(part, -part.width)
-        for point in choice.points():
+        for point in choice.kept:
             pressure.at[point] += choice.reg.width
         if choice.home is not None and choice.home.holder != MEMORY and choice.home.units == 1:
             for part in parts:
                 self.room[self.table.file(choice.home.holder)][0].add(part, part.width)
 
-    def _option(self, reg: Reg, crowded: int) -> Choice | None:
+    def _option(self, reg: Reg, crowding: Crowding) -> Choice | None:
         """The cheapest way for a register to leave."""
         for choice in self._ways_of(reg):
             home = choice.home
             if home is None:
-                choice.cost = self._loads(choice, crowded)
+                choice.cost = self._loads(choice, crowding)
                 return choice
             if home.holder == MEMORY or home.units > 1 or self._has_room(reg, home.holder):
                 stores = sum(self.weights[t.block] for t in choice.touches if t.writes)
-                choice.cost = home.cost * reg.width * (self._loads(choice, crowded) + stores)
+                choice.cost = home.cost * reg.width * (self._loads(choice, crowding) + stores)
                 return choice
         return None
 
@@ -186,12 +216,12 @@ class Chooser:
         segments = [segment for part in self.parts[reg] for segment in part.segments]
         return all(int(pressure.at[a:b].max()) + reg.width <= most for a, b in segments)
 
-    def _loads(self, choice: Choice, crowded: int) -> float:
+    def _loads(self, choice: Choice, crowding: Crowding) -> float:
         """How often the register comes back, weighted by loops."""
         loads = 0.0
         last: Touch | None = None
         for touch in choice.touches:
-            kept = last is not None and last.block == touch.block and not _between(crowded, 2 * last.number + 1, 2 * touch.number)
+            kept = last is not None and last.block == touch.block and not crowding.between(2 * last.number + 1, 2 * touch.number)
             if touch.reads and not kept:
                 loads += self.weights[touch.block]
             last = touch
@@ -219,16 +249,5 @@ def as_wholes(parts: dict[Reg, list[Part]]) -> dict[Reg, list[Part]]:
     wholes: dict[Reg, list[Part]] = {}
     for reg, its in parts.items():
         segments = merged([segment for part in its for segment in part.segments])
-        wholes[reg] = [Part(0, reg.width, segments, _union(its))]
+        wholes[reg] = [Part.of(0, reg.width, segments)]
     return wholes
-
-
-def _union(parts: list[Part]) -> int:
-    points = 0
-    for part in parts:
-        points |= part.points
-    return points
-
-
-def _between(points: int, start: int, end: int) -> int:
-    return points >> start & ((1 << max(0, end - start)) - 1)
