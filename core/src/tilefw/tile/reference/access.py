@@ -8,6 +8,8 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tilefw.api.dtypes import DType
+from tilefw.tile.dialect.block_ops import StoreBlockOp
+from tilefw.tile.dialect.memory_ops import StoreOp
 from tilefw.tile.reference.findings import Findings
 from tilefw.tile.reference.memory import SLOT_BITS, RefBuffer, RefMemory
 from tilefw.tile.reference.ordering import Ordering
@@ -150,20 +152,43 @@ class Access:
                 self.report(op, "initialisation", bare, at, programs, message, buffer)
                 free = either(free, bare)
                 err = np.where(bare, np.inf, 0.0 if err is None else err) if dtype.is_float else None
-        if buffer.record is not None and self.findings.wants("races"):
+        if (buffer.stored or buffer.record is not None) and self.findings.wants("races"):
             self._check_read(op, buffer, at, chosen, index, programs)
         found = Value(x, err, free)
         return found if everywhere else freed(found, ~chosen)
 
     def _check_read(self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, index: Array, programs: Array) -> None:
+        record = buffer.recorded()
+        # Where all programs load the same elements, two of them show what holds for all.
+        each = at.shape[0] == len(programs)
+        owners = [programs.reshape(-1, *([1] * (at.ndim - 1)))] if each else [programs[:1], programs[1:2]]
+        for mine in owners:
+            foreign = chosen & self.ordering.unseen(record, index, mine)
+            if foreign.any():
+                first = int(record.writer(index)[foreign][0])
+                message = f"load of an element of {buffer.label} that another program of the launch stores"
+                self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by program {self.name(first)}")
+                break
+        for mine in owners:
+            self.ordering.loaded(record, index[chosen], np.broadcast_to(mine, at.shape)[chosen])
+
+    def check_loads(
+        self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, index: Array, owner: Array, programs: Array
+    ) -> None:
+        """Report elements to be written that another program has loaded: `index` and `owner` are of the chosen elements."""
         record = buffer.record
-        assert record is not None
-        mine = programs.reshape(-1, *([1] * (at.ndim - 1))) if at.shape[0] == len(programs) else programs[:1].reshape([1] * at.ndim)
-        foreign = chosen & self.ordering.unseen(record, index, mine)
-        if foreign.any():
-            first = int(record.writer(index)[foreign][0])
-            message = f"load of an element of {buffer.label} that another program of the launch stores"
-            self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by program {self.name(first)}")
+        if record is None or not self.findings.wants("races"):
+            return
+        hit = self.ordering.unseen_loads(record, index, owner)
+        if not hit.any():
+            return
+        wrong = np.zeros(at.shape, np.bool_)
+        wrong[chosen] = hit
+        rival = self.ordering.reader(int(record.readers(index)[hit][0]), int(owner[hit][0]))
+        other = "loaded by several programs" if rival is None else f"loaded by program {self.name(rival)}"
+        what = "store to" if isinstance(op, StoreOp | StoreBlockOp) else "atomic access to"
+        message = f"{what} an element of {buffer.label} that another program of the launch loads"
+        self.report(op, "races", wrong, at, programs, message, buffer, other=other)
 
     def _scatter(
         self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, value: Value, unsure: Array | None, dtype: DType,
@@ -176,6 +201,7 @@ class Access:
         if unsure is not None:
             new = perhaps(new, buffer, index, unsure[chosen], dtype)
         owner = np.broadcast_to(programs.reshape(-1, *([1] * (len(shape) - 1))), shape)[chosen].astype(np.int32)
+        self.check_loads(op, buffer, at, chosen, index, owner, programs)
         record = buffer.recorded()
         before = record.writer(index)
         differs = self.ordering.unseen(record, index, owner) & ~_same(buffer.x[index], new.x)

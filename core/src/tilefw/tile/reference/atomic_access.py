@@ -67,6 +67,8 @@ class _OnBuffer:
         """The old elements, in the shape of the access."""
         self._check_initialised()
         self._check_races()
+        access = self.access
+        access.check_loads(self.op, self.buffer, self.at, self.chosen, self.index, self.owner, self.programs)
         values = [select_elements(operand, self.chosen, self.at.shape) for operand in operands]
         doubtful = None if unsure is None else unsure[self.chosen]
         old = self._read(self.index)

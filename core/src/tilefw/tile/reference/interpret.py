@@ -21,6 +21,7 @@ from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import IRError, LaunchError
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import may_store
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.access import Access
 from tilefw.tile.reference.findings import Findings
@@ -146,8 +147,9 @@ class _Launch:
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
         self.arguments = self._bind(args)
         self.offset_ops = offset_arithmetic(function)
+        stored = _stored_buffers(function, args)
         for buffer in memory.buffers.values():
-            buffer.begin_launch()
+            buffer.begin_launch(buffer in stored)
 
     def position(self, program: int) -> tuple[int, int, int]:
         """A program's place in the grid; axis 0 runs fastest."""
@@ -234,6 +236,13 @@ def _argument(value: Any, type: Attribute) -> Value:
     if isinstance(value, RefBuffer | RefPointer):
         raise LaunchError(f"a scalar parameter of type {type} takes a number, got a buffer", "TFW0440")
     return constant(value, types.dtype_of(type))
+
+
+def _stored_buffers(function: func.FuncOp, args: Sequence[Any]) -> set[RefBuffer]:
+    """The buffers that the kernel may store to: loads from the others race with nothing."""
+    pointers = [a for a, parameter in zip(args, function.body.block.args, strict=True) if may_store(parameter)]
+    buffers = [pointer.buffer if isinstance(pointer, RefPointer) else pointer for pointer in pointers]
+    return {buffer for buffer in buffers if isinstance(buffer, RefBuffer)}
 
 
 def _elements(type: Attribute) -> int:

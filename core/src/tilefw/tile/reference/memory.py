@@ -36,6 +36,7 @@ class RefBuffer:
         self.free: Array | None = None
         self.initialised: Array | None = np.zeros(nbytes, np.bool_)
         self.record: Record | None = None
+        self.stored = True
         self.sums: Sums | None = None
 
     def write_bytes(self, data: bytes | memoryview | Array, offset: int = 0) -> None:
@@ -99,12 +100,14 @@ class RefBuffer:
         self.free = free
         self.err = None if free is None or not dtype.is_float else np.where(free, np.inf, 0.0)
 
-    def begin_launch(self) -> None:
-        """Forget who wrote what and what was added up: races and sums in memory are within one launch."""
+    def begin_launch(self, stored: bool) -> None:
+        """Forget who accessed what and what was added up: races and sums in memory are within one launch, in which something is
+        `stored` here, or nothing is."""
         self.record = self.sums = None
+        self.stored = stored
 
     def recorded(self) -> Record:
-        """Who wrote what in this launch."""
+        """Who accessed what in this launch."""
         if self.record is None:
             self.record = Record(self.x.size)
         return self.record

@@ -1,4 +1,4 @@
-"""Which accesses of different programs are ordered: vector clocks over release and acquire, and who wrote an element last.
+"""Which accesses of different programs are ordered: vector clocks over release and acquire, who wrote an element, who loaded it.
 
 A program's clock says up to which of their releases it has seen the others. A release leaves the program's clock at the
 element that it writes, further read-modify-writes keep it there (a release sequence, C++20 [intro.races]),
@@ -8,21 +8,27 @@ and not both are atomic in a scope that reaches both programs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilefw.tile.reference.value import Array
 
 _NOBODY = -1
+_SEVERAL = -1
 Clock = dict[int, int]  # program: how many of its releases were seen
+Loads = frozenset[tuple[int, int]]  # program, and how many releases it had made before it loaded
 
 
 class Record:
-    """For each element of a buffer: the program that wrote it last, after how many of its releases, and whether atomically."""
+    """For each element of a buffer: the program that wrote it last, after how many of its releases, and whether atomically; and
+    the programs that have loaded it."""
 
-    __slots__ = ("_writer", "atomic", "epoch")
+    __slots__ = ("_readers", "_writer", "atomic", "epoch")
 
     def __init__(self, elements: int) -> None:
-        self._writer = np.zeros(elements, np.int32)  # its number and one, so that untouched memory says nobody
+        self._writer = np.zeros(elements, np.int32)  # its number and one, so that untouched memory has no writer
+        self._readers: Array | None = None  # see `Ordering.loaded`
         self.epoch = np.zeros(elements, np.int32)
         self.atomic = np.zeros(elements, np.bool_)  # in a scope that reaches every program
 
@@ -35,6 +41,20 @@ class Record:
         self._writer[index] = owner + 1
         self.atomic[index] = atomic
 
+    def readers(self, index: Array) -> Array:
+        """Codes of the programs that have loaded these elements: 0 none, p + 1 the program p before its first release, -1 several
+        programs, -2 - k the k-th set of `Ordering`."""
+        return np.zeros(index.shape, np.int32) if self._readers is None else self._readers[index]
+
+    def note_readers(self, index: Array, codes: Array) -> None:
+        """Replace the codes of these elements; what comes twice in `index` with two codes was loaded by several programs."""
+        if self._readers is None:
+            self._readers = np.zeros(self._writer.size, np.int32)
+        self._readers[index] = codes
+        lost = self._readers[index] != codes
+        if lost.any():
+            self._readers[index[lost]] = _SEVERAL
+
 
 class Ordering:
     """The clocks of one launch's programs, and those left at memory by address."""
@@ -42,6 +62,8 @@ class Ordering:
     def __init__(self) -> None:
         self._clocks: dict[int, Clock] = {}
         self._left: dict[int, Clock] = {}
+        self._loads: list[Loads] = []
+        self._numbers: dict[Loads, int] = {}
 
     def unseen(self, record: Record, index: Array, owner: Array) -> Array:
         """Where another program wrote the element last, and `owner` has seen no release of it since."""
@@ -62,6 +84,49 @@ class Ordering:
             programs, inverse = np.unique(owner, return_inverse=True)
             own = np.array([self._clocks.get(int(p), {}).get(int(p), 0) for p in programs], np.int32)
             record.epoch[index] = own[inverse.reshape(-1)].reshape(np.shape(owner))
+
+    def loaded(self, record: Record, index: Array, owner: Array) -> None:
+        """Note who loads elements: `owner` has the shape of `index`, or one that broadcasts to it."""
+        before, owner = record.readers(index), np.broadcast_to(owner, index.shape).astype(np.int32)
+        if self._clocks:
+            codes = _by_pair(before, owner, self._with_load).astype(np.int32)
+        else:
+            codes = np.where((before == 0) | (before == owner + 1), owner + 1, np.int32(_SEVERAL))
+        record.note_readers(index, codes)
+
+    def unseen_loads(self, record: Record, index: Array, owner: Array) -> Array:
+        """Where another program has loaded the element, and `owner` has seen no release of it since."""
+        readers = record.readers(index)
+        found = (readers != 0) & (readers != owner + 1)
+        if self._clocks and found.any():
+            found[found] = _by_pair(readers[found], np.broadcast_to(owner, index.shape)[found], self._unseen_load) != 0
+        return found
+
+    def reader(self, code: int, owner: int) -> int | None:
+        """A program other than `owner` that a code of `Record.readers` names; None when the code keeps none."""
+        return next((program for program, _ in sorted(self._loads_of(code)) if program != owner), None)
+
+    def _loads_of(self, code: int) -> Loads:
+        return frozenset({(code - 1, 0)}) if code > 0 else self._loads[-2 - code] if code < _SEVERAL else frozenset()
+
+    def _with_load(self, code: int, program: int) -> int:
+        """The code of what `code` names together with a load that `program` does now. Loads that it has seen are left out: who is
+        ordered behind its load is ordered behind them too."""
+        if code == _SEVERAL:
+            return code
+        seen = self._clocks.get(program, {})
+        unseen = {(p, after) for p, after in self._loads_of(code) if p != program and after >= seen.get(p, 0)}
+        loads = frozenset({(program, seen.get(program, 0)), *unseen})
+        if loads == {(program, 0)}:
+            return program + 1
+        number = self._numbers.setdefault(loads, len(self._loads))
+        if number == len(self._loads):
+            self._loads.append(loads)
+        return -2 - number
+
+    def _unseen_load(self, code: int, program: int) -> int:
+        seen = self._clocks.get(program, {})
+        return int(code == _SEVERAL or any(p != program and after >= seen.get(p, 0) for p, after in self._loads_of(code)))
 
     def acquire(self, program: int, addresses: Array) -> None:
         """The program has seen what was released at these elements."""
@@ -87,6 +152,12 @@ class Ordering:
     def _found(self, addresses: Array) -> list[Clock]:
         found = {id(clock): clock for a in np.unique(addresses).tolist() if (clock := self._left.get(a)) is not None}
         return list(found.values())
+
+
+def _by_pair(a: Array, b: Array, function: Callable[[int, int], int]) -> Array:
+    """`function` of each pair of elements of two arrays of one shape, computed once for equal pairs."""
+    pairs, inverse = np.unique(np.stack([a.reshape(-1), b.reshape(-1)]), axis=1, return_inverse=True)
+    return np.array([function(int(x), int(y)) for x, y in pairs.T], np.int64)[inverse.reshape(-1)].reshape(a.shape)
 
 
 def _join(clock: Clock, other: Clock) -> None:
