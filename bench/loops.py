@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from tilefw_amd import code_object
 from tilefw_amd.chips import named
-from tilefw_amd.isa.printer import text
 from tilefw_amd.isa.set import instruction_set
-from tilefw_amd.kernel_code import Word, words
+from tilefw_amd.isa.text.printer import text
+from tilefw_amd.simulate.kernel import Word, words
 
 ITERATIONS = 100
 _CYCLES = re.compile(r"^Total Cycles:\s+(\d+)", re.MULTILINE)

@@ -53,8 +53,8 @@ def measure(rounds: int = 5) -> str:
 def _instructions() -> list[str]:
     """COUNT instructions as our disassembler prints them, kernel by kernel; branches by distance instead of labels."""
     from tilefw_amd import code_object
-    from tilefw_amd.isa.printer import text
-    from tilefw_amd.kernel_code import words
+    from tilefw_amd.isa.text.printer import text
+    from tilefw_amd.simulate.kernel import words
 
     isa = _instruction_set()
     found: list[str] = []
@@ -76,14 +76,14 @@ def _instruction_set() -> InstructionSet:
 
 
 def _assemble(source: Path) -> bytes:
-    from tilefw_amd.assemble import assemble_code
+    from tilefw_amd.assembler.assemble import assemble_code
 
     return assemble_code(_instruction_set(), source.read_text())
 
 
 def _disassemble(path: Path) -> None:
-    from tilefw_amd.isa.decode import decode
-    from tilefw_amd.isa.printer import text
+    from tilefw_amd.isa.encoding.decode import decode
+    from tilefw_amd.isa.text.printer import text
 
     isa, code, at = _instruction_set(), path.read_bytes(), 0
     while at < len(code):

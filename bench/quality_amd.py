@@ -173,8 +173,8 @@ def _line(*cells: object) -> str:
 def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
     """Listings, and main loops with llvm-mca's summary and timeline."""
     from tilefw.runtime.loader import find
+    from tilefw_amd.assembler.disassemble import disassemble
     from tilefw_amd.chips import chip_of
-    from tilefw_amd.disassemble import disassemble
     from tilefw_amd.isa.set import instruction_set
 
     isa = instruction_set(chip_of(find(GFX942.target).info))

@@ -8,17 +8,18 @@ from __future__ import annotations
 from functools import partial
 
 from tilefw.api import TargetInfo
-from tilefw_amd import assemble as assembler
-from tilefw_amd import code_object, machine_inst, replay, wait_states, waits
-from tilefw_amd import disassemble as disassembler
+from tilefw_amd import code_object
 from tilefw_amd import emit as emitter
-from tilefw_amd.chip import AmdLanes
+from tilefw_amd.assembler import assemble as assembler
+from tilefw_amd.assembler import disassemble as disassembler
 from tilefw_amd.chips import Chip, chips
 from tilefw_amd.chips.targets import target
-from tilefw_amd.isa import decode as decoder
-from tilefw_amd.isa import parser
+from tilefw_amd.finish import machine_inst, verify, wait_states, waits
+from tilefw_amd.finish.traits import instructions
+from tilefw_amd.isa.encoding import decode as decoder
 from tilefw_amd.isa.set import InstructionSet, instruction_set
-from tilefw_amd.traits import instructions
+from tilefw_amd.isa.text import parser
+from tilefw_amd.select.lanes import AmdLanes
 
 CHIPS: tuple[Chip, ...] = tuple(chips().values())
 TARGETS: tuple[TargetInfo, ...] = tuple(map(target, CHIPS))
@@ -40,6 +41,6 @@ disassemble = partial(disassembler.disassemble, ISA)
 emit = partial(emitter.emit, isa=ISA)
 read = partial(code_object.read, chip=CHIP)
 instruction = partial(machine_inst.instruction, ISA)
-seen = partial(replay.seen, ISA)
-wait_rules = partial(replay.rules, ISA)
+seen = partial(verify.seen, ISA)
+wait_rules = partial(verify.rules, ISA)
 wait_state_model = partial(wait_states.model, ISA)

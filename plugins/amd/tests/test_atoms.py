@@ -11,8 +11,8 @@ from served import ISA
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from cdna3.matrices import NUMPY
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_amd.atoms import atoms
-from tilefw_amd.isa.fragments import SHAPES
+from tilefw_amd.isa.meaning.fragments import SHAPES
+from tilefw_amd.select.matrix import atoms
 
 BY_NAME = {shape.name: shape for shape in SHAPES}
 

@@ -17,7 +17,7 @@ from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import Chain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
-from tilefw_amd.chip import description
+from tilefw_amd.select.lanes import description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
 CASES = [

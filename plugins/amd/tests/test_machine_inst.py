@@ -7,7 +7,8 @@ from served import instruction, parse
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst, Reg, Slice
-from tilefw_amd.isa import encode, printer
+from tilefw_amd.isa.encoding import encode
+from tilefw_amd.isa.text import printer
 
 FILES = {cls: Reg(-1, cls, 256, 1, physical=True) for cls in "vasm"}
 

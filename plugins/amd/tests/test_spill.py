@@ -6,7 +6,7 @@ import pytest
 from served import CHIP, ISA, instruction
 
 from tilefw.api.machine import MEMORY, WHOLE, Inst, Reg
-from tilefw_amd.spill import HOMES, copied, limits, model
+from tilefw_amd.finish.spill import HOMES, copied, limits, model
 
 V, S = Reg(-1, "v", 256, 1, physical=True), Reg(-1, "s", 128, 1, physical=True)
 

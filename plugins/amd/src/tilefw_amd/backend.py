@@ -30,8 +30,8 @@ class AmdBackend(SimtBackend):
         return instruction_set(chip_of(self.target))
 
     def chip(self, options: CompileOptions) -> LaneChip:
-        from tilefw_amd.chip import AmdLanes
         from tilefw_amd.options import chosen
+        from tilefw_amd.select.lanes import AmdLanes
 
         own = chosen(options)
         disjoint = "disjoint" in options.facts
@@ -61,26 +61,26 @@ class AmdBackend(SimtBackend):
         return resources(self.isa, functions)
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
-        from tilefw_amd.assemble import assemble
+        from tilefw_amd.assembler.assemble import assemble
 
         return replace(artifact, binary=assemble(self.isa, artifact.text, f"{artifact.target}.s"))
 
     def parse(self, data: str | bytes, name: str) -> Artifact:
-        from tilefw_amd.foreign import artifact
+        from tilefw_amd.load import artifact
 
         return artifact(self.isa, data, name)
 
     def to_binary(self, text: str, name: str) -> bytes:
-        from tilefw_amd.assemble import assemble
+        from tilefw_amd.assembler.assemble import assemble
 
         return assemble(self.isa, text, name)
 
     def to_text(self, data: bytes, name: str) -> str:
-        from tilefw_amd.disassemble import disassemble
+        from tilefw_amd.assembler.disassemble import disassemble
 
         return disassemble(self.isa, data, name)
 
     def simulator(self) -> Device:
-        from tilefw_amd.simulate import Simulator
+        from tilefw_amd.simulate.device import Simulator
 
         return Simulator(self.target)

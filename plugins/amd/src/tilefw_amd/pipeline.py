@@ -15,13 +15,13 @@ from tilefw.api import CompileOptions, UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Slice, TieOperands
 from tilefw.api.simt import assign_registers, lane_to_machine
-from tilefw_amd import replay, spill, wait_states, waits
-from tilefw_amd.chip import AmdLanes
 from tilefw_amd.chips import Chip, chips, named, occupancy
-from tilefw_amd.finish import Finish
+from tilefw_amd.finish import spill, verify, wait_states, waits
+from tilefw_amd.finish.expand import Finish
+from tilefw_amd.finish.traits import instructions
 from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.options import chosen
-from tilefw_amd.traits import instructions
+from tilefw_amd.select.lanes import AmdLanes
 
 
 def copy(to: Slice, source: Operand) -> Inst:
@@ -40,8 +40,8 @@ def machine_passes(chip: Chip, options: CompileOptions) -> Sequence[ModulePass]:
         TieOperands(copy),
         assign_registers(table, registers, spill.model(isa), options.verify, why),
         Finish(),
-        InsertWaits(table, waits.model(isa), partial(replay.seen, isa) if options.verify else None),
-        FillWaitStates(table, wait_states.model(isa), replay.rules(isa) if options.verify else None),
+        InsertWaits(table, waits.model(isa), partial(verify.seen, isa) if options.verify else None),
+        FillWaitStates(table, wait_states.model(isa), verify.rules(isa) if options.verify else None),
     )
 
 

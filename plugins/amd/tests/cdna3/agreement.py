@@ -8,9 +8,9 @@ from served import decode, parse
 
 from cdna3 import llvm
 from tilefw.api import CodeError
-from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.inst import Inst
-from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.text.printer import text
 
 
 def differences(instructions: Sequence[Inst]) -> list[str]:

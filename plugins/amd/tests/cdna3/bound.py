@@ -7,7 +7,7 @@ from served import parse
 
 from cdna3.lanes import WAVE, lanes
 from tilefw.api.sim import Immediate, Register
-from tilefw_amd.isa.binding import Site, bind
+from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.row import Mode
 
 State = dict[int, np.ndarray]

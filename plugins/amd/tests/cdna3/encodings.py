@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from served import ISA
 
-from tilefw_amd.isa.encode import encode
+from tilefw_amd.isa.encoding.encode import encode
 
 from .llvm import llvm_mc
 from .random_inst import random_inst

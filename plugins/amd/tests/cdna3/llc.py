@@ -18,7 +18,7 @@ from served import TARGET
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
 from tilefw.api.device import ALL_CHECKS
-from tilefw_amd.simulate import Simulator
+from tilefw_amd.simulate.device import Simulator
 
 TIME_LIMIT = 120  # seconds
 _HEADER = """target triple = "amdgcn-amd-amdhsa"

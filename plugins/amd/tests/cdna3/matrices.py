@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
-from tilefw_amd.isa.fragments import Shape
+from tilefw_amd.isa.meaning.fragments import Shape
 
 NUMPY = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "xf32": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8,

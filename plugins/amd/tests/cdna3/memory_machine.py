@@ -16,10 +16,9 @@ from tilefw.api import LaunchOptions
 from tilefw.api.device import ALL_CHECKS
 from tilefw.api.sim import Chip, Exit, GlobalMemory, Instruction, Program, Special, Variable, Wait, launch, load_program
 from tilefw.api.sim import Register as Slot
-from tilefw_amd.isa.assembly import assembled
-from tilefw_amd.isa.binding import Site, bind
-from tilefw_amd.isa.form import Form
-from tilefw_amd.isa.inst import Constant, Inst, Register
+from tilefw_amd.isa.encoding.forms import assembled
+from tilefw_amd.isa.meaning.binding import Site, bind
+from tilefw_amd.isa.model import Constant, Form, Inst, Register
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, number
 from tilefw_amd.isa.row import Mode
 

@@ -10,14 +10,13 @@ from collections.abc import Hashable, Iterator
 
 from served import ISA
 
-from tilefw_amd.isa import immediates
 from tilefw_amd.isa.constants import INLINE, INVERSE_2PI
-from tilefw_amd.isa.form import Form, FormModifier, FormOperand
-from tilefw_amd.isa.inst import Constant, Inst, Literal32, Modifier, Operand, Register, Target
-from tilefw_amd.isa.modifiers import ROW_NEWBCAST
+from tilefw_amd.isa.encoding.modifiers import ROW_NEWBCAST
+from tilefw_amd.isa.encoding.shape_modifiers import takes_sext, takes_sign
+from tilefw_amd.isa.model import Constant, Form, FormModifier, FormOperand, Inst, Literal32, Modifier, Operand, Register, Target
 from tilefw_amd.isa.registers import READ_ONLY
-from tilefw_amd.isa.restrictions import RANGES, restrictions_of
-from tilefw_amd.isa.shape_modifiers import takes_sext, takes_sign
+from tilefw_amd.isa.text import immediates
+from tilefw_amd.isa.text.restrictions import RANGES, restrictions_of
 
 TRIES = 40
 

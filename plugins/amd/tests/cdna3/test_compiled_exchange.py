@@ -11,7 +11,7 @@ import pytest
 from served import parse
 
 from cdna3.llc import compiled, launch, listing, needs_llc, source
-from tilefw_amd.isa.encode import encode
+from tilefw_amd.isa.encoding.encode import encode
 
 pytestmark = needs_llc
 RNG = np.random.default_rng(29)

@@ -10,9 +10,9 @@ import pytest
 from served import ISA, decode, decode_all
 
 from tilefw.api.errors import CodeError
-from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.inst import Inst
-from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.model import Inst
+from tilefw_amd.isa.text.printer import text
 
 from .encodings import CRASHED, LITERAL, crashes_llvm, dumped, flipped, needs_objdump
 from .random_inst import random_instructions

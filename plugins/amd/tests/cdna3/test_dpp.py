@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cdna3.lanes import WAVE, lanes
-from tilefw_amd.isa import dpp
-from tilefw_amd.isa.modifiers import MODIFIERS
+from tilefw_amd.isa.encoding.modifiers import MODIFIERS
+from tilefw_amd.isa.meaning import dpp
 
 NAMES = {value: text for value, text in MODIFIERS["dpp_ctrl"].choices.items() if value > 255 or value in (0xE4, 0x1B, 0x00, 0xB1)}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from served import decode
 
-from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.text.printer import text
 
 from .encodings import dumped, needs_objdump
 

@@ -9,7 +9,7 @@ from served import ISA
 from cdna3.lanes import WAVE
 from cdna3.matrices import NUMPY, multiply
 from tilefw.api.errors import UnsupportedError
-from tilefw_amd.isa.fragments import SHAPES, Shape
+from tilefw_amd.isa.meaning.fragments import SHAPES, Shape
 from tilefw_amd.isa.row import Mode, Modifiers
 
 DENSE = [s for s in SHAPES if not s.sparse]

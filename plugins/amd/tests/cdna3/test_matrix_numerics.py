@@ -17,7 +17,7 @@ import pytest
 
 from cdna3.matrices import NUMPY, multiply
 from cdna3.samples import BITS, SAMPLES, UNSIGNED, cancelling, values
-from tilefw_amd.isa.fragments import SHAPES, Shape
+from tilefw_amd.isa.meaning.fragments import SHAPES, Shape
 from tilefw_amd.isa.rows import matrix  # noqa: F401  (fills the table)
 
 GOLDEN = Path(__file__).parent / "golden" / "matrix_sums.json"

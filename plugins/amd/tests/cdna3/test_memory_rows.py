@@ -10,7 +10,7 @@ from served import ISA
 
 from cdna3.llvm import Answer, disassemble, needs_llvm
 from tilefw.api.sim import PRIMITIVES, trace
-from tilefw_amd.isa.assembly import assembled
+from tilefw_amd.isa.encoding.forms import assembled
 from tilefw_amd.isa.row import Mode, Modifiers, Row
 from tilefw_amd.isa.rows.accesses import visibility
 from tilefw_amd.isa.rows.cache import buffer_inv, buffer_wbl2

@@ -14,7 +14,7 @@ from served import ROWS, parse
 
 from cdna3.bound import State, execute
 from cdna3.lanes import WAVE
-from tilefw_amd.isa.binding import Site, bind
+from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.row import Mode
 
 BITS = list(itertools.product((0, 1), repeat=2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilefw_amd.isa.inst import Register
+from tilefw_amd.isa.model import Register
 from tilefw_amd.isa.registers import COUNT, EXEC_MASK, SCC, name, named, number, problem, register
 
 SINGLE = [Register("v", 0), Register("v", 255), Register("a", 7), Register("s", 101), Register("s", 106), Register("s", 124)]

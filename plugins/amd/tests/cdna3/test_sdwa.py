@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cdna3.lanes import lanes
-from tilefw_amd.isa import sdwa
-from tilefw_amd.isa.modifiers import DWORD, SELECTS
+from tilefw_amd.isa.encoding.modifiers import DWORD, SELECTS
+from tilefw_amd.isa.meaning import sdwa
 
 PARTS = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16), "WORD_1": (16, 16)}
 

@@ -15,9 +15,9 @@ from served import ISA, decode, parse
 
 from cdna3 import llvm
 from tilefw.api import CodeError
-from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.printer import text
-from tilefw_amd.isa.restrictions import RANGES
+from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.text.printer import text
+from tilefw_amd.isa.text.restrictions import RANGES
 
 VARIABLE = "TILEFW_LLVM_TESTS"
 FILES = ("gfx9*.s", "gfx90a*.s", "gfx940*.s", "gfx942*.s", "mai-*.s", "flat-scratch-*.s", "ds*.s", "vop*.s", "sop*.s", "smem*.s",

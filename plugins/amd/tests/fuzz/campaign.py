@@ -24,8 +24,8 @@ from oracles import corpus
 from oracles.chips import GFX942
 from tilefw.testing import damaged
 from tilefw.testing.damaged import Campaign, Damage, Seen
-from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.model import Form
 
 # Triton's that are small: what is damaged in them is seen sooner.
 TRITON = ("vector_add", "gather_rows", "atomic_histogram", "casts", "transpose")

@@ -28,9 +28,9 @@ from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles import execute
 from oracles.case import Number, Output
 from oracles.corpus import Item
-from tilefw_amd import kernel_arguments
 from tilefw_amd.code_object import Kernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES, USER_SGPRS
+from tilefw_amd.simulate import arguments
 
 CHECKOUT = os.environ.get("TILEFW_TINYGRAD", "")
 _LDS_GRANULE = 512  # bytes, of GRANULATED_LDS_SIZE as the emulator reads it
@@ -91,7 +91,7 @@ def _launch(item: Item, kernel: Kernel) -> dict[str, object]:
             given[argument.offset : argument.offset + argument.size] = _number(value, argument.size)
         else:
             pointers[name] = argument.offset
-    block = kernel_arguments.block(kernel, bytes(given), item.launch.grid, item.launch.block, item.launch.dynamic_shared)
+    block = arguments.block(kernel, bytes(given), item.launch.grid, item.launch.block, item.launch.dynamic_shared)
     return {
         "entry": kernel.address + prologue, "size": kernel.size - prologue, "grid": item.launch.grid, "block": item.launch.block,
         "kernarg": block.hex(), "pointers": pointers, "scratch": descriptor.private_segment_fixed_size,

@@ -18,9 +18,9 @@ from tilefw.api import ALL_CHECKS, BufferView, LaunchOptions
 from tilefw.api.machine import Function, Inst, Reg, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.lane import registers
-from tilefw_amd.finish import finish
-from tilefw_amd.isa import printer
-from tilefw_amd.traits import SCALARS
+from tilefw_amd.finish.expand import finish
+from tilefw_amd.finish.traits import SCALARS
+from tilefw_amd.isa.text import printer
 
 WAVE = 64
 _FILE = {"v": ("v", 512), "s": ("s", SCALARS), "m": ("s", SCALARS)}

@@ -10,7 +10,7 @@ from rules.expected import ROWS, patterns_of, verdict
 from rules.one_row import Column, run, run_from_packed, run_on_pairs, selected
 from tilefw.simt.expand.builder import TYPES
 from tilefw.simt.lane.registers import bits_of
-from tilefw_amd.lower import rules
+from tilefw_amd.select.rules import rules
 
 _COUNT = 256
 PACKED = sorted(key for key in rules(CHIP) if key.endswith(("x2", "x4")) and not key.endswith(".f32x2"))

@@ -9,7 +9,7 @@ from served import CHIP
 from rules.expected import ROWS, keys, patterns_of, verdict
 from rules.one_row import Column, run
 from tilefw.simt.expand.elements import expansion
-from tilefw_amd.lower import rules, uniform_rules
+from tilefw_amd.select.rules import rules, uniform_rules
 
 # Formats that are stored, not computed in: the front end widens them first.
 _COMPUTED = ("i1", "i4", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from waiting.listing import FILES, Listing
 
 from tilefw.api.machine import Function, Inst, Slice
-from tilefw_amd.isa.inst import Inst as Encoded
+from tilefw_amd.isa.model import Inst as Encoded
 
 _PLACES = {"scc": (125, 1), "vcc": (106, 2), "exec": (126, 2), "m0": (124, 1)}
 

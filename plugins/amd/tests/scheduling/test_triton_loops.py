@@ -20,7 +20,7 @@ from scheduling.loops import loops
 from scheduling.scoreboard import cycles
 from tilefw.api.machine import Function, Inst, fill_wait_states, insert_waits, schedule
 from tilefw_amd.chips import occupancy
-from tilefw_amd.isa.printer import text
+from tilefw_amd.isa.text.printer import text
 
 TRITON = Corpus(GFX942)
 STEPS = {"v": occupancy.steps(CHIP)["v"]}

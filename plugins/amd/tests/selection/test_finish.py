@@ -6,9 +6,9 @@ import pytest
 from served import ISA, TABLE, instruction
 
 from tilefw.api.machine import Inst, parse_function
-from tilefw_amd import pseudo
-from tilefw_amd.finish import finish
-from tilefw_amd.isa import printer
+from tilefw_amd.finish import pseudo
+from tilefw_amd.finish.expand import finish
+from tilefw_amd.isa.text import printer
 
 HEAD = "func @f target \"amd-cdna3\"\n  file a: 256\n  file s: 128\n  file v: 256\n"
 

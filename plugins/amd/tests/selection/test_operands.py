@@ -9,8 +9,9 @@ from served import instruction, lanes_chip
 
 from tilefw.api.machine import Function, Inst, Slice
 from tilefw.api.simt import Code, Const
-from tilefw_amd.operands import is_inline, legal, scalar_operands
-from tilefw_amd.traits import CLASSES, SCALARS
+from tilefw_amd.finish.traits import CLASSES, SCALARS
+from tilefw_amd.isa.constants import is_inline
+from tilefw_amd.select.operands import legal, scalar_operands
 
 # Opcodes by the widths of their sources.
 VECTOR = {

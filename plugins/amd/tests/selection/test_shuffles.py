@@ -12,7 +12,7 @@ from served import lanes_chip
 from tilefw.api.machine import Function
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.select.combine import combine
-from tilefw_amd.shuffles import shuffle
+from tilefw_amd.select.shuffles import shuffle
 
 LANES = np.arange(WAVE)
 VALUES = np.random.default_rng(5).integers(0, 1 << 32, WAVE, dtype=np.uint64)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from served import instruction, parse
 
 from tilefw.api.machine import Function, Inst, Operand, Slice
-from tilefw_amd.isa.inst import Inst as Encoded
-from tilefw_amd.isa.inst import Register, Target
-from tilefw_amd.isa.printer import text as printed
+from tilefw_amd.isa.model import Inst as Encoded
+from tilefw_amd.isa.model import Register, Target
 from tilefw_amd.isa.registers import VECTORS
+from tilefw_amd.isa.text.printer import text as printed
 
 _LABEL = re.compile(r"^(?P<name>[.\w$]+):")
 _INSTRUCTION = re.compile(r"^\s+(?P<text>(?:s|v|ds|global|buffer|flat|scratch)_\w+\b[^;]*)")

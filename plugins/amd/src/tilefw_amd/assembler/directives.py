@@ -12,10 +12,10 @@ from collections.abc import Callable
 from tilefw_amd.assembler.file import File, KernelBlock, LineEntry
 from tilefw_amd.assembler.sections import MAX_BYTES, Fixup
 from tilefw_amd.code_object import descriptor, elf
-from tilefw_amd.isa import expression as ex
-from tilefw_amd.isa.cursor import Cursor
-from tilefw_amd.isa.expression import Expression
-from tilefw_amd.isa.source import RANGE, SYMBOLS, Fault
+from tilefw_amd.isa.text import expression as ex
+from tilefw_amd.isa.text.cursor import Cursor
+from tilefw_amd.isa.text.expression import Expression
+from tilefw_amd.isa.text.source import RANGE, SYMBOLS, Fault
 
 Directive = Callable[[File, str, int], None]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from tilefw_amd.assembler.sections import MAX_BYTES, Fixup, Section, new_section
 from tilefw_amd.code_object import elf
-from tilefw_amd.isa import expression as ex
-from tilefw_amd.isa.encode import encode
-from tilefw_amd.isa.expression import Expression
-from tilefw_amd.isa.inst import Target
-from tilefw_amd.isa.parser import statement
+from tilefw_amd.isa.encoding.encode import encode
+from tilefw_amd.isa.model import Target
 from tilefw_amd.isa.set import InstructionSet
-from tilefw_amd.isa.source import RANGE, SYMBOLS, Fault, Source
+from tilefw_amd.isa.text import expression as ex
+from tilefw_amd.isa.text.expression import Expression
+from tilefw_amd.isa.text.parser import statement
+from tilefw_amd.isa.text.source import RANGE, SYMBOLS, Fault, Source
 
 _LABEL = re.compile(r'\s*(?P<name>[A-Za-z_.$][\w.$]*|"[^"\n]+")\s*:(?!:)')
 _BLOCK_COMMENT = re.compile(r'"[^"\n]*"|;[^\n]*|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)

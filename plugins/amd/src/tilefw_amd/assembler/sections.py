@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tilefw_amd.code_object import elf
-from tilefw_amd.isa.expression import Expression
-from tilefw_amd.isa.source import RANGE, SYMBOLS, Fault
+from tilefw_amd.isa.text.expression import Expression
+from tilefw_amd.isa.text.source import RANGE, SYMBOLS, Fault
 
 S_NOP = bytes.fromhex("000080bf")
 MAX_BYTES = 1 << 28  # of one section: `.fill` and `.p2align` of damaged text must not take all memory

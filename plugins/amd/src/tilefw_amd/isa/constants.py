@@ -111,3 +111,13 @@ _BY_BITS: dict[int, dict[int, int]] = {
     size: {INTEGERS[code] & (1 << size) - 1: code for code in INTEGERS} | {b: code for code, b in table.items()}
     for size, table in _FLOAT_BITS.items()
 }
+
+
+def is_inline(value: int, width: int) -> bool:
+    """Whether an operand of that many bits may be this constant without a literal: integers of -16 to 64, some floats."""
+    return is_small(value, width) or of_bits(value, width) is not None
+
+
+def is_small(value: int, width: int) -> bool:
+    """Whether it is an integer of -16 to 64."""
+    return -16 <= (value - (1 << width) if value >> (width - 1) else value) <= 64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from tilefw_amd.isa.form import Form
-from tilefw_amd.isa.immediates import IMMEDIATES
+from tilefw_amd.isa.model import Form
 from tilefw_amd.isa.row import Row
 from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.isa.text.immediates import IMMEDIATES
 from tilefw_amd.isa.units import UNITS
 
 _KINDS = {"v": "v", "a": "a", "s": "s", "c": "constant", "l": "literal", "o": "off", "t": "label"}

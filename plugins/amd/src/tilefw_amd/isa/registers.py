@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from tilefw_amd.isa.inst import File, Register
+from tilefw_amd.isa.model import File, Register
 
 SGPRS = 102
 VECTORS = 256

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from tilefw.api.collector import paused
 from tilefw_amd.chips import Chip
 from tilefw_amd.isa import rows
-from tilefw_amd.isa.assembly import assembled
-from tilefw_amd.isa.form import Form
+from tilefw_amd.isa.encoding.forms import assembled
+from tilefw_amd.isa.model import Form
 from tilefw_amd.isa.row import Row
 
 # Suffixes that name an encoding, also where LLVM leaves them out because there is no other.

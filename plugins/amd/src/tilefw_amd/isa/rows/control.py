@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilefw.api.sim import Barrier, Branch, Exit, Jump, Wait
-from tilefw_amd.isa.immediates import WAIT_COUNTERS, counter, highest
 from tilefw_amd.isa.row import Chapter, Mode
 from tilefw_amd.isa.rows.scalar import said
+from tilefw_amd.isa.text.immediates import WAIT_COUNTERS, counter, highest
 
 CHAPTER = Chapter()
 row = CHAPTER.row

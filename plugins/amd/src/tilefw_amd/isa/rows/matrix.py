@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw_amd.isa.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
+from tilefw_amd.isa.meaning.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
 from tilefw_amd.isa.row import Chapter, Modifiers
 
 CHAPTER = Chapter()

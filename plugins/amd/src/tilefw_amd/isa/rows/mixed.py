@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilefw_amd.isa.operand_modifiers import result
+from tilefw_amd.isa.meaning.operand_modifiers import result
 from tilefw_amd.isa.row import Chapter, Modifiers
 from tilefw_amd.isa.types import TYPES
 

@@ -154,7 +154,7 @@ class _ModuleReader:
                 self.cursor.expect(";")
                 continue
             if word in _CLUSTER_DIRECTIVES:
-                self.cursor.fail(f"{word} is not served: clusters need sm_90", code=NOT_SERVED)
+                self.cursor.fail(f"{word} is not served: no chip of this plugin has clusters", code=NOT_SERVED)
             if word not in _ENTRY_DIRECTIVES:
                 self.cursor.fail(f"{word!r} is no directive of a function")
             least, most = _ENTRY_DIRECTIVES[word]

@@ -1,0 +1,187 @@
+"""Where values wait for a register: lane values in accumulation registers, then in scratch memory; wave values in lanes of a vector
+register.
+
+Sources: CDNA3 ISA, sections "VGPRs" (a wave has accumulation registers behind its others), "V_WRITELANE_B32" and "V_READLANE_B32"
+(neither looks at EXEC), "Flat, Global and Scratch" (a scratch address is the wave's base, swizzled by lane, and an offset of 13
+bits with its sign; data may be accumulation registers).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import gcd
+
+from tilefw.api.errors import InternalError
+from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Reg, Slice, SpillModel
+from tilefw_amd.chips import WAVE, Chip
+from tilefw_amd.finish.expand import COPIES
+from tilefw_amd.finish.machine_inst import instruction
+from tilefw_amd.finish.pseudo import steps
+from tilefw_amd.finish.traits import CLASSES
+from tilefw_amd.isa.set import InstructionSet
+
+_SCRATCH_BYTES = 4096  # as far as the offset of a scratch access goes
+_WORDS = {1: "dword", 2: "dwordx2", 4: "dwordx4"}
+# Cycles until a value is back: a vector instruction and the wait states behind it, or what memory takes (`timing`).
+_ACCUMULATION, _LANE, _SCRATCH = 4, 8, 120
+
+
+def limits(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> dict[str, int]:
+    """Registers of each file with which all waves of a workgroup are resident at once, and `waves` on a SIMD (`waves_per_eu`), of
+    a lane at most `most` (`maxnreg`): a SIMD's are shared by its waves, and vector and accumulation registers come from one store
+    (CDNA3 ISA, section "VGPRs")."""
+    granule, each = chip.vector_granule, max(waves, _waves_of(chip, warps))
+    together = chip.limits["registers_per_thread"] // each // granule * granule
+    together = together if most is None else min(together, most)
+    vectors = CLASSES["v"].count or 0
+    return {"v": min(vectors, together), "a": min(vectors, max(0, together - vectors))}
+
+
+def limited_by(chip: Chip, warps: int, most: int | None = None, waves: int = 0) -> str:
+    """Which of them leaves a lane fewer registers than there are; empty where none does."""
+    allowed = limits(chip, warps, most, waves)
+    if allowed == limits(chip, 1):
+        return ""
+    if allowed != limits(chip, warps, None, waves):
+        return f"maxnreg={most}"
+    if waves > _waves_of(chip, warps):
+        return f"waves_per_eu={waves}"
+    return f"num_warps={warps}: waves of a workgroup share the registers of a SIMD"
+
+
+def _waves_of(chip: Chip, warps: int) -> int:
+    """The waves of one workgroup on a SIMD."""
+    return -(-warps // chip.limits["simds_per_processor"])
+
+
+def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    assert place is not None
+    return [Inst("move.a", [place], [value])]
+
+
+def _from_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    assert place is not None
+    return [Inst("move.v", [value], [place])]
+
+
+def _to_lanes(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    assert place is not None  # other lanes stay: the register is read as well
+    return [Inst("v_writelane_b32", [place], [value.part(i), index + i], implicit_uses=[place]) for i in range(value.count)]
+
+
+def _from_lanes(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    assert place is not None
+    return [Inst("v_readlane_b32", [value.part(i)], [place, index + i]) for i in range(value.count)]
+
+
+def _to_scratch(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    words = _words(value, index)
+    return [Inst(f"scratch_store_{_WORDS[w.count]}", (), ["off", w, "off", *_offset(at)], buffer=-1) for w, at in words]
+
+
+def _from_scratch(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    words = _words(value, index)
+    return [Inst(f"scratch_load_{_WORDS[w.count]}", [w], ["off", "off", *_offset(at)], buffer=-1) for w, at in words]
+
+
+def _offset(at: int) -> list[Operand]:
+    return [f"offset:{at}"] if at else []
+
+
+def _words(value: Slice, at: int) -> Iterator[tuple[Slice, int]]:
+    """A value as accesses of up to four registers; those of several begin at even ones."""
+    even = gcd(value.first, value.reg.align) % 2 == 0
+    done = 0
+    while done < value.count:
+        left = value.count - done
+        count = 1 if not even or left < 2 else 4 if left >= 4 else 2
+        yield value.part(done, count), at + 4 * done
+        done += count
+
+
+_MEMORY = Home(MEMORY, 1, _SCRATCH, _to_scratch, _from_scratch)
+_IN_LANES = Home("v", WAVE, _LANE, _to_lanes, _from_lanes)
+HOMES = {
+    "v": (Home("a", 1, _ACCUMULATION, _to_accumulation, _from_accumulation), _MEMORY),
+    "a": (_MEMORY,),
+    "s": (_IN_LANES,),
+    "m": (_IN_LANES,),
+}
+
+
+def stands(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
+    """Whether an encoding takes every operand of `reg` in class `cls` (see `SpillModel`)."""
+    operands = (*inst.defs, *inst.uses, *inst.implicit_defs, *inst.implicit_uses)
+    if any(isinstance(o, Slice) and o.reg is reg for o in operands[len(inst.defs) + len(inst.uses) :]):
+        return False
+    if inst.opcode.startswith("move."):
+        files = [_file_of(operand, reg, cls) for operand in (inst.defs[0], inst.uses[0])]
+        return tuple(files) in COPIES
+    return not steps(inst.opcode) and _encodes(isa, inst, reg, cls)
+
+
+def _file_of(operand: Operand, reg: Reg, cls: str) -> str:
+    if not isinstance(operand, Slice):
+        return ""
+    return cls if operand.reg is reg else CLASSES[operand.reg.cls].file or operand.reg.cls
+
+
+def _encodes(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
+    """Try it on registers that are apart, aligned as tuples are."""
+    places: dict[Reg, Slice] = {}
+
+    def placed(operand: Operand) -> Operand:
+        if not isinstance(operand, Slice) or operand.reg.physical:
+            return operand
+        if operand.reg not in places:
+            file = _file(_file_of(operand, reg, cls))
+            taken = sum(-(-place.count // 4) * 4 for place in places.values() if place.reg is file)
+            places[operand.reg] = Slice(file, taken, operand.reg.width)
+        whole = places[operand.reg]
+        return whole.reg.slice(whole.first + operand.first, operand.count)
+
+    tried = Inst(inst.opcode, [placed(d) for d in inst.defs], [placed(u) for u in inst.uses], tied=inst.tied)  # type: ignore[misc]
+    try:
+        instruction(isa, tried)
+    except InternalError:
+        return False
+    return True
+
+
+@functools.cache
+def _file(name: str) -> Reg:
+    return Reg(-1, name, 1 << 12, 1, physical=True)
+
+
+def copied(inst: Inst) -> Sequence[tuple[Location, Location]] | None:
+    """What a lane access or a scratch access on physical registers copies (see `SpillModel`)."""
+    if inst.opcode == "v_writelane_b32":
+        return [(_lane(inst.defs[0], inst.uses[1]), _register(inst.uses[0], 0))]
+    if inst.opcode == "v_readlane_b32":
+        return [(_register(inst.defs[0], 0), _lane(inst.uses[0], inst.uses[1]))]
+    kind, _, words = inst.opcode.rpartition("_")
+    if kind not in ("scratch_load", "scratch_store") or [u for u in inst.uses if u == "off"] != ["off", "off"]:
+        return None
+    value = inst.defs[0] if kind == "scratch_load" else inst.uses[1]
+    offset = next((int(u[len("offset:") :]) for u in inst.uses if isinstance(u, str) and u.startswith("offset:")), 0)
+    count = next(count for count, name in _WORDS.items() if name == words)
+    pairs = [((MEMORY, offset + 4 * i, WHOLE), _register(value, i)) for i in range(count)]
+    return [(register, memory) for memory, register in pairs] if kind == "scratch_load" else pairs
+
+
+def _lane(holder: Operand, lane: Operand) -> Location:
+    file, number, _ = _register(holder, 0)
+    assert isinstance(lane, int)
+    return file, number, lane
+
+
+def _register(operand: Operand, i: int) -> Location:
+    assert isinstance(operand, Slice)
+    return operand.reg.cls, operand.first + i, WHOLE
+
+
+def model(isa: InstructionSet) -> SpillModel:
+    """What register assignment asks, of one instruction set."""
+    return SpillModel(HOMES, partial(stands, isa), copied, _SCRATCH_BYTES)

@@ -1,0 +1,1 @@
+"""Bytes of instructions: formats, the forms of rows in them, encoder and decoder."""

@@ -1,0 +1,1 @@
+"""What instructions do: their bits as operands and results of the simulator kit, events, and the roles of registers."""

@@ -1,0 +1,1 @@
+"""Text of instructions, as LLVM reads and prints it."""

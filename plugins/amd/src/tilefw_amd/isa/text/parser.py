@@ -1,0 +1,126 @@
+"""Text of one instruction to `Inst`: read what is written, choose the form that it fits, put operands and modifiers there.
+
+Without a suffix the first form that fits is taken, in LLVM's order: 32 bits, VOP3, SDWA, DPP. Forms are narrowed down once for
+all statements that are written alike (`_Candidates`: kinds and widths of registers, which modifiers); values decide the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+
+from tilefw_amd.isa.model import Form, Inst
+from tilefw_amd.isa.set import InstructionSet
+from tilefw_amd.isa.text.diagnostic import complaint
+from tilefw_amd.isa.text.expression import Expression, Symbol
+from tilefw_amd.isa.text.matching import Candidate, candidate
+from tilefw_amd.isa.text.parsed_operand import Reader, Written, simple, together
+from tilefw_amd.isa.text.source import UNKNOWN, Fault, Source
+
+Resolve = Callable[[str], int]
+# One item without spaces outside of its brackets, and whether a comma stands behind it; else one odd character.
+_ITEM = re.compile(r"((?:[^\s,\[\](){}|\"]|\[[^\[\]]*\]|\([^()]*\)|\|[^|]*\|)+|\S)\s*(,?)")
+
+
+def parse(isa: InstructionSet, text: str, filename: str = "<text>") -> Inst:
+    """The instruction that `text` is; comments and labels belong to files, not here. Raises CodeError."""
+    try:
+        inst, unknown = statement(isa, text)
+        if unknown is not None:
+            raise Fault("a number is needed here; symbols have values in files only", 0, len(text))
+        return inst
+    except Fault as fault:
+        raise Source(text, filename).error(fault) from None
+
+
+def _no_symbols(name: str) -> int:
+    raise LookupError(name)
+
+
+def statement(isa: InstructionSet, text: str, resolve: Resolve = _no_symbols) -> tuple[Inst, Expression | None]:
+    """The instruction, and the value of its literal where symbols have to be known for it. Raises Fault."""
+    mnemonic, _, rest = text.partition(" ")
+    items = _fast_items(rest)
+    inst = None if items is None else chosen(isa, mnemonic, items)
+    return _slow(isa, text, resolve) if inst is None else (inst, None)
+
+
+def chosen(isa: InstructionSet, mnemonic: str, items: Sequence[Written]) -> Inst | None:
+    """The instruction of the first form that takes what is written; None where none does."""
+    for form in isa.own(_Candidates).of(mnemonic, tuple([w.key for w in items])):
+        inst = form.fill(items)
+        if inst is not None:
+            return inst
+    return None
+
+
+def _fast_items(rest: str) -> list[Written] | None:
+    """What is written, from texts read before; None where only the reader can tell."""
+    items: list[Written] = []
+    comma = ","
+    for item, behind in _ITEM.findall(rest):
+        written = simple(item)
+        if written is None:
+            return None
+        if not comma and written.kind != "modifier":
+            if written.kind != "call" or items[-1].kind != "call":
+                return None
+            written = together((items.pop(), written))
+        items.append(written)
+        comma = behind
+    return None if comma and items else items
+
+
+def _slow(isa: InstructionSet, text: str, resolve: Resolve) -> tuple[Inst, Expression | None]:
+    """As `statement`, through the reader, which knows symbols, odd spacing and the places of mistakes."""
+    start = len(text) - len(text.lstrip())
+    end = next((i for i in range(start, len(text)) if text[i].isspace()), len(text))
+    mnemonic = text[start:end].lower()
+    if mnemonic not in isa.forms_by_mnemonic:
+        raise _unknown(isa, mnemonic, start, end)
+    spans = Reader(text, end, resolve).all()
+    items = [s.written for s in spans]
+    inst = chosen(isa, mnemonic, items)
+    if inst is not None:
+        return inst, _deferred(items)
+    raise complaint(isa, mnemonic, (start, end), spans)
+
+
+def _deferred(items: Sequence[Written]) -> Expression | None:
+    """The expression of a literal that symbols decide; a label of a branch is no such thing."""
+    return next((w.value for w in items if w.kind == "symbol" and not _is_label(w)), None)
+
+
+def _is_label(written: Written) -> bool:
+    return isinstance(written.value, Symbol) and not written.value.variant
+
+
+def _unknown(isa: InstructionSet, mnemonic: str, start: int, end: int) -> Fault:
+    nearest = isa.nearest(mnemonic)
+    return Fault(
+        f"unknown instruction {mnemonic!r}", start, end, code=UNKNOWN,
+        note=f"mnemonics are those of LLVM's assembler for {isa.chip.name}", help=f"did you mean {nearest}?" if nearest else None,
+    )
+
+
+class _Candidates:
+    """The forms that may fit statements, of one instruction set: narrowed down once for all statements that are written alike."""
+
+    def __init__(self, isa: InstructionSet) -> None:
+        self._isa = isa
+        self._known: dict[tuple[str, tuple[Hashable, ...]], tuple[Candidate, ...]] = {}
+
+    def of(self, mnemonic: str, keys: tuple[Hashable, ...]) -> tuple[Candidate, ...]:
+        """The forms that may fit statements of those keys, in the order of preference."""
+        found = self._known.get((mnemonic, keys))
+        if found is None:
+            forms = sorted(self._isa.forms_by_mnemonic.get(mnemonic, ()), key=_preference)
+            made = (candidate(form, keys) for form in forms)
+            found = self._known[mnemonic, keys] = tuple(c for c in made if c is not None)
+        return found
+
+
+def _preference(form: Form) -> int:
+    """LLVM's order of variants (AMDGPUAsmParser.cpp, getAllVariants): the plain encoding, VOP3, SDWA, DPP."""
+    name = form.format.name
+    return 3 if name.endswith("_dpp") else 2 if name.endswith("_sdwa") else 1 if name.startswith("vop3") else 0

@@ -1,0 +1,81 @@
+"""Matrix atoms as the kit describes them, and their instructions: the rows of the instruction table (`isa.fragments`).
+
+Each is used turned over: the instruction's A is our B, its B our A, so that it computes the transpose of the product. Then a lane
+holds one row of D and in consecutive registers four of its columns, which a store takes at once; and D lies as A does
+(32x32x8: k = 8 step + 4 (lane / 32) + register), so that the sums of one dot are the A of another without leaving their lanes.
+Layouts, types and costs come from the one table that assembler, simulator and documentation read; an atom's name is its mnemonic.
+
+Costs are cycles of the matrix pipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api.machine import Slice
+from tilefw.api.sim import Fragment
+from tilefw.api.simt import Code, Const, LinearLayout, MatrixAtom, Registers
+from tilefw_amd.chips import Chip
+from tilefw_amd.chips.chip import LANE_BITS
+from tilefw_amd.isa.meaning import fragments
+from tilefw_amd.isa.meaning.fragments import Shape
+from tilefw_amd.isa.set import InstructionSet
+
+# Tile IR's name of an element type, and what f32 is taken for; fp8 and bf8 are the chip's.
+_ELEMENTS = {
+    "f16": ("f16", ""), "bf16": ("bf16", ""), "xf32": ("f32", "tf32"), "f32": ("f32", ""), "f64": ("f64", ""), "i8": ("i8", ""),
+    "i32": ("i32", ""),
+}
+
+
+def layout(fragment: Fragment) -> LinearLayout:
+    """Where the elements of a fragment of one block lie: the places within a register first, then registers; lanes."""
+    rows, columns = fragment.shape
+    basis = {name: columns << i for i, name in enumerate(fragment.rows)}
+    basis |= {name: 1 << i for i, name in enumerate(fragment.columns)}
+    within, further = (sorted((name for name in basis if name[0] == kind), key=lambda name: int(name[1:])) for kind in "er")
+    lanes = tuple(basis[f"l{i}"] for i in range(LANE_BITS))
+    return LinearLayout((rows, columns), tuple(basis[name] for name in (*within, *further)), lanes, ())
+
+
+def _turned(fragment: Fragment) -> LinearLayout:
+    return layout(fragment).before_trans((1, 0))[0]
+
+
+def _atom(shape: Shape, chip: Chip) -> MatrixAtom:
+    (a, precision), (b, _), (d, _) = (_ELEMENTS.get(name) or (chip.float8[name], "") for name in (shape.b, shape.a, shape.d))
+    operands = fragments.operand_b(shape, chip), fragments.operand_a(shape, chip), fragments.accumulator(shape, chip)
+    return MatrixAtom(
+        shape.name, shape.n, shape.m, shape.k, a, b, d, *map(_turned, operands), cost=shape.passes * chip.rates.pass_cycles,
+        precision=precision,
+    )
+
+
+def atoms(isa: InstructionSet) -> tuple[MatrixAtom, ...]:
+    """Those that dots may use: shapes of several blocks waste cycles on products of one matrix, and sparse ones multiply what no
+    dot of the language has."""
+    return isa.own(_served)
+
+
+def _served(isa: InstructionSet) -> tuple[MatrixAtom, ...]:
+    shapes = (shape for shape in fragments.SHAPES if shape.serves(isa.chip) and shape.blocks == 1 and not shape.sparse)
+    return tuple(_atom(shape, isa.chip) for shape in shapes)
+
+
+def of_rows(isa: InstructionSet, rows: int) -> tuple[MatrixAtom, ...]:
+    """The atoms with so many rows, and those of the types for which there is no such one; all of them for 0."""
+    if not rows:
+        return atoms(isa)
+    served = {_types(atom) for atom in atoms(isa) if atom.m == rows}
+    return tuple(atom for atom in atoms(isa) if atom.m == rows or _types(atom) not in served)
+
+
+def _types(atom: MatrixAtom) -> tuple[str, ...]:
+    return atom.a, atom.b, atom.d, atom.precision
+
+
+def multiply(code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
+    """v_mfma of tuples; sums that begin at zero take the inline constant (CDNA3 ISA, "VOP3P-MAI": SRC2)."""
+    zero = all(isinstance(element, Const) and element.bits == 0 for element in c)
+    sums = 0 if zero else code.tuple(c, "v")
+    code.effect(atom.name, [code.tuple(d, "v")], [code.tuple(b, "v"), code.tuple(a, "v"), sums])
