@@ -7,7 +7,7 @@ from chips_here import CHIPS
 
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import LinearLayout, MatrixAtom
-from tilefw_nvidia.isa.fragments import OPERAND_COUNTS, SHAPES, Shape, fragments
+from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS, SHAPES, Shape, fragments
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms

@@ -16,7 +16,7 @@ from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import conversion_kernel, converted
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.ptx.emit import emit
+from tilefw_nvidia.emit import emit
 from tilefw_nvidia.select.lanes import PtxChip, description
 
 ROWS, COLUMNS = (1 << 5, 1 << 6, 1 << 7), (1, 2, 4, 8, 16)  # bits of a tile of 8x32

@@ -14,7 +14,7 @@ from tilefw.simt.select.lane_to_machine import select
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.ptx.emit import emit
+from tilefw_nvidia.emit import emit
 from tilefw_nvidia.select.lanes import PtxChip, description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}

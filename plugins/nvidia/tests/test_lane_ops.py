@@ -10,7 +10,7 @@ from chips_here import OLDEST
 from lane_kernels import Global, compiled, instructions, kernel, launched, result
 
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
+from tilefw_nvidia.ptxas import assemble, find_ptxas
 
 LANES = np.arange(32)
 WHENCE = {

@@ -9,7 +9,7 @@ from chips_here import OLDEST
 from row_kernels import compile_text
 
 from tilefw.api import PluginError, UnsupportedError
-from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
+from tilefw_nvidia.ptxas import assemble, find_ptxas
 from tilefw_nvidia.select.rules import rules
 
 

@@ -9,7 +9,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api import CapacityError
 from tilefw_nvidia.chips.occupancy import occupancy
-from tilefw_nvidia.ptx.ptxas import find_ptxas
+from tilefw_nvidia.ptxas import find_ptxas
 
 
 @tilefw.jit

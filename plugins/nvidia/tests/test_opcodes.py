@@ -11,8 +11,8 @@ from tilefw.api import InternalError
 from tilefw.api.machine import Function, Slice
 from tilefw.api.simt import Access, Code, Const, Element
 from tilefw_nvidia.chips import Chip
+from tilefw_nvidia.emit import lowest_version
 from tilefw_nvidia.isa.rows import forms
-from tilefw_nvidia.ptx.emit import lowest_version
 from tilefw_nvidia.select.lanes import PtxChip
 from tilefw_nvidia.select.rules import FORM, SMALL
 

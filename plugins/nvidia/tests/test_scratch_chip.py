@@ -22,7 +22,7 @@ from tilefw_nvidia.chips.occupancy import occupancy
 from tilefw_nvidia.chips.targets import targets
 from tilefw_nvidia.isa import OpcodeError, instruction_set
 from tilefw_nvidia.load import artifact
-from tilefw_nvidia.ptx.ptxas import assemble, find_ptxas
+from tilefw_nvidia.ptxas import assemble, find_ptxas
 from tilefw_nvidia.select.lanes import description
 from tilefw_nvidia.select.matrix import atoms
 

@@ -18,7 +18,7 @@ from tilefw.api import (
     Parameter,
     Scalar,
 )
-from tilefw_nvidia.simulate import Simulator
+from tilefw_nvidia.simulate.device import Simulator
 
 HEAD = ".version 7.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<16>; .reg .f32 %f<8>;\n"

@@ -28,12 +28,12 @@ class NvidiaBackend(SimtBackend):
         return PtxChip(self.described, options.enable_fp_fusion)
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
-        from tilefw_nvidia.ptx.emit import emit
+        from tilefw_nvidia.emit import emit
 
         return emit(functions, self.described, options.maxnreg)
 
     def assemble(self, artifact: Artifact, options: CompileOptions) -> Artifact:
-        from tilefw_nvidia.ptx.ptxas import assemble
+        from tilefw_nvidia.ptxas import assemble
 
         return assemble(artifact, self.described, ours=True)
 
@@ -43,13 +43,13 @@ class NvidiaBackend(SimtBackend):
         return artifact(data, name, self.described)
 
     def simulator(self) -> Device:
-        from tilefw_nvidia.simulate import Simulator
+        from tilefw_nvidia.simulate.device import Simulator
 
         return Simulator(self.described)
 
     toolchain_variables = ("PATH", "TILEFW_PTXAS", "CUDA_HOME", "CUDA_PATH")
 
     def toolchain_digest(self) -> str:
-        from tilefw_nvidia.ptx.ptxas import version
+        from tilefw_nvidia.ptxas import version
 
         return f"ptxas {version() or 'absent'}"

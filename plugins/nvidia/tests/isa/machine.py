@@ -11,7 +11,7 @@ from chips_here import CHIPS, EVERYTHING
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
 from tilefw_nvidia.chips import Architecture, Chip
-from tilefw_nvidia.simulate import Simulator
+from tilefw_nvidia.simulate.device import Simulator
 
 THREADS = 128
 _LETTERS = {1: "b8", 2: "b16", 4: "b32", 8: "b64"}

@@ -12,7 +12,7 @@ from chips_here import NEWEST, OLDEST
 
 from isa.machine import launch
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.fragments import SHAPES, Shape
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
 NUMPY = {

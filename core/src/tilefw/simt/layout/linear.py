@@ -34,6 +34,17 @@ class LinearLayout:
     lane: tuple[int, ...]
     warp: tuple[int, ...]
 
+    @staticmethod
+    def of_matrix(rows: Sequence[str], columns: Sequence[str]) -> LinearLayout:
+        """The layout of a matrix in one wave whose index bits are named: `rows[i]` is bit i of the row number, `columns` likewise.
+
+        A name is a kind and a number: e (element within a register), r (register) or l (lane), as in a simulator's `Fragment`.
+        Elements come before registers in the order of what a lane holds.
+        """
+        basis = {name: 1 << (i + len(columns)) for i, name in enumerate(rows)} | {name: 1 << i for i, name in enumerate(columns)}
+        of = {kind: tuple(basis[name] for name in sorted((n for n in basis if n[0] == kind), key=_number)) for kind in "erl"}
+        return LinearLayout((1 << len(rows), 1 << len(columns)), of["e"] + of["r"], of["l"], ())
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -301,3 +312,8 @@ def blocked(shape: Shape, order: Sequence[int], width: int, lanes: int, warps: i
     lane = tuple(next(take, 0) for _ in range(log2(lanes)))
     warp = tuple(next(take, 0) for _ in range(log2(warps)))
     return LinearLayout(shape, (*inner, *take), lane, warp)
+
+
+def _number(bit: str) -> int:
+    """The 3 of "r3"."""
+    return int(bit[1:])

@@ -1,4 +1,4 @@
-"""Matrix atoms as the kit describes them, and their instructions: the rows of the instruction table (`isa.fragments`).
+"""Matrix atoms as the kit describes them, and their instructions: the rows of the instruction table (`isa.meaning.fragments`).
 
 Each is used turned over: the instruction's A is our B, its B our A, so that it computes the transpose of the product. Then a lane
 holds one row of D and in consecutive registers four of its columns, which a store takes at once; and D lies as A does
@@ -16,7 +16,6 @@ from tilefw.api.machine import Slice
 from tilefw.api.sim import Fragment
 from tilefw.api.simt import Code, Const, LinearLayout, MatrixAtom, Registers
 from tilefw_amd.chips import Chip
-from tilefw_amd.chips.chip import LANE_BITS
 from tilefw_amd.isa.meaning import fragments
 from tilefw_amd.isa.meaning.fragments import Shape
 from tilefw_amd.isa.set import InstructionSet
@@ -28,18 +27,8 @@ _ELEMENTS = {
 }
 
 
-def layout(fragment: Fragment) -> LinearLayout:
-    """Where the elements of a fragment of one block lie: the places within a register first, then registers; lanes."""
-    rows, columns = fragment.shape
-    basis = {name: columns << i for i, name in enumerate(fragment.rows)}
-    basis |= {name: 1 << i for i, name in enumerate(fragment.columns)}
-    within, further = (sorted((name for name in basis if name[0] == kind), key=lambda name: int(name[1:])) for kind in "er")
-    lanes = tuple(basis[f"l{i}"] for i in range(LANE_BITS))
-    return LinearLayout((rows, columns), tuple(basis[name] for name in (*within, *further)), lanes, ())
-
-
 def _turned(fragment: Fragment) -> LinearLayout:
-    return layout(fragment).before_trans((1, 0))[0]
+    return LinearLayout.of_matrix(fragment.rows, fragment.columns).before_trans((1, 0))[0]
 
 
 def _atom(shape: Shape, chip: Chip) -> MatrixAtom:

@@ -10,11 +10,11 @@
 """
 
 from tilefw_nvidia.isa.meaning.calls import inlined
-from tilefw_nvidia.isa.meaning.decode import check_target, program
 from tilefw_nvidia.isa.model import Chapter, Form, Modifiers
 from tilefw_nvidia.isa.set import InstructionSet, OpcodeError, Spec, instruction_set
 from tilefw_nvidia.isa.text.parser import parse
 from tilefw_nvidia.isa.text.syntax import Function, Module, Parameter, Statement
+from tilefw_nvidia.simulate.decode import check_target, program
 
 __all__ = [
     "Chapter", "Form", "Function", "InstructionSet", "Modifiers", "Module", "OpcodeError", "Parameter", "Spec", "Statement",

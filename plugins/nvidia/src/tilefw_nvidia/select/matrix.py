@@ -1,4 +1,4 @@
-"""Matrix atoms and fragment loads as the kit describes them: the table of mma.sync (`isa.fragments`) for one chip, and ldmatrix.
+"""Matrix atoms and fragment loads as the kit describes them: the table of mma.sync (`meaning.fragments`) for a chip, and ldmatrix.
 
 An atom's name is its opcode. Cost: issue cycles of one of a multiprocessor's matrix units, from the chip's rates.
 """
@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from tilefw.api.machine import Operand, Slice
-from tilefw.api.sim import Fragment
 from tilefw.api.simt import Code, Const, Element, FragmentAccess, FragmentLoad, LinearLayout, MatrixAtom, Registers
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.fragments import SHAPES, Shape, fragments
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape, fragments
 from tilefw_nvidia.isa.model import Modifiers
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.isa.types import FORMATS
 
-LANE_BITS = 5
 # PTX's name of an element and of a sum to tile IR's.
 _ELEMENTS: Mapping[str, str] = {
     **FORMATS, "f16": "f16", "bf16": "bf16", "tf32": "f32", "s8": "i8", "u8": "i8", "f64": "f64",
@@ -26,16 +24,6 @@ _SUMS: Mapping[str, str] = {"f16": "f16", "f32": "f32", "s32": "i32", "f64": "f6
 
 # PTX ISA, "Warp-level matrix load instruction: ldmatrix".
 FRAGMENT_LOADS = (FragmentLoad("ldmatrix", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),)
-
-
-def layout(fragment: Fragment) -> LinearLayout:
-    """Where the elements of a fragment lie: bits within a register first, then registers; lanes."""
-    rows, columns = fragment.shape
-    basis = {name: columns << i for i, name in enumerate(fragment.rows)}
-    basis |= {name: 1 << i for i, name in enumerate(fragment.columns)}
-    within, further = (sorted((name for name in basis if name[0] == kind), key=lambda name: int(name[1:])) for kind in "er")
-    lanes = tuple(basis[f"l{i}"] for i in range(LANE_BITS))
-    return LinearLayout((rows, columns), tuple(basis[name] for name in (*within, *further)), lanes, ())
 
 
 def atoms(chip: Chip) -> tuple[MatrixAtom, ...]:
@@ -59,8 +47,8 @@ def _atom(shape: Shape, choice: Modifiers, chip: Chip) -> MatrixAtom | None:
     a_lies, b_lies, _, d_lies = fragments(shape, choice)
     return MatrixAtom(
         opcode, shape.m, shape.n, shape.k, _ELEMENTS[a], _ELEMENTS[b], _SUMS[opcode.rpartition(".")[2]],
-        layout(a_lies), layout(b_lies), layout(d_lies), cost=shape.m * shape.n * shape.k / chip.matrix_rates[a],
-        precision="tf32" if a == "tf32" else "", unsigned=a == "u8",
+        *(LinearLayout.of_matrix(lies.rows, lies.columns) for lies in (a_lies, b_lies, d_lies)),
+        cost=shape.m * shape.n * shape.k / chip.matrix_rates[a], precision="tf32" if a == "tf32" else "", unsigned=a == "u8",
     )
 
 

@@ -6,7 +6,7 @@ import functools
 
 from tilefw.api.sim import BitMap
 from tilefw_nvidia.chips import Chip
-from tilefw_nvidia.isa.fragments import SHAPES, Shape, accumulation, fragments
+from tilefw_nvidia.isa.meaning.fragments import SHAPES, Shape, accumulation, fragments
 from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 
 CHAPTER = Chapter()

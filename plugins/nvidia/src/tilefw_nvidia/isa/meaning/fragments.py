@@ -1,6 +1,6 @@
 """The one table of mma.sync: shapes and types with the chips that have them, where operands lie, and how sums are rounded.
 
-Rows of the instruction table (`rows/matrix.py`), the kit's atoms (`select/matrix.py`) and the text of operands (`ptx/emit.py`) are
+Rows of the instruction table (`rows/matrix.py`), the kit's atoms (`select/matrix.py`) and the text of operands (`emit.py`) are
 derived from it. Source: PTX ISA, "Warp Level Matrix Instructions: mma" and its figures.
 
 One rule gives every figure but that of Volta's m8n8k4: registers are row-major blocks of 8 rows by 16 bytes (32 bytes for f64's 4

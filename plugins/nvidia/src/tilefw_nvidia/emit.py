@@ -12,7 +12,7 @@ from tilefw.api.errors import InternalError
 from tilefw.api.machine import Function, Inst, Operand, Slice
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
-from tilefw_nvidia.isa.fragments import OPERAND_COUNTS
+from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select.lanes import SHARED
 
