@@ -11,7 +11,6 @@ from tree import PACKAGES
 # Circles that are still to be opened, by one module of each.
 KNOWN = {
     "tilefw.sim.engine.waiting", "tilefw.simt.chip", "tilefw.simt.select.cells",
-    "tilefw_spatial.lower.linear",
 }
 
 

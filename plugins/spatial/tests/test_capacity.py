@@ -15,14 +15,16 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api import DTYPES, Artifact, CapacityError
 from tilefw_spatial import limits
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.arrange.stretches import maps_of
 from tilefw_spatial.footprint import distinct
 from tilefw_spatial.graph import Along, Axis, Where
 from tilefw_spatial.lower.below import Below, negative
 from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.machine import load
 from tilefw_spatial.program import Transfer
 from tilefw_spatial.ramp import Ramp, Span, even, run, taken, taken_valid, together
+
+LANES = load().lanes
 
 
 @tilefw.jit
@@ -162,7 +164,7 @@ def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int
 @given(st.integers(1, 4 * LANES), st.integers(-3, 3), st.integers(1, 5), st.data())
 def test_a_stretch_of_lane_positions_moves_what_each_position_does(count: int, step: int, chunk: int, data: st.DataObject) -> None:
     span = data.draw(spans(count).filter(Span.any))
-    found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(Ramp(2, step, count), span, chunk)]
+    found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(Ramp(2, step, count), span, chunk, LANES)]
     moved = sorted(zip(*(np.concatenate(part).tolist() for part in zip(*found, strict=True)), strict=True))
     assert moved == sorted((9 + step * p, p // LANES * chunk, p % LANES) for p in range(span.low, span.high))
 

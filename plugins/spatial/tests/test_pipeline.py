@@ -34,7 +34,7 @@ KERNELS = [
 @pytest.mark.parametrize(("kernel", "parameters"), KERNELS)
 def test_the_prediction_comes_before_the_program_and_is_right(kernel: str, parameters: dict[str, int]) -> None:
     launch = bound(kernel, parameters)
-    timed = schedule(arrange(lower(launch.module(), launch.launch)), MACHINE)
+    timed = schedule(arrange(lower(launch.module(), launch.launch), MACHINE), MACHINE)
     verdict = verify(kernel_named(kernel), parameters, "spatial-sdm1", executor="sim")
     assert verdict.ok
     assert verdict.counters["cycles"] == timed.cycles
@@ -68,7 +68,7 @@ def _late(program: Program) -> Program:
 
 def test_arrays_that_do_not_fit_are_told_in_bytes() -> None:
     launch = bound("vector_add", {"n": 5000})
-    work = arrange(lower(launch.module(), launch.launch))
+    work = arrange(lower(launch.module(), launch.launch), MACHINE)
     small = replace(MACHINE, rows=1)
     with pytest.raises(CapacityError) as error:
         schedule(work, small)
@@ -78,7 +78,7 @@ def test_arrays_that_do_not_fit_are_told_in_bytes() -> None:
 
 def test_instructions_of_a_program_issue_when_the_schedule_says() -> None:
     launch = bound("softmax", {"rows": 5, "columns": 700})
-    timed = schedule(arrange(lower(launch.module(), launch.launch)), MACHINE)
+    timed = schedule(arrange(lower(launch.module(), launch.launch), MACHINE), MACHINE)
     issued = {name: [*_times(name, timed.issues)] for name in queues(timed.issues, MACHINE)}
     for name, insts in queues(timed.issues, MACHINE).items():
         now, found = 0, []

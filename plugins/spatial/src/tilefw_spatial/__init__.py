@@ -13,7 +13,7 @@ The way of a kernel; `pipeline.py` is the same as code. Each stage is a plain fu
 
 What is known beforehand: `target` and `capabilities` (what is claimed), `machine` with `data/sdm-1.yaml` (every number and its
 origin), `isa/` (the table of instructions, its meanings, its element types). Refused before anything is laid out: what needs more
-than the chip's memory (`footprint`), what is beyond the compiler's own `limits`, a machine whose numbers are not those `assumed`.
+than the chip's memory (`footprint`), what is beyond the compiler's own `limits`, a machine that a stage cannot serve (`supported`).
 
 The program as a file: `container/`, as text: `text/`; from either back: `foreign`. `valid` says what is no program of the machine
 at all.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from tilefw_spatial.program import Program
 
 FORMAT = "sdm"
+MACHINE_FILE = "TILEFW_SPATIAL_MACHINE"
+"""The environment variable that names another machine file."""
 
 
 class SpatialBackend(Backend):
@@ -21,12 +24,20 @@ class SpatialBackend(Backend):
 
     binary_suffix = ".sdm"
 
+    toolchain_variables = (MACHINE_FILE,)
+
     @property
     def machine(self) -> Machine:
-        """The machine file of the target."""
-        from tilefw_spatial.machine import load
+        """The machine that `TILEFW_SPATIAL_MACHINE` names by the path of its file, else the target's own. Raises CodeError TFW0739
+        for a file that cannot be read or is no machine file."""
+        from tilefw_spatial.machine import given, load
 
-        return load(self.target.chip)
+        path = os.environ.get(MACHINE_FILE)
+        return given(path) if path else load(self.target.chip)
+
+    def toolchain_digest(self) -> str:
+        """The machine's hash: an artifact that was cached for one machine is none for another."""
+        return self.machine.hash
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """No level between tile IR and the program is IR: `pipeline.py` has the stages."""
@@ -38,27 +49,28 @@ class SpatialBackend(Backend):
         from tilefw_spatial.node_options import node_options
         from tilefw_spatial.pipeline import compile_kernel
 
-        chips, split = node_options(options.extra, self.machine)
+        machine = self.machine
+        chips, split = node_options(options.extra, machine)
         if options.launch is None:
             raise CompileError(
                 f"{self.target.name} compiles for one launch, and is not told which", code="TFW0642",
                 help="say the grid, the scalars and the extents of the buffers",
             )
         refuse_unserved(module, self.target.name, self.capabilities, options.launch)
-        compiled = compile_kernel(module, options.launch, self.machine, chips, split, options.enable_fp_fusion)
+        compiled = compile_kernel(module, options.launch, machine, chips, split, options.enable_fp_fusion)
         if options.verify:
-            self._verify(compiled.program)
-        return replace(self._artifact(compiled.program), entries=(compiled.entry,))
+            self._verify(compiled.program, machine)
+        return replace(self._artifact(compiled.program, machine), entries=(compiled.entry,))
 
-    def _verify(self, program: Program) -> None:
+    def _verify(self, program: Program, machine: Machine) -> None:
         """The checker's word on a program. Raises InternalError with the first constraint that is broken."""
         from tilefw_spatial.check import check
 
-        problems = check(program, self.machine)
+        problems = check(program, machine)
         if problems:
             raise InternalError(f"a schedule breaks {len(problems)} constraints of the machine; the first: {problems[0]}")
 
-    def _artifact(self, program: Program) -> Artifact:
+    def _artifact(self, program: Program, machine: Machine) -> Artifact:
         """A program with its file and its text."""
         from tilefw_spatial.container import write
         from tilefw_spatial.text import render
@@ -69,7 +81,7 @@ class SpatialBackend(Backend):
                 for inst in queue:
                     counts[inst.op] = counts.get(inst.op, 0) + 1
         return Artifact(
-            target=self.target.name, format=FORMAT, text=render(program), entries=(), binary=write(program),
+            target=self.target.name, format=FORMAT, text=render(program, machine), entries=(), binary=write(program, machine),
             resources=Resources(unknown="slices and streams are placed by the schedule", instructions=counts),
             metadata={"cycles": program.cycles, **program.metadata},
         )
@@ -78,19 +90,20 @@ class SpatialBackend(Backend):
         from tilefw_spatial import foreign
         from tilefw_spatial.simulate.device import FROM_TEXT
 
-        program, given = foreign.read(data, name)
-        made = replace(self._artifact(program), entries=(foreign.entry(program),))
+        machine = self.machine
+        program, given = foreign.read(data, name, machine)
+        made = replace(self._artifact(program, machine), entries=(foreign.entry(program),))
         return made if given is None else replace(made, text=given, metadata={**made.metadata, FROM_TEXT: True})
 
     def to_binary(self, text: str, name: str) -> bytes:
         from tilefw_spatial.foreign import assemble
 
-        return assemble(text, name)
+        return assemble(text, name, self.machine)
 
     def to_text(self, data: bytes, name: str) -> str:
         from tilefw_spatial.foreign import disassemble
 
-        return disassemble(data, name)
+        return disassemble(data, name, self.machine)
 
     def simulator(self) -> Device:
         from tilefw_spatial.simulate.device import SpatialDevice

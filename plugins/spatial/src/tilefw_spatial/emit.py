@@ -63,8 +63,9 @@ def queues(issues: Iterable[Issue], machine: Machine, begin: int = 0) -> dict[st
     for name in machine.queues:
         if name in by_queue:
             own = by_queue[name]
-            linked = machine.queues[name].kind == "C2C"
-            made = words((part for issue in own for part in split(issue)), 0) if linked else _queue(own, machine.rows)
+            kind = machine.queues[name].kind
+            bank = machine.rows if kind == "MEM" else machine.accumulator_rows
+            made = words((part for issue in own for part in split(issue)), 0) if kind == "C2C" else _queue(own, bank)
             found[name] = (*(_prologue(name, machine) if begin else ()), *made)
     return found
 
@@ -78,7 +79,7 @@ def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
 
 
 def _queue(issues: list[Issue], bank: int) -> Iterator[Inst]:
-    """One queue, of memory with banks of so many rows: an instruction issues when all before it have."""
+    """One queue, whose rows or accumulators lie in banks of so many: an instruction issues when all before it have."""
     now = 0
     for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle), bank):
         yield from idle(issue.cycle - now)

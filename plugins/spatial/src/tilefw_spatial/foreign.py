@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from tilefw.api import CodeError, Entry, Parameter, dtype
 from tilefw_spatial import checked, container, program, text
+from tilefw_spatial.machine import Machine
 
 
-def read(data: str | bytes, name: str) -> tuple[program.Program, str | None]:
+def read(data: str | bytes, name: str, machine: Machine) -> tuple[program.Program, str | None]:
     """The program of a container's bytes; or that of a text, and the text. Raises CodeError with the place of what is wrong."""
     if isinstance(data, bytes) and container.is_container(data):
-        return container.read(data, name), None
+        return container.read(data, name, machine), None
     given = data if isinstance(data, str) else _decoded(data, name)
-    return text.parse(given, name), given
+    return text.parse(given, name, machine), given
 
 
-def assemble(source: str, name: str) -> bytes:
+def assemble(source: str, name: str, machine: Machine) -> bytes:
     """The container of a text. Raises CodeError."""
-    return container.write(text.parse(source, name))
+    return container.write(text.parse(source, name, machine), machine)
 
 
-def disassemble(data: bytes, name: str) -> str:
+def disassemble(data: bytes, name: str, machine: Machine) -> str:
     """The text of a container, of which `assemble` makes the same bytes. Raises CodeError."""
-    return text.render(container.read(data, name))
+    return text.render(container.read(data, name, machine), machine)
 
 
 def entry(found: program.Program) -> Entry:

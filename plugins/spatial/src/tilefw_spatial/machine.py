@@ -19,8 +19,15 @@ from typing import Any
 
 import yaml
 
+from tilefw.api import CodeError
+
 ORIGINS = ("published", "derived", "ours")
 SIDES = ("W", "E")
+DELAYS = frozenset({
+    "read", "write", "gather", "scatter", "alu", "transcendental", "load_weights", "install_weights", "multiply_pair",
+    "multiply_int8", "drain", "switch", "switch_across", "transpose", "fetch", "notify", "link",
+})
+"""The delays that a machine file has: cycles from issue at a position to the effect there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +155,15 @@ class Machine:
         """Rows of K that one set of weights has: of a plane for int8, of a pair of planes for the others."""
         return self.depth_int8 if dtype == "int8" else self.depth_pair
 
+    def planes_apart(self, dtype: str) -> int:
+        """How many products one side multiplies at a time: int8 takes a plane, the others a pair."""
+        return self.planes if dtype == "int8" else self.planes // 2
+
+    @cached_property
+    def pitch(self) -> int:
+        """Cycles from the weights of one product to those of the next, at least."""
+        return self.delays["load_weights"] + self.delays["install_weights"]
+
     def peer(self, chip: int, link: int) -> int:
         """The chip of the node at the other end of a local link. Raises ValueError for links that leave the node."""
         if not 0 <= link < self.local_links:
@@ -173,14 +189,37 @@ def load(name: str | Path = "sdm-1") -> Machine:
     return read((files("tilefw_spatial") / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
+@cache
+def _read_once(path: str, changed: int) -> Machine:
+    """The machine of a file as it was when it was last changed, in nanoseconds."""
+    return load.__wrapped__(Path(path))
+
+
+def given(path: str) -> Machine:
+    """The machine of the file that a user names, read again after it has changed. Raises CodeError TFW0739."""
+    try:
+        return _read_once(path, Path(path).stat().st_mtime_ns)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CodeError(f"the machine file {path} cannot be read: {error}", code="TFW0739") from None
+    except (MachineFileError, yaml.YAMLError) as error:
+        raise CodeError(f"{path} is no machine file: {error}", code="TFW0739", help=_LIKE) from None
+
+
+_LIKE = "a machine file has the entries of tilefw_spatial/data/sdm-1.yaml, each with value, origin and source"
+
+
 def read(text: str) -> Machine:
     """A machine from the text of its file. Raises MachineFileError."""
-    document: dict[str, Any] = yaml.safe_load(text)
+    document: Any = yaml.safe_load(text)
+    if not isinstance(document, dict) or not isinstance(document.get("delays"), dict) or not isinstance(document.get("name"), str):
+        raise MachineFileError("must be a mapping with a name, delays and counts")
     delays = {key: _quantity(f"delays.{key}", entry) for key, entry in document.pop("delays").items()}
     name = document.pop("name")
     counts = {key: _quantity(key, entry) for key, entry in document.items()}
     values = {key: quantity.value for key, quantity in counts.items()}
     times = {key: quantity.value for key, quantity in delays.items()}
+    if times.keys() != DELAYS:
+        raise MachineFileError(f"machine {name}: delays that are missing or unknown: {', '.join(sorted(times.keys() ^ DELAYS))}")
     quantities = counts | {f"delays.{key}": quantity for key, quantity in delays.items()}
     try:
         return Machine(name, fingerprint(name, values, times), quantities, times, **values)
@@ -197,6 +236,6 @@ def fingerprint(name: str, counts: Mapping[str, int], delays: Mapping[str, int])
 def _quantity(key: str, entry: Any) -> Quantity:
     if not isinstance(entry, dict) or set(entry) != {"value", "origin", "source"}:
         raise MachineFileError(f"{key}: must have exactly value, origin and source")
-    if entry["origin"] not in ORIGINS or type(entry["value"]) is not int:
-        raise MachineFileError(f"{key}: value must be an integer and origin one of {', '.join(ORIGINS)}")
+    if entry["origin"] not in ORIGINS or type(entry["value"]) is not int or entry["value"] < 1:
+        raise MachineFileError(f"{key}: value must be an integer above 0 and origin one of {', '.join(ORIGINS)}")
     return Quantity(entry["value"], entry["origin"], entry["source"])

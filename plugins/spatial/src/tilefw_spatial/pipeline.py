@@ -6,15 +6,12 @@ Each stage is a plain function of what the one before it made; none knows of the
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import DTYPES, CapacityError, Entry, InternalError, Launch, Place
 from tilefw.api.ir import FuncOp, ModuleOp, entry_of, place_of
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.assumed import check_machine
 from tilefw_spatial.checked import CHECK
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.emit import emit
@@ -28,6 +25,7 @@ from tilefw_spatial.partition import partition
 from tilefw_spatial.program import Parameter, Program
 from tilefw_spatial.ramp import LARGEST, TooLarge
 from tilefw_spatial.schedule import Schedule, schedule, schedule_node
+from tilefw_spatial.supported import check_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +37,6 @@ class Compiled:
     program: Program
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for garbage in cycles: what the stages build is alive to their ends, and to look through it again and again takes
-    half as long as all of them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_uncollected()
 def compile_kernel(
     module: ModuleOp, launch: Launch, machine: Machine, chips: int = 1, split: str = "n", fusion: bool = True
 ) -> Compiled:
@@ -79,8 +63,8 @@ def compile_kernel(
 
 def _timed(graph: Graph, machine: Machine, chips: int, split: str) -> Sequence[Schedule]:
     if chips == 1:
-        return [schedule(arrange(graph), machine)]
-    return schedule_node(partition(graph, chips, split), machine)
+        return [schedule(arrange(graph, machine), machine)]
+    return schedule_node(partition(graph, chips, split, machine), machine)
 
 
 def _kernel(module: ModuleOp) -> FuncOp:

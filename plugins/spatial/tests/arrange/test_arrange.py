@@ -11,11 +11,12 @@ from work_evaluator import Evaluator
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Store, Value
+from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.sweep import LaneSweep
 
 
 def run(graph: Graph, *buffers: np.ndarray) -> Evaluator:
-    return Evaluator(arrange(graph), dict(enumerate(buffers)))
+    return Evaluator(arrange(graph, load_machine()), dict(enumerate(buffers)))
 
 
 RNG = np.random.default_rng(1)
@@ -79,7 +80,7 @@ def test_values_of_several_domains_meet() -> None:
 def test_few_long_rows_are_reduced_across_lanes(rows: int, columns: int) -> None:
     graph = softmax(Axis("row", rows), Axis("column", 1 << (columns - 1).bit_length()), columns)
     x, out = draw(rows * columns), np.zeros(rows * columns, np.float32)
-    work = arrange(graph)
+    work = arrange(graph, load_machine())
     found = Evaluator(work, {0: x, 1: out})
     assert_within(out.reshape(rows, columns), expected_softmax(exactly(x.reshape(rows, columns))))
     assert any(isinstance(sweep, LaneSweep) for sweep in work.sweeps)

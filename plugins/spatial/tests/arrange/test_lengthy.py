@@ -12,6 +12,7 @@ from work_evaluator import Evaluator
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.lengthy import LONGEST
 from tilefw_spatial.graph import Axis, Combine, Constant, Graph, Reduce, Store, Value
+from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.sweep import VectorSweep
 
 RNG = np.random.default_rng(1)
@@ -19,7 +20,7 @@ RNG = np.random.default_rng(1)
 
 def run(graph: Graph, *buffers: np.ndarray) -> None:
     """The graph's stores, as sweeps that hardware can run; into `buffers`."""
-    work = arrange(graph)
+    work = arrange(graph, load_machine())
     sweeps = [sweep for sweep in work.sweeps if isinstance(sweep, VectorSweep)]
     assert all(step.every <= LONGEST for sweep in sweeps for step in sweep.steps)
     Evaluator(work, dict(enumerate(buffers)))

@@ -12,6 +12,7 @@ from work_evaluator import Evaluator
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.elements import on_machine_types
 from tilefw_spatial.lower import lower
+from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.sweep import Work
 
 SMALL = {
@@ -29,7 +30,7 @@ def arranged(kernel: str, parameters: dict[str, Any]) -> tuple[Work, dict[str, A
     """The work of a launch, and how what it computes compares with the reference, by output."""
     found = bound(kernel, parameters)
     graph = on_machine_types(lower(found.module(), found.launch))
-    work = arrange(graph)
+    work = arrange(graph, load_machine())
     reference = found.reference()
     host = memory(found.passed)
     buffers = {number: host[buffer.storage] for number, buffer in found.buffers.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from tilefw_spatial.arrange.lanes import Product
 from tilefw_spatial.arrange.normal import normal
 from tilefw_spatial.chain import chain
 from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Graph, Store, Value
+from tilefw_spatial.machine import load as load_machine
 from tilefw_spatial.sweep import MatrixSweep, Work
 
 NUMPY = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp8e4nv": ml_dtypes.float8_e4m3fn, "int8": np.int8, "fp32": np.float32}
@@ -61,7 +64,7 @@ def test_products_of_any_shape(m: int, n: int, k: tuple[int, int], dtype: str, o
     graph = matmul(Axis("m", m), Axis("n", n), (Axis("step", k[0]), Axis("k", k[1])), dtype, out)
     a, b, bias = draw((m, k[0] * k[1]), dtype), draw((k[0] * k[1], n), dtype), draw((n,), "fp32")
     found = np.zeros(m * n, NUMPY[out])
-    Evaluator(arrange(graph), dict(enumerate((a.reshape(-1), b.reshape(-1), bias, found))))
+    Evaluator(arrange(graph, load_machine()), dict(enumerate((a.reshape(-1), b.reshape(-1), bias, found))))
     total = product(exactly(a), exactly(b), "int32" if dtype == "int8" else "fp32")
     total = applied("s2f", "fp32", total, of="int32") if dtype == "int8" else total
     expected = applied("addf", "fp32", total, exactly(bias[None]))
@@ -71,14 +74,14 @@ def test_products_of_any_shape(m: int, n: int, k: tuple[int, int], dtype: str, o
 def test_the_cheaper_side_is_the_weights_and_both_sides_work_alike() -> None:
     """The published sweep's first point: 8 tiles of weights made of the left operand beat 5 made of the right one."""
     graph = matmul(Axis("m", 2304), Axis("n", 1376), (Axis("step", 128), Axis("k", 32)), "fp16", "fp16")
-    sweeps = products(arrange(graph))
+    sweeps = products(arrange(graph, load_machine()))
     busy = {side: sum(sweep.rows * len(sweep.products) for sweep in sweeps if sweep.side == side) for side in ("W", "E")}
     assert busy == {"W": 4 * 26 * 1376, "E": 4 * 26 * 1376}
 
 
 def test_an_odd_tile_is_split_over_both_sides() -> None:
     graph = matmul(Axis("m", 1000), Axis("n", 300), (Axis("k", 640),), "fp16", "fp16")
-    sweeps = products(arrange(graph))
+    sweeps = products(arrange(graph, load_machine()))
     assert [(sweep.side, len(sweep.products)) for sweep in sweeps] == [("W", 2), ("E", 2)]
 
 
@@ -87,7 +90,7 @@ def test_a_batch_has_weights_of_its_own() -> None:
     a, b = load("fp16", where(0, (z, 1000), (m, 50), (k, 1))), load("fp16", where(1, (z, 2000), (k, 40), (n, 1)))
     graph = Graph([Store(dot(a, b, k), where(2, (z, 800), (m, 40), (n, 1)))])
     x, y, out = draw((3, 20, 50), "fp16"), draw((3, 50, 40), "fp16"), np.zeros(2400, np.float32)
-    Evaluator(arrange(graph), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
+    Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y.reshape(-1), 2: out})
     assert_within(out.reshape(3, 20, 40), product(exactly(x), exactly(y)))
 
 
@@ -106,7 +109,7 @@ def test_attention_has_its_queries_along_lanes(dtype: str) -> None:
     graph = Graph([Store(result, where(3, (h, queries * size), (q, size), (e, 1)))])
     qs, ks, vs = (draw((heads, length, size), dtype) for length in (queries, keys, keys))
     out = np.zeros(heads * queries * size, np.float32)
-    work = arrange(graph)
+    work = arrange(graph, load_machine())
     Evaluator(work, {0: qs.reshape(-1), 1: ks.reshape(-1), 2: vs.reshape(-1), 3: out})
     factor = exactly(np.full((1, 1, 1), size**-0.5, np.float32))
     scaled = applied("mulf", "fp32", product(exactly(qs), exactly(ks.swapaxes(1, 2))), factor)
@@ -123,7 +126,7 @@ def test_weights_that_do_not_depend_on_a_contracted_axis() -> None:
     alike = apply("castf", "fp16", apply("exp", "fp32", apply("addf", "fp32", b, b)))
     graph = Graph([Store(dot(a, alike, k), where(2, (m, 20), (n, 1)))])
     x, y, out = draw((10, 24), "fp16"), draw((20,), "fp32"), np.zeros(200, np.float32)
-    Evaluator(arrange(graph), {0: x.reshape(-1), 1: y, 2: out})
+    Evaluator(arrange(graph, load_machine()), {0: x.reshape(-1), 1: y, 2: out})
     once = exactly(np.broadcast_to(y, (24, 20)))
     column = applied("castf", "fp16", applied("exp", "fp32", applied("addf", "fp32", once, once)), of="fp32")
     assert_within(out.reshape(10, 20), product(exactly(x), column))
@@ -136,8 +139,8 @@ def test_one_computed_tile_in_two_orders_is_refused() -> None:
     a, b = load("fp16", where(1, (m, 20), (k, 1))), load("fp16", where(2, (m, 60), (z, 20), (k, 1)))
     stores = [Store(dot(a, tile, k), where(3, (z, 8000), (m, 400), (n, 1))),
               Store(dot(b, tile, z, k), where(4, (m, 400), (n, 1)))]
-    targets, items = normal(Graph(stores)), Items()
-    roots = [items.item(target.value, Product((n,))) for target in targets]
+    targets, items = normal(Graph(stores)), Items(load_machine())
+    roots = [items.item(target.value, Product((n,), load_machine().lanes)) for target in targets]
     with pytest.raises(UnsupportedError) as caught:
-        Arranger(chain, targets, roots)
+        Arranger(load_machine(), partial(chain, machine=load_machine()), targets, roots)
     assert caught.value.code == "TFW0670"

@@ -18,7 +18,7 @@ def _work(rows: int, columns: int, depth: int) -> Work:
     a, b = load("int8", where(0, (m, depth), (k, 1))), load("int8", where(1, (k, columns), (n, 1)))
     total = apply("s2f", "fp32", Value(Dot(a, b, (k,)), (m, n), "int32"))
     result = apply("addf", "fp32", total, load("fp32", where(2, (n, 1))))
-    return arrange(Graph([Store(result, where(3, (m, columns), (n, 1)))]))
+    return arrange(Graph([Store(result, where(3, (m, columns), (n, 1)))]), load_machine())
 
 
 def _read(work: Work, side: str) -> set[int]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Piece
+from tilefw_spatial.chain import Limits, Piece, Results
+from tilefw_spatial.chain import chain as chain_for
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
@@ -18,6 +19,11 @@ from tilefw_spatial.sweep import Source, Step
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[Hashable, Array]
+
+
+def chain(results: Results, limits: Limits | None = None) -> list[Piece]:
+    """The pieces for the packaged machine."""
+    return chain_for(results, load(), limits)
 
 
 def run(pieces: Sequence[Piece], arrays: Mapping[Hashable, Array], shape: tuple[int, int], every: int = 1) -> Arrays:

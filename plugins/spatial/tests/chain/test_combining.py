@@ -13,10 +13,10 @@ from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Combined, Input, Result, chain
+from tilefw_spatial.chain import Combined, Input, Result
 from tilefw_spatial.graph import Combine
 
-from .running import run
+from .running import chain, run
 
 EVERY, POINTS, LANES = 5, 15, 8
 _FLOAT_KINDS = {Combine.ADDF, Combine.MULF, Combine.MAXF, Combine.MINF, Combine.MAXNUM, Combine.MINNUM}

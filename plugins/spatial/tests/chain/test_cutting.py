@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Apply, Combined, Input, Limits, Literal, Node, Result, chain, cut, legalise
+from tilefw_spatial.chain import Apply, Combined, Input, Limits, Literal, Node, Result, cut, legalise
 from tilefw_spatial.chain.micro import Micro, Operand, Wanted, is_reduced
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
@@ -20,8 +20,9 @@ from tilefw_spatial.chain.stretch import Stretch
 from tilefw_spatial.graph import Combine
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
+from tilefw_spatial.machine import load
 
-from .running import Array, run
+from .running import Array, chain, run
 
 OUTER, EVERY, LANES = 3, 4, 8
 # (row, operand types, result type): native ones, and some that are expanded.
@@ -115,7 +116,7 @@ def test_cut_is_uncut(results: list[Result], alus: int, streams: int, seed: int)
     wanted = legalise(results)
     arrays = inputs(seed)
     expected = whole(wanted, arrays)
-    found = run(cut(wanted, Limits(alus, streams)), arrays, (OUTER * EVERY, LANES), EVERY)
+    found = run(cut(wanted, Limits(alus, streams), load()), arrays, (OUTER * EVERY, LANES), EVERY)
     for result in results:
         dtype = result.node.dtype
         assert np.array_equal(reinterpret(found[result.key], _codes(dtype)), reinterpret(expected[result.key], _codes(dtype)))

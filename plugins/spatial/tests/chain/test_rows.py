@@ -19,9 +19,9 @@ from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES
-from tilefw_spatial.chain import Apply, Input, Result, chain
+from tilefw_spatial.chain import Apply, Input, Result
 
-from .running import run
+from .running import chain, run
 
 INTEGERS = ("int1", "int8", "int16", "int32")
 FLOATS = ("fp8e4nv", "fp8e5", "fp16", "bf16", "fp32")

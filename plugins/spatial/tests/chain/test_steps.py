@@ -8,11 +8,11 @@ import pytest
 from bounded import applied, assert_within, exactly
 
 from tilefw.api import Place, UnsupportedError
-from tilefw_spatial.chain import Apply, Input, Limits, Literal, Node, Piece, Result, chain
+from tilefw_spatial.chain import Apply, Input, Limits, Literal, Node, Piece, Result
 from tilefw_spatial.chain.native import NATIVE
 from tilefw_spatial.isa import OPS
 
-from .running import run
+from .running import chain, run
 
 X, Y, MASK = Input("x", "fp32"), Input("y", "fp32"), Input("mask", "int1")
 BYTE, WORD = Input("byte", "int8"), Input("word", "int32")
@@ -147,7 +147,7 @@ def test_few_streams_make_more_pieces() -> None:
     for node in inputs[1:]:
         total = fp32("addf", total, node)
     assert len(chain([Result("out", total)])) == 2
-    assert len(chain([Result("out", total)], Limits(streams=16))) == 6
+    assert len(chain([Result("out", total)], Limits(16, 16))) == 6
 
 
 def test_what_cannot_be_is_refused_at_the_users_line() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilefw_spatial.chain.timing import KEPT, Timed, least_moves, moves_after, times
+from tilefw_spatial.chain.timing import Timed, least_moves, moves_after, times
+from tilefw_spatial.machine import load
+
+KEPT = load().delay_steps
 
 
 @st.composite
@@ -14,17 +17,17 @@ def problems(draw: st.DrawFn) -> Timed:
     latency = [draw(st.sampled_from([1, 1, 3])) for _ in range(count)]
     takes = [tuple(draw(st.sets(st.integers(0, v - 1), max_size=2))) if v else () for v in range(count)]
     streams = [tuple(draw(st.sets(st.integers(0, reads - 1), max_size=1))) for _ in range(count)]
-    return Timed(latency, takes, streams, reads)
+    return Timed(latency, takes, streams, reads, KEPT)
 
 
 def moves(problem: Timed, at: list[int]) -> int:
     total = 0
     for u, latency in enumerate(problem.latency):
         readers = [at[w] for w, takes in enumerate(problem.takes) if u in takes]
-        total += moves_after(max(readers) - at[u] - latency, stream=False) if readers else 0
+        total += moves_after(max(readers) - at[u] - latency, stream=False, kept=KEPT) if readers else 0
     for r in range(problem.reads):
         when = [at[v] for v, streams in enumerate(problem.streams) if r in streams]
-        total += moves_after(max(when) - min(when), stream=True) if when else 0
+        total += moves_after(max(when) - min(when), stream=True, kept=KEPT) if when else 0
     return total
 
 
@@ -40,5 +43,5 @@ def test_found_times_are_right_and_not_below_the_bound(problem: Timed) -> None:
 def test_a_value_that_waits_for_a_chain_takes_a_move_each_time_it_would_be_lost() -> None:
     length = 2 * KEPT + 2
     takes = [(), *((v - 1,) for v in range(1, length)), (0, length - 1)]
-    problem = Timed([1] * (length + 1), takes, [()] * (length + 1), 0)
+    problem = Timed([1] * (length + 1), takes, [()] * (length + 1), 0, KEPT)
     assert least_moves(problem) == moves(problem, times(problem, 0)) == 2

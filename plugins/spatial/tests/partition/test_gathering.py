@@ -10,7 +10,6 @@ import pytest
 from launches import bound
 from work_evaluator import Evaluator, cells
 
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.machine import load
 from tilefw_spatial.partition.packing import carried, packing, taken_apart
 from tilefw_spatial.pipeline import compile_kernel
@@ -18,6 +17,7 @@ from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.sweep import Array, Work
 
 MACHINE = load()
+LANES = MACHINE.lanes
 MATMUL = {"m": 600, "n": 1280, "k": 1024}  # over four chips no tile of columns is cut, and K ends within a vector
 
 
@@ -26,7 +26,7 @@ MATMUL = {"m": 600, "n": 1280, "k": 1024}  # over four chips no tile of columns 
     (25, 128, 10), (20, 64, 4), (7, 170, 4), (3, 1, 1), (41, 100, 13), (9, 300, None), (5, 320, None), (1, 9, None),
 ])
 def test_riders_are_whole_again(rows: int, used: int, carriers: int | None) -> None:
-    packed = packing(rows, used)
+    packed = packing(rows, used, LANES)
     assert (packed and packed.carriers) == carriers
     if packed is None:
         return
@@ -38,7 +38,7 @@ def test_riders_are_whole_again(rows: int, used: int, carriers: int | None) -> N
         sent[vector, lane] = host[element]
     sent[packed.carriers :] = 0xDEAD
     arrived = Array("arrived", "fp16", rows, "const", data=sent)
-    sweeps, pieces = taken_apart(packed, arrived)
+    sweeps, pieces = taken_apart(packed, arrived, MACHINE)
     ran = Evaluator(Work(sweeps, [arrived, *pieces]), {})
     assert np.array_equal(ran.memory[arrived].view(np.uint16)[:, :used], host.reshape(rows, used))
 

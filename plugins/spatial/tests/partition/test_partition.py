@@ -101,7 +101,7 @@ def test_both_simulators_agree(split: str) -> None:
 def test_what_is_gathered_is_sent_once() -> None:
     """Second copies of what the host fills cost nothing; of what comes by links they cost the links' time again."""
     launch = bound("matmul", {"m": 400, "n": 3000, "k": 700})
-    work = gathered_split(lower(launch.module(), launch.launch), 4)
+    work = gathered_split(lower(launch.module(), launch.launch), 4, load())
     sent = list({id(step.array): step.array for step in work.order if isinstance(step, LinkSweep)}.values())
     assert sent
     assert not any(same_data(one, other) for number, one in enumerate(sent) for other in sent[:number])

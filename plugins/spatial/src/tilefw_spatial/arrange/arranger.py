@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange.choose import chosen
 from tilefw_spatial.arrange.collapse import collapsed
@@ -15,31 +17,30 @@ from tilefw_spatial.arrange.region import Region, Regions
 from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.arrange.twins import Twins
 from tilefw_spatial.arrange.vector import Chain, Emitter, padding, pieces_of
+from tilefw_spatial.chain import chain as standard
 from tilefw_spatial.graph import Axis, Dot, Graph
-from tilefw_spatial.machine import SIDES
+from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.sweep import MatrixSweep, Sweep, VectorSweep, Work
 
 
-def arrange(graph: Graph, chain: Chain | None = None, *, twins: bool = True) -> Work:
-    """The sweeps and arrays of a launch. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`). `twins`: what
-    the host fills may be there twice, for sweeps that run at one time."""
+def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, twins: bool = True) -> Work:
+    """The sweeps and arrays of a launch on a machine. `chain` makes pieces of a region's results (`tilefw_spatial.chain.chain`).
+    `twins`: what the host fills may be there twice, for sweeps that run at one time."""
     if chain is None:
-        from tilefw_spatial.chain import chain as standard
-
-        chain = standard
-    targets, roots = chosen(normal(graph))
-    return Arranger(chain, targets, roots).work(twins)
+        chain = partial(standard, machine=machine)
+    targets, roots = chosen(normal(graph), machine)
+    return Arranger(machine, chain, targets, roots).work(twins)
 
 
 class Arranger:
     """Sweeps for items whose lanes are chosen: `roots` has the item of each target."""
 
-    def __init__(self, chain: Chain, targets: list[Target], roots: list[Item]) -> None:
-        self._chain, self._targets, self._roots = chain, targets, roots
+    def __init__(self, machine: Machine, chain: Chain, targets: list[Target], roots: list[Item]) -> None:
+        self._machine, self._chain, self._targets, self._roots = machine, chain, targets, roots
         self._items = reachable(roots)
         self._regions = Regions(self._items, roots)
         self._memory = Memory()
-        self._weights = _weights(self._items)
+        self._weights = _weights(self._items, machine)
         self._sweeps: list[Sweep] = []
         self._second: list[VectorSweep | MatrixSweep] = []  # of sweeps that may run at one time
 
@@ -48,7 +49,7 @@ class Arranger:
         for region in self._regions.ordered():
             self._region(region)
         self._stores()
-        second = Twins()
+        second = Twins(self._machine.lanes)
         if twins:
             second.give(self._second)
         return Work(self._sweeps, [*self._memory.arrays, *second.arrays], [self._memory.held[item].array for item in self._roots])
@@ -75,9 +76,9 @@ class Arranger:
             self._sweeps.append(collapsed(emitter.sweep(piece, outer, inner, {})))
 
     def _drained(self, region: Region, dot: Item, chunk: Axis) -> None:
-        products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk)
-        found = tiles(dot, chunk)
-        share = shared(len(found), parts_of(dot))
+        products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk, self._machine)
+        found = tiles(dot, chunk, self._machine)
+        share = shared(len(found), parts_of(dot, self._machine))
         turns = list(share.turns())
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
         pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}
@@ -99,7 +100,7 @@ class Arranger:
     def _operand(self, dot: Item, number: int) -> Held:
         item = dot.operands[number]
         if item.inputs:
-            return self._memory.operand(item, (weights_order, activations_order)[number](dot))
+            return self._memory.operand(item, (weights_order, activations_order)[number](dot, self._machine))
         return self._memory.of(item, ())
 
     def _stores(self) -> None:
@@ -111,13 +112,13 @@ class Arranger:
             array.transfers += transfers(target.access, item.lanes, order.strides, order.chunk, once=True)
 
 
-def _weights(items: list[Item]) -> dict[Item, Order]:
+def _weights(items: list[Item], machine: Machine) -> dict[Item, Order]:
     """The order that products ask of weights which sweeps make. Raises UnsupportedError where two ask for different ones."""
     orders: dict[Item, Order] = {}
     for dot in items:
         if not isinstance(dot.value.op, Dot) or dot.operands[0].inputs:
             continue
-        weights, order = dot.operands[0], weights_order(dot)
+        weights, order = dot.operands[0], weights_order(dot, machine)
         before = orders.setdefault(weights, order)
         if (before.strides, before.chunk) != (order.strides, order.chunk):
             raise UnsupportedError(

@@ -9,57 +9,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
+from tilefw_spatial.arrange.fold import steps_of
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
 from tilefw_spatial.arrange.lanes import Everywhere, Product
 from tilefw_spatial.arrange.lengthy import cut, is_lengthy
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
 from tilefw_spatial.arrange.normal import Target, reached
-from tilefw_spatial.arrange.split import split
+from tilefw_spatial.arrange.split import shared_lanes, split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
-from tilefw_spatial.machine import SIDES
+from tilefw_spatial.machine import SIDES, Machine
 
-ALUS = 16
 # Beyond so many cycles a reduction across lanes is thought of, over each of the longest axes.
 _LONG = 1000
 _TRIED = 2
-_FOLDS = 3  # steps of one: a quarter is left after each (`fold`)
 # Beyond so many axes only small sets of them, and all but a few, are tried.
 _ALL_SETS = 6
+# The compiler's own tuning, for any machine; only estimates that weigh candidates against one another, never times of the schedule.
 # A sweep whose results another waits for takes about so many cycles before its first result is back in memory: read, two ways
 # along half the chip, a chain of steps, write.
 _SWEEP = 60
 _TURN = 150  # the same for one step of a reduction across lanes: to the switch and back, then through the vector unit
-LOAD = 20  # cycles to load one set of weights (`delays.load_weights` of data/sdm-1.yaml), during which the set before it multiplies
 # A vector in memory takes no cycle, but memory is small: between ways of one speed the smaller is taken.
 _VECTOR = 1e-3
 
 
-def chosen(targets: list[Target]) -> tuple[list[Target], list[Item]]:
+def chosen(targets: list[Target], machine: Machine) -> tuple[list[Target], list[Item]]:
     """The targets, maybe with an axis split, and the item of each. Targets that share work are tried along common axes first, then
     each by itself."""
     found: dict[int, tuple[Target, Item]] = {}
     for numbers in _sharing(targets):
         some = [targets[number] for number in numbers]
-        best = _best(some, Items())
-        some, best, folds = _across(some, best)
+        best = _best(some, Items(machine))
+        some, best, folds = _across(some, best, machine)
         if is_lengthy(reachable(best)):
             some = cut(some)
-            best = _best(some, Items(folds))
+            best = _best(some, Items(machine, folds))
         found.update(zip(numbers, zip(some, best, strict=True), strict=True))
     pairs = [found[number] for number in range(len(targets))]
     return [target for target, _ in pairs], [item for _, item in pairs]
 
 
-def _across(targets: list[Target], best: list[Item]) -> tuple[list[Target], list[Item], frozenset[Axis]]:
+def _across(
+    targets: list[Target], best: list[Item], machine: Machine,
+) -> tuple[list[Target], list[Item], frozenset[Axis]]:
     """A way that reduces long axes across lanes, where time is much longer than that takes; with the axes that lie along lanes."""
     folds: frozenset[Axis] = frozenset()
+    width = shared_lanes(machine.lanes)
     for axis in _reduced(targets)[:_TRIED]:
-        least = cost(best)
-        parts = split(targets, axis) if least > _LONG else None
+        least = cost(best, machine)
+        parts = split(targets, axis, width) if least > _LONG else None
         if parts is None:
             continue
-        trial = _best(parts.targets, Items(folds | {parts.lane}))
-        if cost(trial) < least:
+        trial = _best(parts.targets, Items(machine, folds | {parts.lane}))
+        if cost(trial, machine) < least:
             targets, best, folds = parts.targets, trial, folds | {parts.lane}
     return targets, best, folds
 
@@ -100,7 +102,7 @@ def _best(targets: list[Target], items: Items) -> list[Item]:
             if item is None or item is best[number]:
                 continue
             trial = [*best[:number], item, *best[number + 1 :]]
-            if (found := cost(trial)) < least:
+            if (found := cost(trial, items.machine)) < least:
                 best, least = trial, found
     return best
 
@@ -113,7 +115,7 @@ def _together(targets: list[Target], items: Items, axes: tuple[Axis, ...]) -> tu
         for beside in ((), tuple(axis for axis in some if axis in items.folds)):
             trial = [_item(items, target, some, beside) for target in targets]
             whole = [item for item in trial if item is not None]
-            if len(whole) == len(trial) and ((found := cost(whole)) < least or best is None):
+            if len(whole) == len(trial) and ((found := cost(whole, items.machine)) < least or best is None):
                 best, least = whole, found
             if not items.folds.intersection(some):
                 break
@@ -126,7 +128,7 @@ def _item(items: Items, target: Target, axes: Iterable[Axis], beside: tuple[Axis
     all their indices, like what is reduced across lanes for targets that have the axis); None where that is no way."""
     own = tuple(axis for axis in axes if axis in target.value.axes or axis in beside)
     try:
-        return items.item(target.value, Product(own) if own else Everywhere())
+        return items.item(target.value, Product(own, items.machine.lanes) if own else Everywhere(items.machine.lanes))
     except UnfitError:
         return None
 
@@ -139,32 +141,32 @@ def _sets(axes: tuple[Axis, ...]) -> Iterator[tuple[Axis, ...]]:
         yield from combinations(axes, size)
 
 
-def cost(roots: Iterable[Item]) -> float:
+def cost(roots: Iterable[Item], machine: Machine) -> float:
     """About how many cycles it takes to make the roots."""
-    return sum(_own_cost(item) for item in reachable(roots)) + sum(item.points for item in roots)
+    return sum(_own_cost(item, machine) for item in reachable(roots)) + sum(item.points for item in roots)
 
 
-def _own_cost(item: Item) -> float:
+def _own_cost(item: Item, machine: Machine) -> float:
     match item.value.op:
         case Elementwise():
-            return item.points / ALUS
+            return item.points / machine.alus
         case Reduce() if item.folded:
-            return _FOLDS * (2 * item.operands[0].points + _TURN)
+            return steps_of(item) * (2 * item.operands[0].points + _TURN)
         case Reduce(axes=axes):
             points = item.points
             for axis in axes:
                 points *= axis.extent
             return points + _SWEEP
         case Dot():
-            return _product_cost(item)
+            return _product_cost(item, machine)
     return item.points * _VECTOR
 
 
-def _product_cost(item: Item) -> float:
+def _product_cost(item: Item, machine: Machine) -> float:
     shape = shape_of(item)
-    parts = parts_of(item)
+    parts = parts_of(item, machine)
     rows = 1
     for axis in shape.rows:
         rows *= axis.extent
     tiles = item.points // rows
-    return (tiles * parts * max(rows, LOAD) + tiles * _SWEEP) / len(SIDES)
+    return (tiles * parts * max(rows, machine.delays["load_weights"]) + tiles * _SWEEP) / len(SIDES)

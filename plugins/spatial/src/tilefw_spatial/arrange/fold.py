@@ -9,7 +9,6 @@ from __future__ import annotations
 from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.held import Held, walk, whole
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.arrange.memory import Memory, in_turn
 from tilefw_spatial.arrange.region import Region
 from tilefw_spatial.arrange.vector import Chain, Emitter
@@ -18,6 +17,17 @@ from tilefw_spatial.graph import Axis, Reduce
 from tilefw_spatial.sweep import LaneSweep, Sweep
 
 RADIX = 4  # vectors that one step combines: turning them takes one way to the switch and back, however many they are
+
+
+def steps_of(item: Item) -> int:
+    """How many steps a reduction across lanes takes."""
+    op = item.value.op
+    assert isinstance(op, Reduce)
+    left, steps = op.axes[0].extent, 0
+    while left > 1:
+        left //= min(RADIX, left)
+        steps += 1
+    return steps
 
 
 def folded(item: Item, memory: Memory, chain: Chain) -> list[Sweep]:
@@ -36,17 +46,18 @@ class _Folding:
         self._loops = (whole(self._chunk), *(whole(axis) for axis in item.time))
         self._source = memory.of(operand, item.time)
         self._made: list[Sweep] = []
+        self._lanes = operand.lanes.width
         self._lone = not item.lanes.axes  # one group; all others are to hold the same
 
     def sweeps(self, op: Reduce, width: int) -> list[Sweep]:
         current = self._source
-        if self._lone and width < LANES:
-            current = self._turned(current, tuple(lane % width for lane in range(LANES)))
+        if self._lone and width < self._lanes:
+            current = self._turned(current, tuple(lane % width for lane in range(self._lanes)))
         left = width
         while left > 1:
             ways = min(RADIX, left)
             left //= ways
-            others = [self._turned(current, _turn(width, left * way)) for way in range(1, ways)]
+            others = [self._turned(current, _turn(self._lanes, width, left * way)) for way in range(1, ways)]
             current = self._combined(op, [current, *others], last=left == 1)
         return self._made
 
@@ -74,6 +85,6 @@ class _Folding:
         return result
 
 
-def _turn(width: int, shift: int) -> tuple[int, ...]:
-    """The source of each lane where every group of `width` turns by `shift`."""
-    return tuple(lane // width * width + (lane + shift) % width for lane in range(LANES))
+def _turn(lanes: int, width: int, shift: int) -> tuple[int, ...]:
+    """The source of each of `lanes` lanes where every group of `width` turns by `shift`."""
+    return tuple(lane // width * width + (lane + shift) % width for lane in range(lanes))

@@ -17,6 +17,7 @@ from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Product, Renamed
 from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.postorder import postorder
 
 # Items for each value that one target may need: a scan along lanes asks for its operands along ever new ones.
@@ -66,10 +67,11 @@ class Way:
 
 
 class Items:
-    """All items asked for so far, by value and lanes; None for what cannot be had. Reductions over one of the axes `folds` are
-    made across lanes where these allow it."""
+    """All items asked for so far on one machine, by value and lanes; None for what cannot be had. Reductions over one of
+    the axes `folds` are made across lanes where these allow it."""
 
-    def __init__(self, folds: frozenset[Axis] = frozenset()) -> None:
+    def __init__(self, machine: Machine, folds: frozenset[Axis] = frozenset()) -> None:
+        self.machine = machine
         self._made: dict[Hashable, Item | None] = {}
         self.folds = folds
         self._counts: dict[Value, int] = {}
@@ -116,7 +118,7 @@ class Items:
         match value.op:
             case Dot() as dot:
                 sides = ((dot.b, dot.a, False), (dot.a, dot.b, True))
-                along = Product(dot.contracted)
+                along = Product(dot.contracted, lanes.width)
                 return [
                     Way(((weights, lanes), (activations, along)), turned) for weights, activations, turned in sides
                     if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes)
@@ -144,7 +146,7 @@ def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Pic
                 return None
             along[axis] = pick or _same(axis)
     if not along:
-        return Everywhere()
+        return Everywhere(lanes.width)
     if all(axis not in picks for axis in along):
         return lanes.restricted(tuple(along))
     return Renamed(lanes, value, along)

@@ -1,6 +1,7 @@
 """Which index of each axis every lane position stands for.
 
-Positions are lanes counted on through the vectors of one point in time: position p is lane p % 320 of vector p // 320. Positions
+Positions are lanes counted on through the vectors of one point in time: where a vector has n lanes, position p is lane p % n of
+vector p // n. Positions
 are usually a product of axes in mixed radix; after a rename they are any table. Axes that are not along lanes lie in time.
 """
 
@@ -17,14 +18,13 @@ from numpy.typing import NDArray
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis
 
-LANES = 320
-
 
 class Lanes(ABC):
     """`index[axis][position]` for each axis along lanes; axes that a value lacks are dropped (`restricted`), which repeats its
     elements. Two of one `key` are the same."""
 
     key: Hashable
+    width: int  # lanes of a vector
     positions: int
     axes: frozenset[Axis]
     product: tuple[Axis, ...] | None = None  # positions in mixed radix, outermost first, where they are just that
@@ -41,7 +41,7 @@ class Lanes(ABC):
     @property
     def chunks(self) -> int:
         """Vectors for one point in time."""
-        return -(-self.positions // LANES)
+        return -(-self.positions // self.width)
 
     def firsts(self) -> NDArray[np.bool_] | None:
         """Which positions are the first of all that stand for the same indices; None where none repeats another."""
@@ -63,14 +63,15 @@ class Lanes(ABC):
         own = self.axes & frozenset(axes)
         if own == self.axes and own:
             return self
-        return Everywhere() if not own else _shortened(Part(self, own))
+        return Everywhere(self.width) if not own else _shortened(Part(self, own))
 
 
 class Product(Lanes):
     """Axes flattened in mixed radix, outermost first."""
 
-    def __init__(self, axes: tuple[Axis, ...]) -> None:
+    def __init__(self, axes: tuple[Axis, ...], width: int) -> None:
         self.product = axes
+        self.width = width
         self.key = ("product", axes)
         self.axes = frozenset(axes)
         self.positions = prod(axis.extent for axis in axes)
@@ -87,16 +88,16 @@ class Product(Lanes):
 class Everywhere(Lanes):
     """One element in all lanes."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
         self.key = "everywhere"
         self.axes = frozenset()
-        self.positions = LANES
+        self.width = self.positions = width
 
     def _index(self) -> dict[Axis, NDArray[np.int64]]:
         return {}
 
     def with_last(self, axis: Axis) -> Lanes | None:
-        return Product((axis,)) if LANES % axis.extent == 0 else None
+        return Product((axis,), self.width) if self.width % axis.extent == 0 else None
 
 
 class Part(Lanes):
@@ -104,6 +105,7 @@ class Part(Lanes):
 
     def __init__(self, whole: Lanes, axes: frozenset[Axis], positions: int | None = None) -> None:
         self._whole = whole
+        self.width = whole.width
         self.axes = axes
         self.positions = whole.positions if positions is None else positions
         self.key = ("part", whole.key, axes, self.positions)
@@ -113,7 +115,7 @@ class Part(Lanes):
 
     def with_last(self, axis: Axis) -> Lanes | None:
         whole = self._whole
-        fits = whole.product is not None and whole.product[-1] is axis and LANES % axis.extent == 0
+        fits = whole.product is not None and whole.product[-1] is axis and self.width % axis.extent == 0
         found = whole if fits else whole.with_last(axis)
         return found if found is not None and found.chunks == self.chunks else None
 
@@ -123,6 +125,7 @@ class Renamed(Lanes):
 
     def __init__(self, whole: Lanes, rename: Hashable, picks: dict[Axis, Picked]) -> None:
         self._whole, self._picks = whole, picks
+        self.width = whole.width
         self.axes = frozenset(picks)
         self.positions = whole.positions
         self.key = ("renamed", whole.key, rename, self.axes)
@@ -137,11 +140,12 @@ class Renamed(Lanes):
 
 def _shortened(part: Part) -> Lanes:
     """One chunk, where every chunk repeats the first."""
-    if part.positions <= LANES:
+    width = part.width
+    if part.positions <= width:
         return part
-    full = part.positions // LANES * LANES
+    full = part.positions // width * width
     for table in part.index.values():
-        first = table[:LANES]
-        if (table[:full].reshape(-1, LANES) != first).any() or (table[full:] != first[: part.positions - full]).any():
+        first = table[:width]
+        if (table[:full].reshape(-1, width) != first).any() or (table[full:] != first[: part.positions - full]).any():
             return part
-    return Part(part, part.axes, LANES)
+    return Part(part, part.axes, width)

@@ -13,21 +13,13 @@ from math import prod
 
 from tilefw_spatial.arrange.held import Held, Loop, walk, whole
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.arrange.memory import Order, in_turn, strides_of
 from tilefw_spatial.graph import Axis, Dot
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.machine import SIDES
+from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.sweep import MatrixSweep, Product
 
-ROWS = 4096  # of one of the two sets of accumulators of a side (machine page)
-# K of one set of weights, and rows of K that one cycle of loading brings (16 streams of bytes).
-DEPTHS = {"fp16": 160, "bf16": 160, "fp8e4nv": 160, "fp8e5": 160, "int8": 320}
-STREAMS = 16
-_LEAST_ROWS = 20  # `load_weights`: with fewer, loading the weights takes longer than multiplying by them
-PITCH = 40  # cycles from the weights of one product to those of the next, at least: `load_weights` and `install_weights`
 _SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again, and it is drained by itself
-PLANES = {"fp16": 1, "bf16": 1, "fp8e4nv": 1, "fp8e5": 1, "int8": 2}  # of one side, each at a tile of its own; else a pair
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,18 +57,18 @@ def in_tiles(dot: Item) -> tuple[Axis, ...]:
     return (*shape.batch, *shape.bands, *shape.rows)
 
 
-def weights_order(dot: Item) -> Order:
+def weights_order(dot: Item, machine: Machine) -> Order:
     """The order of a dot's weights: the rows of K of one tile follow one another, from a multiple of what one cycle loads."""
     shape = shape_of(dot)
     weights = dot.operands[0]
-    groups = STREAMS // TYPES[weights.value.dtype].nbytes
+    groups = machine.weight_streams // TYPES[weights.value.dtype].nbytes
     inner, rows = strides_of(shape.depth)
     chunk = -(-rows // groups) * groups
     outer, vectors = strides_of((*shape.batch, *shape.bands), chunk * weights.lanes.chunks)
     return Order({**outer, **inner}, chunk if weights.lanes.chunks > 1 else 0, vectors, groups, rows)
 
 
-def activations_order(dot: Item) -> Order:
+def activations_order(dot: Item, _: Machine) -> Order:
     """The order of a dot's activations: the rows of one part of K follow one another."""
     shape = shape_of(dot)
     return in_turn((*shape.batch, *shape.rows), dot.operands[1].lanes.chunks)
@@ -90,45 +82,47 @@ class Tile:
     rows: Loop
 
 
-def tiles(dot: Item, chunk: Axis) -> list[Tile]:
+def tiles(dot: Item, chunk: Axis, machine: Machine) -> list[Tile]:
     """All tiles of a product, in the order of its vectors in memory; those of one set of weights follow one another."""
     shape = shape_of(dot)
     outer = (chunk, *shape.batch, *shape.bands)
     rows = whole(*shape.rows)
-    size = min(ROWS, -(-rows.end // _blocks(dot, prod(axis.extent for axis in outer), rows.end)))
+    size = min(machine.accumulator_rows, -(-rows.end // _blocks(dot, prod(axis.extent for axis in outer), rows.end, machine)))
     blocks = [Loop(rows.axes, begin, min(begin + size, rows.end)) for begin in range(0, rows.end, size)]
     found = [
         Tile(dict(zip(outer, index, strict=True)), block)
         for index in product(*(range(axis.extent) for axis in outer)) for block in blocks
     ]
-    return found if len(found) % 2 == 0 or parts_of(dot) > 1 else _evened(found)
+    return found if len(found) % 2 == 0 or parts_of(dot, machine) > 1 else _evened(found, machine.delays["load_weights"])
 
 
-def _blocks(dot: Item, count: int, rows: int) -> int:
+def _blocks(dot: Item, count: int, rows: int, machine: Machine) -> int:
     """In how many blocks of rows `count` tiles are done soonest, where each plane takes a tile of its own: few tiles keep few
     planes busy, and blocks of few rows wait for their weights."""
-    planes = PLANES[dot.operands[0].value.dtype]
+    planes = machine.planes_apart(dot.operands[0].value.dtype)
     if planes == 1:
         return 1
+    pitch = machine.pitch
 
     def cycles(blocks: int) -> float:
         turns = -(-count * blocks // (planes * len(SIDES)))
-        return turns * max(-(-rows // blocks), PITCH) * (1 + _SPLIT * blocks)
+        return turns * max(-(-rows // blocks), pitch) * (1 + _SPLIT * blocks)
 
     return min((1, 2, 4), key=cycles)
 
 
-def parts_of(dot: Item) -> int:
+def parts_of(dot: Item, machine: Machine) -> int:
     """Products of one tile: parts of K."""
-    return -(-shape_of(dot).k // DEPTHS[dot.operands[0].value.dtype])
+    return -(-shape_of(dot).k // machine.depth(dot.operands[0].value.dtype))
 
 
-def _evened(found: list[Tile]) -> list[Tile]:
-    """An odd number of tiles whose K cannot be split, with the rows of the middle one in two halves."""
+def _evened(found: list[Tile], least: int) -> list[Tile]:
+    """An odd number of tiles whose K cannot be split, with the rows of the middle one in two halves; of fewer than `least`
+    rows each, loading the weights would take longer than multiplying by them."""
     half = len(found) // 2
     tile = found[half]
     middle = (tile.rows.begin + tile.rows.end) // 2
-    if tile.rows.points < 2 * _LEAST_ROWS:
+    if tile.rows.points < 2 * least:
         return found
     rows = (Loop(tile.rows.axes, tile.rows.begin, middle), Loop(tile.rows.axes, middle, tile.rows.end))
     return [*found[:half], *(Tile(tile.fixed, part) for part in rows), *found[half + 1 :]]
@@ -142,6 +136,7 @@ class Products:
     weights: Held
     activations: Held
     chunk: Axis
+    machine: Machine
 
     def sweeps(self, tile: Tile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
         """A tile's sweeps: one, or one on each of two sides, each with half of K."""
@@ -156,14 +151,14 @@ class Products:
 
     def _products(self, tile: Tile) -> list[Product]:
         shape = shape_of(self.dot)
-        depth = DEPTHS[self.dot.operands[0].value.dtype]
+        depth, lanes = self.machine.depth(self.dot.operands[0].value.dtype), self.machine.lanes
         fixed = {axis: index for axis, index in tile.fixed.items() if axis is not self.chunk}
         first = walk(self.weights, self.chunk, (), {**tile.fixed, **dict.fromkeys(shape.depth, 0)}).start
         made: list[Product] = []
         for begin in range(0, shape.k, depth):
             part = Axis("k", self.dot.operands[1].lanes.chunks)
-            rows = walk(self.activations, part, (tile.rows,), {**fixed, part: begin // LANES})
-            half = begin % LANES // depth
+            rows = walk(self.activations, part, (tile.rows,), {**fixed, part: begin // lanes})
+            half = begin % lanes // depth
             made.append(Product(rows, half, self.weights.array, first + begin, min(depth, shape.k - begin)))
         return made
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilefw_spatial.arrange.access import Term
 from tilefw_spatial.arrange.held import Held, stepped
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.arrange.lanes import Lanes
 from tilefw_spatial.arrange.normal import Fetch, Pick
 from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.arrange.transfers import transfers
@@ -115,12 +115,12 @@ def vectors_of(data: NDArray[np.generic], axes: tuple[Axis, ...], lanes: Lanes, 
         lanes.index[axis] if axis in lanes.axes else over((axis,), np.arange(axis.extent), time)[..., None] for axis in axes
     )
     spread = np.broadcast_to(data[index], grid).reshape(prod(grid[:-1]), lanes.positions)
-    padded = np.zeros((len(spread), lanes.chunks * LANES), dtype=data.dtype)
+    padded = np.zeros((len(spread), lanes.chunks * lanes.width), dtype=data.dtype)
     padded[:, : lanes.positions] = spread
     first = np.zeros([1] * len(time), dtype=np.int64)
     for axis, stride in order.strides.items():
         first = first + over((axis,), np.arange(axis.extent) * stride, time)
     numbers = np.broadcast_to(first, grid[:-1]).reshape(-1, 1) + np.arange(lanes.chunks) * order.chunk
-    result = np.zeros((order.vectors, LANES), dtype=data.dtype)
-    result[numbers.reshape(-1)] = padded.reshape(-1, LANES)
+    result = np.zeros((order.vectors, lanes.width), dtype=data.dtype)
+    result[numbers.reshape(-1)] = padded.reshape(-1, lanes.width)
     return result

@@ -13,8 +13,6 @@ from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
-WIDTH = 64  # lanes that share one reduction: the largest power of two that 320 has as a factor
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -24,12 +22,17 @@ class Parts:
     lane: Axis
 
 
-def split(targets: list[Target], axis: Axis) -> Parts | None:
-    """The targets with `axis` split; None where its extent is no multiple of the width, or its order is the kernel's own."""
-    if axis.extent % WIDTH:
+def shared_lanes(lanes: int) -> int:
+    """How many of a vector's lanes share one reduction: the largest power of two that divides their number."""
+    return lanes & -lanes
+
+
+def split(targets: list[Target], axis: Axis, width: int) -> Parts | None:
+    """The targets with `axis` split; None where its extent is no multiple of `width`, or its order is the kernel's own."""
+    if axis.extent % width:
         return None
-    lane = Axis(f"{axis.name}.lane", WIDTH)
-    outer = Axis(f"{axis.name}.outer", axis.extent // WIDTH)
+    lane = Axis(f"{axis.name}.lane", width)
+    outer = Axis(f"{axis.name}.outer", axis.extent // width)
     splitter = _Splitter(axis, (outer, lane) if outer.extent > 1 else (lane,))
     made = [splitter.target(target) for target in targets]
     return None if splitter.ordered else Parts(made, lane)

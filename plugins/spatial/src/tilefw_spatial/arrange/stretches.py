@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tilefw_spatial.arrange.access import Term
-from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.arrange.lanes import Lanes
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.program import AxisMap
 from tilefw_spatial.ramp import Ramp, Span, Valid, together
@@ -46,25 +46,26 @@ def _positions(valid: Valid, axis: Axis, lanes: Lanes, long: Sequence[Axis]) -> 
     return Span(valid.low * inner, valid.high * inner, lanes.positions)
 
 
-def maps_of(ramp: Ramp, span: Span, chunk: int) -> list[tuple[AxisMap, ...]]:
-    """Axes for whole vectors, and for what lies in part of a vector before and after them; `chunk` is from vector to vector."""
-    begin, end = -(-span.low // LANES), span.high // LANES
+def maps_of(ramp: Ramp, span: Span, chunk: int, width: int) -> list[tuple[AxisMap, ...]]:
+    """Axes for whole vectors, and for what lies in part of a vector before and after them; `chunk` is from vector to vector,
+    each of `width` lanes."""
+    begin, end = -(-span.low // width), span.high // width
     if begin > end:  # within one vector
-        return [_part(ramp, span.low, span.high, chunk)]
-    found = [_part(ramp, span.low, begin * LANES, chunk)] if span.low < begin * LANES else []
+        return [_part(ramp, span.low, span.high, chunk, width)]
+    found = [_part(ramp, span.low, begin * width, chunk, width)] if span.low < begin * width else []
     if begin < end:
-        vectors = AxisMap(end - begin, np.asarray(ramp[begin * LANES : end * LANES : LANES]) - ramp.first, chunk, 0)
-        found.append((*_skipped(begin * chunk), vectors, _even(Ramp(ramp.first, ramp.step, LANES))))
-    return [*found, _part(ramp, end * LANES, span.high, chunk)] if end * LANES < span.high else found
+        vectors = AxisMap(end - begin, np.asarray(ramp[begin * width : end * width : width]) - ramp.first, chunk, 0)
+        found.append((*_skipped(begin * chunk), vectors, _even(Ramp(ramp.first, ramp.step, width))))
+    return [*found, _part(ramp, end * width, span.high, chunk, width)] if end * width < span.high else found
 
 
-def _part(ramp: Ramp, low: int, high: int, chunk: int) -> tuple[AxisMap, ...]:
+def _part(ramp: Ramp, low: int, high: int, chunk: int, width: int) -> tuple[AxisMap, ...]:
     """Positions of one vector."""
-    first = low % LANES
+    first = low % width
     lanes = _even(ramp[low - first : high])
     if first:
         lanes = AxisMap(lanes.extent, lanes.offsets, 0, 1, np.arange(lanes.extent) >= first)
-    return (*_skipped(low // LANES * chunk), lanes)
+    return (*_skipped(low // width * chunk), lanes)
 
 
 def _even(ramp: Ramp) -> AxisMap:

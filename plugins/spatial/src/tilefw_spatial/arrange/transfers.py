@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.arrange.access import Access, Term
-from tilefw_spatial.arrange.lanes import LANES, Lanes
+from tilefw_spatial.arrange.lanes import Lanes
 from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.arrange.stretches import maps_of, stretch
 from tilefw_spatial.graph import Axis
@@ -22,7 +22,7 @@ def transfers(
     """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`; `once`: an element in several
     lanes is taken from the first."""
     if any(not term.axes for term in access.terms):  # a term without axes says that nothing is accessed
-        return (Transfer(access.parameter, access.base, (), LANES, chunk, np.zeros((0, 3), dtype=np.int64), fill),)
+        return (Transfer(access.parameter, access.base, (), lanes.width, chunk, np.zeros((0, 3), dtype=np.int64), fill),)
     firsts = lanes.firsts() if once else None
     rest: list[Term] = []
     ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
@@ -34,13 +34,13 @@ def transfers(
             ways[homes.pop()].append(term)
     split = _separated(access, lanes) if rest else None
     if rest and split is None:
-        return (Transfer(access.parameter, 0, (), LANES, chunk, _explicit(access, lanes, strides, chunk, firsts), fill),)
+        return (Transfer(access.parameter, 0, (), lanes.width, chunk, _explicit(access, lanes, strides, chunk, firsts), fill),)
     if split is not None:
         return transfers(split, lanes, strides, chunk, fill, once)
     time = tuple(_time_map(axis, terms, strides[axis]) for axis, terms in ways.items() if axis is not None)
     found = stretch(ways[None], lanes) if lanes.chunks > 1 else None
-    parts = [(_lane_map(ways[None], lanes, firsts),)] if found is None else maps_of(*found, chunk)
-    return tuple(Transfer(access.parameter, access.base, (*maps, *time), LANES, chunk, None, fill) for maps in parts)
+    parts = [(_lane_map(ways[None], lanes, firsts),)] if found is None else maps_of(*found, chunk, lanes.width)
+    return tuple(Transfer(access.parameter, access.base, (*maps, *time), lanes.width, chunk, None, fill) for maps in parts)
 
 
 def _lane_map(terms: list[Term], lanes: Lanes, valid: NDArray[np.bool_] | None) -> AxisMap:
@@ -100,7 +100,7 @@ def _explicit(
     cells = np.indices(grid, sparse=True)
     position = cells[-1]
     index = tuple(lanes.index[axis][position] if axis in lanes.axes else cells[time.index(axis)] for axis in axes)
-    vector = sum((cells[n] * strides[axis] for n, axis in enumerate(time)), start=position // LANES * chunk)
-    rows = [np.broadcast_to(part, grid).reshape(-1) for part in (offsets[index], vector, position % LANES)]
+    vector = sum((cells[n] * strides[axis] for n, axis in enumerate(time)), start=position // lanes.width * chunk)
+    rows = [np.broadcast_to(part, grid).reshape(-1) for part in (offsets[index], vector, position % lanes.width)]
     taken = valid[index] if firsts is None else valid[index] & firsts
     return np.stack(rows, axis=1)[np.broadcast_to(taken, grid).reshape(-1)]

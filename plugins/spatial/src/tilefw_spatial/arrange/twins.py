@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.sweep import Array, MatrixSweep, VectorSweep, Walk
 
 MOST = 16 << 20
-"""Bytes of twins in all, of the chip's 220 MiB: copies are for what sweeps walk again and again, not for large arrays."""
+"""Bytes of second copies in all, the compiler's own limit: they are for what sweeps walk again and again, not for large arrays."""
 
 
 @dataclass(slots=True)
 class Twins:
     """The twins of one launch's arrays."""
 
+    lanes: int  # of the machine's vectors
     arrays: list[Array] = field(default_factory=list)
     _of: dict[Array, Array] = field(default_factory=dict)
     _used: int = 0
@@ -41,7 +41,7 @@ class Twins:
             return walk
         twin = self._of.get(array)
         if twin is None:
-            size = array.vectors * LANES * TYPES[array.dtype].nbytes
+            size = array.vectors * self.lanes * TYPES[array.dtype].nbytes
             if self._used + size > MOST:
                 return walk
             self._used += size

@@ -1,11 +1,11 @@
 """Elementwise work as chains of ALUs: rows of the elementwise table to the vector unit's steps, cut into pieces that fit it.
 
 `legalise` turns a region's results into micro steps (what the unit does itself, and core's expansions of all else; constants
-folded, common steps shared, dead ones gone); `cut` cuts those into sweeps of at most 16 ALUs, values between pieces through
-memory. `chain` does both:
+folded, common steps shared, dead ones gone); `cut` cuts those into sweeps of at most the machine's ALUs, values between pieces
+through memory. `chain` does both:
 
     x, y = Input("x", "fp32"), Input("y", "fp32")
-    [piece] = chain([Result("out", Apply("addf", (x, y), "fp32"))])
+    [piece] = chain([Result("out", Apply("addf", (x, y), "fp32"))], machine)
     # piece.reads: x at 0, y at 0; piece.steps: ADD fp32; piece.writes: ("out",) from step 0
 """
 
@@ -14,6 +14,7 @@ from tilefw_spatial.chain.legalise import legalise
 from tilefw_spatial.chain.limits import Limits
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Result, Results
 from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite, Temporary
+from tilefw_spatial.machine import Machine
 
 __all__ = [
     "Apply", "Combined", "Input", "Limits", "Literal", "Node", "Piece", "PieceRead", "PieceWrite", "Result", "Results", "Temporary",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 
-def chain(results: Results, limits: Limits | None = None) -> list[Piece]:
-    """The pieces that make `results`, in an order that is right. Raises UnsupportedError (TFW0680) as `legalise` does."""
-    return cut(legalise(results), limits or Limits())
+def chain(results: Results, machine: Machine, limits: Limits | None = None) -> list[Piece]:
+    """The pieces that make `results`, in an order that is right; `limits` other than the machine's
+    are for tests. Raises UnsupportedError (TFW0680) as `legalise` does."""
+    return cut(legalise(results), limits or Limits.of(machine), machine)

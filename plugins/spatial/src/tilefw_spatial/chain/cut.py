@@ -17,14 +17,13 @@ from tilefw_spatial.chain.node import Input
 from tilefw_spatial.chain.piece import Piece, Temporary
 from tilefw_spatial.chain.region import Region, region_of
 from tilefw_spatial.chain.stretch import Stretch
-from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.machine import Machine
 
 _AHEAD = 8  # steps that costs are ahead of times
 
 
-def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine | None = None) -> list[Piece]:
+def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine) -> list[Piece]:
     """The pieces of the region below these results, in an order that is right."""
-    machine = machine or load()
     region = region_of(wanted)
     fitted = _Cutter(region, limits, machine).best()
     if fitted is None:  # some step with all its satellites is too much

@@ -12,7 +12,7 @@ from tilefw_spatial.chain.limits import Limits
 from tilefw_spatial.chain.micro import Micro, Operand, element_type, is_reduced
 from tilefw_spatial.chain.node import Input, Literal
 from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite
-from tilefw_spatial.chain.timing import KEPT, TICK, Timed, least_moves, times
+from tilefw_spatial.chain.timing import Timed, least_moves, times
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.sweep import Source, Step
 
@@ -37,6 +37,7 @@ def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
         takes=[tuple(dict.fromkeys(place[s] for s in found if s in place)) for found in sources],
         streams=[tuple(dict.fromkeys(stream[s] for s in found if s in stream)) for found in sources],
         reads=len(stream),
+        kept=machine.delay_steps,
     )
     if least_moves(problem) > room:
         return None
@@ -47,7 +48,7 @@ def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
 
 
 def _ticks(step: Micro, machine: Machine) -> int:
-    return machine.delays[isa.latency_key(step.op, step.dtype)] // TICK
+    return machine.delays[isa.latency_key(step.op, step.dtype)] // machine.delay_step
 
 
 def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Micro | Input, list[int]]:
@@ -60,15 +61,16 @@ def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Mic
                 latest[source] = max(latest.get(source, ticks[step]), ticks[step])
                 first[source] = min(first.get(source, ticks[step]), ticks[step])
     chains: dict[Micro | Input, list[int]] = {}
+    kept = machine.delay_steps
     for source, last in latest.items():
-        # A stream is read as it passes; a result until KEPT - 1 ticks after it appeared.
+        # A stream is read as it passes; a result until kept - 1 ticks after it appeared.
         at = first[source]
         if isinstance(source, Micro) and source in ticks:
-            at = ticks[source] + _ticks(source, machine) + KEPT - 1
+            at = ticks[source] + _ticks(source, machine) + kept - 1
         chains[source] = []
         while last > at:
             chains[source].append(at)
-            at += KEPT
+            at += kept
     return chains
 
 
@@ -90,7 +92,7 @@ def piece_of(fitted: Fitted, machine: Machine, names: Names) -> Piece:
     draft = fitted.draft
     reduced = draft.reduced
     reads = tuple(
-        PieceRead(*names.read(source), writer.arrival(source) * TICK, constant=is_reduced(source) and not reduced,
+        PieceRead(*names.read(source), writer.arrival(source) * machine.delay_step, constant=is_reduced(source) and not reduced,
                   drained=isinstance(source, Input) and source.drained)
         for source in draft.reads
     )
@@ -105,7 +107,7 @@ class _Writer:
     value then."""
 
     def __init__(self, fitted: Fitted, machine: Machine) -> None:
-        self.draft, self.ticks = fitted.draft, fitted.ticks
+        self.draft, self.ticks, self.tick = fitted.draft, fitted.ticks, machine.delay_step
         self.chains = _chains(self.draft, self.ticks, machine)
         entries: list[tuple[int, Micro | tuple[Micro | Input, int]]] = [(self.ticks[step], step) for step in self.draft.steps]
         entries += [(at, (source, k)) for source, chain in self.chains.items() for k, at in enumerate(chain)]
@@ -128,10 +130,10 @@ class _Writer:
         if step.every and len(operands) == 1:
             operands += (Source("none"),)
         to = step.result if step.op.startswith("CVT.") else ""
-        return Step(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * TICK)
+        return Step(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * self.tick)
 
     def _move(self, source: Micro | Input, tick: int, alu: int) -> Step:
-        return Step("MOV", element_type(source), (self._at(Operand(source), tick),), alu=alu, time=tick * TICK)
+        return Step("MOV", element_type(source), (self._at(Operand(source), tick),), alu=alu, time=tick * self.tick)
 
     def _source(self, operand: Operand, tick: int) -> Source:
         if isinstance(operand.source, Literal):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilefw_spatial.machine import Machine
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`alus` of the unit's 16, and bytes of streams: what comes in passes the unit and stays on its streams to the chip's edge, so
-    that a result needs streams of its own in that direction. All `streams` together fit one direction's 32, whichever hemispheres
-    the arrays stand in."""
+    """`alus` of the unit, and bytes of streams: what comes in passes the unit and stays on its streams to the chip's edge, so that
+    a result needs streams of its own in that direction. All `streams` together fit one direction, whichever hemispheres the
+    arrays are in."""
 
-    alus: int = 16
-    streams: int = 32
+    alus: int
+    streams: int
+
+    @staticmethod
+    def of(machine: Machine) -> Limits:
+        """All that a machine has."""
+        return Limits(machine.alus, machine.streams)

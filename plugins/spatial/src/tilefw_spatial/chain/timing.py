@@ -1,8 +1,8 @@
 """When each step of a piece issues, so that results wait little: what waits longer than an ALU keeps it costs a MOV.
 
-Times count in ticks of 4 cycles: all latencies and delays are multiples. A result that appears at tick a can be taken at a to
-a + 3; a MOV that takes it at a + 3 hands it on from a + 4 to a + 7, and so on. A stream passes once: whoever reads it later reads
-a MOV.
+Times count in ticks, the machine's `delay_step`: all latencies and delays are multiples. A result that appears at tick a can be
+taken for `kept` ticks, the machine's `delay_steps`: at a to a + 3 if that is 4; a MOV, which takes one tick, hands it on
+from a + 4 to a + 7, and so on. A stream passes once: whoever reads it later reads a MOV.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-TICK = 4
-KEPT = 4  # ticks during which an ALU's result can be taken
 _ROUNDS = 3
 
 
 @dataclass(slots=True)
 class Timed:
-    """The problem: `latency[v]` of each step in ticks, `takes[v]` the steps that it reads, `streams[v]` the reads. Steps are in an
+    """The problem: `latency[v]` of each step in ticks, `takes[v]` the steps that it reads, `streams[v]` the reads; `kept`: ticks
+    during which an ALU's result can be taken. Steps are in an
     order with operands first."""
 
     latency: Sequence[int]
     takes: Sequence[tuple[int, ...]]
     streams: Sequence[tuple[int, ...]]
     reads: int
+    kept: int
 
 
-def moves_after(latest: int, stream: bool) -> int:
+def moves_after(latest: int, stream: bool, kept: int) -> int:
     """MOVs that carry a value to a reader `latest` ticks after it appeared."""
-    return -(-latest // KEPT) if stream else -(-max(0, latest - (KEPT - 1)) // KEPT)
+    return -(-latest // kept) if stream else -(-max(0, latest - (kept - 1)) // kept)
 
 
 def times(problem: Timed, enough: int) -> list[int]:
@@ -41,7 +41,7 @@ def times(problem: Timed, enough: int) -> list[int]:
 
 def least_moves(problem: Timed) -> int:
     """MOVs that the problem needs at any times: a value waits for a reader at least as long as the longest way to it takes."""
-    total = 0
+    total, kept = 0, problem.kept
     readers: list[list[int]] = [[] for _ in range(problem.reads)]
     for v, streams in enumerate(problem.streams):
         for r in streams:
@@ -49,10 +49,10 @@ def least_moves(problem: Timed) -> int:
     ways = _longest_ways(problem)
     for u, latency in enumerate(problem.latency):
         last = max((ways[w].get(u, 0) for w, takes in enumerate(problem.takes) if u in takes), default=latency)
-        total += moves_after(last - latency, stream=False)
+        total += moves_after(last - latency, stream=False, kept=kept)
     for found in readers:
         last = max((ways[w].get(v, 0) for w in found for v in found), default=0)
-        total += moves_after(last, stream=True)
+        total += moves_after(last, stream=True, kept=kept)
     return total
 
 
@@ -134,22 +134,22 @@ class _Search:
         made = [(at[u] + self.p.latency[u], max((at[w] for w in self.users[u] if w != v), default=at[u])) for u in self.p.takes[v]]
         read = [[at[w] for w in self.readers[r] if w != v] for r in self.p.streams[v]]
         bounds = [(min(others), max(others)) for others in read if others]
-        latency = self.p.latency[v]
+        latency, kept = self.p.latency[v], self.p.kept
 
         def cost(t: int) -> int:
-            total = 0 if until is None else moves_after(until - t - latency, stream=False)
+            total = 0 if until is None else moves_after(until - t - latency, stream=False, kept=kept)
             for appears, latest in made:
-                total += moves_after((t if t > latest else latest) - appears, stream=False)
+                total += moves_after((t if t > latest else latest) - appears, stream=False, kept=kept)
             for first, latest in bounds:
-                total += moves_after(max(t, latest) - min(t, first), stream=True)
+                total += moves_after(max(t, latest) - min(t, first), stream=True, kept=kept)
             return total
 
         return cost
 
     def _held(self, v: int, at: list[int]) -> int:
         users = self.users[v]
-        return moves_after(max(at[w] for w in users) - at[v] - self.p.latency[v], stream=False) if users else 0
+        return moves_after(max(at[w] for w in users) - at[v] - self.p.latency[v], stream=False, kept=self.p.kept) if users else 0
 
     def _carried(self, r: int, at: list[int]) -> int:
         when = [at[v] for v in self.readers[r]]
-        return moves_after(max(when) - min(when), stream=True) if when else 0
+        return moves_after(max(when) - min(when), stream=True, kept=self.p.kept) if when else 0

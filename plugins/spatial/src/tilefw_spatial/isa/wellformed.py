@@ -13,7 +13,6 @@ from tilefw_spatial.machine import Machine, Queue
 from tilefw_spatial.program import Inst
 
 PARTS = ("a", "b", "c", "dst", "flags", "address", "step", "imm", "map")
-STREAMS = 64
 BURST = 4096
 NEGATE, ABSOLUTE = 6, 9
 """Bits of `map` from which the modifiers of operands a, b, c stand."""
@@ -25,8 +24,8 @@ class Beyond(str):
     __slots__ = ()
 
 
-# What CFG may set, by its variant: superlanes that carry data, a level of power, nothing.
-_SETTINGS: Mapping[str, tuple[int, int]] = MappingProxyType({"CFG.vl": (1, 20), "CFG.power": (0, 3), "CFG.halt": (0, 0)})
+# What CFG may set, by its variant: a level of power, nothing; CFG.vl as many superlanes as there are.
+_SETTINGS: Mapping[str, tuple[int, int]] = MappingProxyType({"CFG.power": (0, 3), "CFG.halt": (0, 0)})
 _KINDS: Mapping[Use, tuple[Kind, ...]] = MappingProxyType({
     Use.ALU: tuple(Kind), Use.MASK: (Kind.STREAM, Kind.ALU, Kind.IMMEDIATE), Use.START: tuple(Kind),
     Use.CONSTANT: (Kind.IMMEDIATE, Kind.LANE),
@@ -56,7 +55,7 @@ def faults(machine: Machine, inst: Inst) -> Iterator[str]:
         yield "int8 takes all lanes: there is no half"
     if row.name == "LW" and inst.burst > machine.depth(inst.dtype) * TYPES[inst.dtype].nbytes // machine.weight_streams:
         yield Beyond(f"a burst of {inst.burst} brings more rows than the {machine.depth(inst.dtype)} that {inst.dtype} has")
-    low, high = _SETTINGS.get(inst.op, (0, 0xFFFFFFFF))
+    low, high = (1, machine.superlanes) if inst.op == "CFG.vl" else _SETTINGS.get(inst.op, (0, 0xFFFFFFFF))
     if not low <= inst.imm <= high:
         yield Beyond(f"{inst.op} takes {low} to {high}, not {inst.imm}")
 
@@ -98,7 +97,7 @@ def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
     row = OPS[inst.op][0]
     value: int = getattr(inst, field.part)
     if field.use in (Use.TAKE, Use.PUT) and not (field.use is Use.PUT and is_vector(inst.op) and not inst.flags & PUT_FLAG):
-        yield from _stream(value, planes_of(inst, field))
+        yield from _stream(machine, value, planes_of(inst, field))
     elif field.use in ALU_USES:
         yield from _operand(machine, inst, field, value)
     elif field.use in (Use.ROW, Use.ACCUMULATOR):
@@ -109,11 +108,11 @@ def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
         yield Beyond(f"a map's number is from 0 to 4095, not {value}")
 
 
-def _stream(value: int, planes: int) -> Iterator[str]:
-    if not 0 <= value < STREAMS:
+def _stream(machine: Machine, value: int, planes: int) -> Iterator[str]:
+    if not 0 <= value < 2 * machine.streams:
         yield f"there is no stream {value}"
     elif value % planes:
-        yield f"{planes} planes begin at a stream that is a multiple of {planes}, not at {value % (STREAMS // 2)}"
+        yield f"{planes} planes begin at a stream that is a multiple of {planes}, not at {value % machine.streams}"
 
 
 def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator[str]:
@@ -121,7 +120,7 @@ def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator
     if kind not in _KINDS[field.use]:
         yield f"operand {field.part} of {inst.op} cannot be {'the number of the lane' if kind is Kind.LANE else kind.name.lower()}"
     elif kind is Kind.STREAM:
-        yield from _stream(value, planes_of(inst, field))
+        yield from _stream(machine, value, planes_of(inst, field))
     elif kind is Kind.ALU and value >= machine.alus * machine.delay_steps:
         yield f"operand {field.part}: {value} is no ALU and delay"
     elif kind in (Kind.IMMEDIATE, Kind.LANE) and value:

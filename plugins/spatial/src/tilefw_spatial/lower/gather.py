@@ -12,12 +12,12 @@ from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.guards import BOOL, allowed, forbid
 from tilefw_spatial.lower.known import Known, constant, counted, total
-from tilefw_spatial.lower.linear import Linear, linear
+from tilefw_spatial.lower.linear import linear
 from tilefw_spatial.lower.order import forwarded
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.state import State, Touch
-from tilefw_spatial.lower.tiles import Data, Entry, Pointer, unsupported
+from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, unsupported
 
 _INT32 = DTYPES["int32"]
 MOST_ELEMENTS = 1 << 24  # of a table: what is known of every one of them takes some 30 bytes of the compiler's memory

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.known import Known, constant, product, total
-from tilefw_spatial.lower.tiles import Data, Entry
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """`scale` times a loaded integer, plus `known` (64 bits). Signed offset arithmetic does not wrap (architecture, "Offsets")."""
-
-    base: Data
-    scale: int
-    known: Known
+from tilefw_spatial.lower.tiles import Data, Entry, Linear
 
 
 def linear(data: Data) -> Linear:

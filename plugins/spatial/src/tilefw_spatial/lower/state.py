@@ -13,9 +13,9 @@ from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
 from tilefw_spatial.lower.conjunction import conjunction
 from tilefw_spatial.lower.known import Known, Term
-from tilefw_spatial.lower.linear import Linear, followed
+from tilefw_spatial.lower.linear import followed
 from tilefw_spatial.lower.programs import Programs
-from tilefw_spatial.lower.tiles import Data, Entry, Pointer, stored, unsupported
+from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, stored, unsupported
 
 
 @dataclass(frozen=True, slots=True)

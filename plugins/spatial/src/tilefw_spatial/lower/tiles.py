@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from tilefw.api import DTYPES, DType, Place, UnsupportedError
 from tilefw.api.ir import Operation, numbers, place_of
 from tilefw_spatial.graph import Axis, Value
 from tilefw_spatial.lower.known import Array, Known
-
-if TYPE_CHECKING:
-    from tilefw_spatial.lower.linear import Linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +27,15 @@ class Data:
     @property
     def dtype(self) -> DType:
         return DTYPES[self.value.dtype]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """`scale` times a loaded integer, plus `known` (64 bits). Signed offset arithmetic does not wrap (architecture, "Offsets")."""
+
+    base: Data
+    scale: int
+    known: Known
 
 
 @dataclass(frozen=True, slots=True, eq=False)

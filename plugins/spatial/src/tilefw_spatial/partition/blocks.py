@@ -9,10 +9,7 @@ from tilefw_spatial.partition.axes import rows_axis
 from tilefw_spatial.partition.restrict import Restriction, part_of
 
 ROWS = 128
-"""Rows of a block: more than weights take to load, and few beside what a link takes to send them."""
-
-LAST = 40
-"""Rows of the last block, where links wait for nothing and all wait for it: with fewer, weights take longer to load than it."""
+"""Rows of a block, the compiler's own tuning: more than weights take to load, and few beside what a link takes to send them."""
 
 
 def in_blocks(graph: Graph, chips: int, columns: Axis | None = None) -> tuple[Graph, list[int]]:
@@ -26,16 +23,17 @@ def in_blocks(graph: Graph, chips: int, columns: Axis | None = None) -> tuple[Gr
     return blocks, owners
 
 
-def in_tapered_blocks(store: Store, columns: Axis | None) -> list[Store]:
-    """A store in blocks of rows, of which the last ones are ever shorter."""
+def in_tapered_blocks(store: Store, columns: Axis | None, last: int) -> list[Store]:
+    """A store in blocks of rows, of which the last ones are ever shorter. The very last, for which all chips wait, has
+    `last` rows: the cycles from one set of weights to the next, since a block of fewer rows only waits for its weights."""
     axis = rows_axis(store, columns)
-    return [store] if axis is None else _cut(store, axis, _tapered(axis.extent))
+    return [store] if axis is None else _cut(store, axis, _tapered(axis.extent, last))
 
 
-def _tapered(extent: int) -> list[int]:
-    """Where blocks begin and end: LAST rows, before these twice as many, and so on; blocks of about ROWS rows before them all."""
+def _tapered(extent: int, last: int) -> list[int]:
+    """Where blocks begin and end: `last` rows, before these twice as many, and so on; blocks of about ROWS rows before them all."""
     ends = [extent]
-    size = LAST
+    size = last
     while size < ROWS and ends[0] > size:
         ends.insert(0, ends[0] - size)
         size *= 2

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilefw_spatial.arrange.matrix import DEPTHS
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.filling import Filling, fillings
 from tilefw_spatial.schedule.runs import runs
 from tilefw_spatial.sweep import Array, MatrixSweep, Product, Work, arrays_of
@@ -29,11 +29,12 @@ class Activations:
 
     products: dict[int, list[tuple[MatrixSweep, Product]]]
     others: set[int]
+    machine: Machine
 
     @staticmethod
-    def of(work: Work) -> Activations:
+    def of(work: Work, machine: Machine) -> Activations:
         """Those of all of a chip's sweeps."""
-        found = Activations({}, set())
+        found = Activations({}, set(), machine)
         for sweep in work.sweeps:
             if isinstance(sweep, MatrixSweep):
                 for product in sweep.products:
@@ -45,7 +46,7 @@ class Activations:
 
     def chunks(self, array: Array) -> Chunks | None:
         """How an array's chunks are used; None where it cannot be divided by them."""
-        found = fillings(array)
+        found = fillings(array, self.machine.lanes)
         if found is None or id(array) in self.others or id(array) not in self.products:
             return None
         rows = found[0].rows.extent
@@ -55,5 +56,5 @@ class Activations:
             chunk = min(low for low, _ in bounds) // rows
             if max(high for _, high in bounds) // rows != chunk:
                 return None
-            used[chunk] = max(used[chunk], product.half * DEPTHS[sweep.dtype] + product.depth)
+            used[chunk] = max(used[chunk], product.half * self.machine.depth(sweep.dtype) + product.depth)
         return Chunks(rows, tuple(used), found)

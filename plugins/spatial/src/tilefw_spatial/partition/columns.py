@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph, Store
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.axes import divided_axis
 from tilefw_spatial.partition.restrict import Restriction, part_of
 from tilefw_spatial.sweep import NodeWork, Work
 
 
-def columns_split(graph: Graph, chips: int) -> NodeWork:
+def columns_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     """The work of chips that have parts of what is stored."""
     works: list[Work] = []
     for stores in shares(graph, chips):
-        work = arrange(Graph(list(stores.values())))
+        work = arrange(Graph(list(stores.values())), machine)
         for number, array in zip(stores, work.results, strict=True):
             array.rank = number
         works.append(work)

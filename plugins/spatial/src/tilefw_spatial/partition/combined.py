@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilefw_spatial.chain.timing import TICK
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.sweep import Array, Read, Source, Step, VectorSweep, Walk, Write
 
 
-def combined(op: str, dtype: str, terms: Sequence[Array], result: Walk) -> VectorSweep:
+def combined(op: str, dtype: str, terms: Sequence[Array], result: Walk, machine: Machine) -> VectorSweep:
     """`op` of the first two terms, of that and the third, …: one vector a cycle. One term alone is moved."""
     points = (terms[0].vectors,)
     if len(terms) == 1:
@@ -17,7 +17,7 @@ def combined(op: str, dtype: str, terms: Sequence[Array], result: Walk) -> Vecto
     steps = [Step(op, dtype, (Source("stream", 0), Source("stream", 1)), alu=0)]
     reads = [Read(Walk(terms[0], 0, (1,))), Read(Walk(terms[1], 0, (1,)))]
     for number, term in enumerate(terms[2:], 2):
-        time = (number - 1) * TICK
+        time = (number - 1) * machine.delays["alu"]
         reads.append(Read(Walk(term, 0, (1,)), time))
         steps.append(Step(op, dtype, (Source("alu", number - 2), Source("stream", number)), alu=number - 1, time=time))
     return VectorSweep(points, reads, steps, [Write(len(steps) - 1, result)])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.chunks import Activations, Chunks
 from tilefw_spatial.partition.filling import parts
 from tilefw_spatial.partition.needs import sent, sources_of
@@ -22,6 +23,7 @@ class Dealer:
     """The chips' work as it is divided: `load` counts what each has been given, in vectors of one byte; `sends` are in order."""
 
     works: Sequence[Work]
+    machine: Machine
     sends: list[LinkSweep] = field(default_factory=list)
     load: list[int] = field(init=False)
     _activations: list[Activations] = field(init=False)
@@ -30,7 +32,7 @@ class Dealer:
 
     def __post_init__(self) -> None:
         self.load = [0] * len(self.works)
-        self._activations = [Activations.of(work) for work in self.works]
+        self._activations = [Activations.of(work, self.machine) for work in self.works]
 
     def deal(self, arrays: Sequence[Array]) -> None:
         """Divide an input that all chips have alike, an array a chip."""
@@ -86,7 +88,7 @@ class Dealer:
             self._parts[id(array)] = _Parts(array, own)
         chunks = alike[0]
         last, full = len(chunks.used) - 1, list(range(len(chunks.used)))
-        packed = packing(chunks.rows, chunks.used[last]) if chunks.used[last] else None
+        packed = packing(chunks.rows, chunks.used[last], self.machine.lanes) if chunks.used[last] else None
         if packed is not None:
             self._packed(arrays, last, packed)
             full.remove(last)
@@ -112,7 +114,7 @@ class Dealer:
                 part.transfers += tuple(ride for transfer in part.transfers for ride in carried(packed, transfer))
                 continue
             part.role = "temp"  # sweeps make a part of it
-            self._ahead[id(part)], pieces = taken_apart(packed, part)
+            self._ahead[id(part)], pieces = taken_apart(packed, part, self.machine)
             self._parts[id(array)].arrays += pieces
         self._send(owner, parts, packed.carriers)
 

@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.program import AxisMap, Transfer
 from tilefw_spatial.sweep import Array
 
@@ -26,20 +25,20 @@ class Filling:
 
     def part(self, numbers: Sequence[int]) -> Transfer:
         """Some chunks, one after the other in an array of their own: an axis along lanes, then one over rows."""
-        picked = list(numbers)
-        lanes = AxisMap(len(picked) * LANES, self.offsets[picked].reshape(-1), 0, 1, self.valid[picked].reshape(-1))
+        picked, width = list(numbers), self.transfer.lanes
+        lanes = AxisMap(len(picked) * width, self.offsets[picked].reshape(-1), 0, 1, self.valid[picked].reshape(-1))
         chunk = self.rows.extent if len(picked) > 1 else 0
-        return Transfer(self.transfer.parameter, self.transfer.base, (lanes, self.rows), LANES, chunk, None, self.transfer.fill)
+        return Transfer(self.transfer.parameter, self.transfer.base, (lanes, self.rows), width, chunk, None, self.transfer.fill)
 
 
-def fillings(array: Array) -> tuple[Filling, ...] | None:
-    """An array's transfers; None where chunks and rows do not add up to what they move."""
+def fillings(array: Array, lanes: int) -> tuple[Filling, ...] | None:
+    """The transfers of an array of vectors of `lanes` lanes; None where chunks and rows do not add up to what they move."""
     if array.role != "in" or not array.transfers or not array.vectors or array.groups != 1 or array.segment:
         return None
     rows = max(transfer.chunk for transfer in array.transfers) or array.vectors
     if array.vectors % rows:
         return None
-    found = [_filling(transfer, rows, array.vectors // rows) for transfer in array.transfers]
+    found = [_filling(transfer, rows, array.vectors // rows, lanes) for transfer in array.transfers]
     return None if None in found else tuple(one for one in found if one is not None)
 
 
@@ -54,19 +53,19 @@ def moves(transfer: Transfer) -> bool:
     return all(axis.valid is None or axis.valid.any() for axis in transfer.axes)
 
 
-def _filling(transfer: Transfer, rows: int, chunks: int) -> Filling | None:
-    if transfer.explicit is not None or transfer.lanes != LANES:
+def _filling(transfer: Transfer, rows: int, chunks: int, lanes: int) -> Filling | None:
+    if transfer.explicit is not None or transfer.lanes != lanes:
         return None
     along = [axis for axis in transfer.axes if _chooses_chunks(axis, rows)]
     time = [axis for axis in transfer.axes if not _chooses_chunks(axis, rows)]
     if any(axis.lane and axis.vector for axis in along) or sum((axis.extent - 1) * axis.vector for axis in time) >= rows:
         return None
     offsets, vector, position = _valid_cells(along)
-    number = vector // rows + position // LANES
-    if (number >= chunks).any() or (transfer.chunk != rows and (position >= LANES).any()):
+    number = vector // rows + position // lanes
+    if (number >= chunks).any() or (transfer.chunk != rows and (position >= lanes).any()):
         return None
-    places, there = np.zeros((chunks, LANES), np.int64), np.zeros((chunks, LANES), np.bool_)
-    places[number, position % LANES], there[number, position % LANES] = offsets, True
+    places, there = np.zeros((chunks, lanes), np.int64), np.zeros((chunks, lanes), np.bool_)
+    places[number, position % lanes], there[number, position % lanes] = offsets, True
     return Filling(transfer, places, there, _one(time, rows))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.alike import same_data
 from tilefw_spatial.partition.axes import divided_axis
 from tilefw_spatial.partition.blocks import in_tapered_blocks
@@ -16,21 +17,21 @@ from tilefw_spatial.partition.dealt import Dealer
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep, Work
 
 
-def gathered_split(graph: Graph, chips: int) -> NodeWork:
+def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     """The work of chips that have parts of what is stored, and of what that needs."""
     works: list[Work] = []
     for stores in shares(graph, chips):
         numbers: list[int] = []
         blocks = Graph()
         for number, store in stores.items():
-            made = in_tapered_blocks(store, divided_axis(store, chips))
+            made = in_tapered_blocks(store, divided_axis(store, chips), machine.pitch)
             blocks.stores += made
             numbers += [number] * len(made)
-        work = arrange(blocks, twins=False)  # what comes by links would come twice
+        work = arrange(blocks, machine, twins=False)  # what comes by links would come twice
         for number, array in zip(numbers, work.results, strict=True):
             array.rank = number
         works.append(work)
-    dealer = Dealer(works)
+    dealer = Dealer(works, machine)
     for arrays in _common(works):
         dealer.deal(arrays)
     dealer.finish()

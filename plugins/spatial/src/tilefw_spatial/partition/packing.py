@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilefw_spatial.arrange.lanes import LANES
 from tilefw_spatial.isa import TYPES
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.filling import moves
 from tilefw_spatial.program import AxisMap, Transfer
@@ -68,12 +68,12 @@ class Packing:
         return own, self.used + ride.gap * self.width, min(self.width, self.used - own)
 
 
-def packing(rows: int, used: int) -> Packing | None:
-    """The way to send `rows` vectors of `used` lanes in the fewest vectors; None where none are saved."""
+def packing(rows: int, used: int, lanes: int) -> Packing | None:
+    """The way to send `rows` vectors of `used` of their lanes in the fewest vectors; None where none are saved."""
     found: list[Packing] = []
     for pieces in range(1, PIECES + 1):
         width = -(-used // pieces)
-        gaps = (LANES - used) // width
+        gaps = (lanes - used) // width
         carriers = -(-rows * pieces // (gaps + pieces))
         if carriers < rows:
             found.append(Packing(rows, used, pieces, width, carriers))
@@ -102,20 +102,20 @@ def _moved(axis: AxisMap, begin: int, at: int, count: int) -> AxisMap:
     return AxisMap(at + count, offsets, axis.vector, axis.lane, valid)
 
 
-def taken_apart(packed: Packing, array: Array) -> tuple[list[Sweep], list[Array]]:
+def taken_apart(packed: Packing, array: Array, machine: Machine) -> tuple[list[Sweep], list[Array]]:
     """The sweeps that make the riders of an array whose carriers have arrived, and the arrays that they need for that."""
     pieces = [Array(f"{array.name}piece{number}", array.dtype, packed.riders, "temp") for number in range(packed.pieces)]
     sweeps: list[Sweep] = [
         LaneSweep(
             (ride.count,), "PRM", array.dtype, Walk(array, ride.carrier, (1,)), Walk(pieces[ride.piece], ride.rider, (1,)),
-            _map(*packed.lanes(ride)),
+            _map(machine.lanes, *packed.lanes(ride)),
         )
         for ride in packed.rides()
     ]
     code = _CODES[TYPES[array.dtype].nbytes]
-    return [*sweeps, combined("LOGIC.or", code, pieces, Walk(array, packed.carriers, (1,)))], pieces
+    return [*sweeps, combined("LOGIC.or", code, pieces, Walk(array, packed.carriers, (1,)), machine)], pieces
 
 
-def _map(own: int, other: int, width: int) -> tuple[int, ...]:
+def _map(lanes: int, own: int, other: int, width: int) -> tuple[int, ...]:
     """Lanes from `other` on come to those from `own` on; all others are zero."""
-    return tuple(other + lane - own if own <= lane < own + width else -1 for lane in range(LANES))
+    return tuple(other + lane - own if own <= lane < own + width else -1 for lane in range(lanes))

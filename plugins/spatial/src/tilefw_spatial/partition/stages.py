@@ -15,7 +15,7 @@ from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.isa import TYPES
-from tilefw_spatial.machine import Machine, load
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.needs import sent, touched
 from tilefw_spatial.sweep import Array, LaneSweep, LinkSweep, MatrixSweep, NodeWork, Sweep, VectorSweep, Walk, Work, writes_of
 
@@ -23,12 +23,12 @@ MOST = 40
 """Cuts that are weighed against one another, at most."""
 
 
-def staged(graph: Graph, chips: int) -> NodeWork:
+def staged(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     """The work of chips one after the other. Raises UnsupportedError TFW0658 where there are not so many stages."""
-    work = arrange(graph)
+    work = arrange(graph, machine)
     steps: list[Sweep] = [sweep for sweep in work.sweeps if not isinstance(sweep, MatrixSweep)]
     cuts = cuts_of(steps)
-    bounds = bounds_of(steps, cuts, chips, load())
+    bounds = bounds_of(steps, cuts, chips, machine)
     if bounds is None:
         raise UnsupportedError(
             "split=stages cuts a kernel where arrays are whole: "

@@ -14,9 +14,9 @@ from math import prod
 
 from tilefw.api import InternalError, UnsupportedError
 from tilefw_spatial.arrange import arrange
-from tilefw_spatial.arrange.matrix import DEPTHS
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.isa import SUMS
+from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.alike import results_alike, same
 from tilefw_spatial.partition.axes import products
 from tilefw_spatial.partition.blocks import in_blocks
@@ -26,7 +26,7 @@ from tilefw_spatial.partition.restrict import part_of, part_sums
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
 
 
-def sums_split(graph: Graph, chips: int) -> NodeWork:
+def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     """The work of chips that have parts of K. Raises UnsupportedError TFW0656 for a graph that is not about one product."""
     found = products(graph)
     if len(found) != 1:
@@ -36,15 +36,15 @@ def sums_split(graph: Graph, chips: int) -> NodeWork:
         )
     product = found[0]
     axis = _divided(product.op, chips)
-    for shares in (_in_sets(axis, product.op, chips), _even(axis, chips)):
+    for shares in (_in_sets(axis, product.op, chips, machine), _even(axis, chips)):
         works: list[Work] = []
         owners: list[int] = []
         for begin, end in pairwise(accumulate(shares, initial=0)):
             blocks, owners = in_blocks(part_sums(graph, product, part_of(axis, begin, end)), chips)
-            works.append(arrange(blocks))
+            works.append(arrange(blocks, machine))
         exchanged = [_Chip.of(work) for work in works]
         if results_alike(works) and all(same(exchanged[0].shapes(), chip.shapes()) for chip in exchanged):
-            return _Exchange(exchanged, owners).work()
+            return _Exchange(exchanged, owners, machine).work()
     raise UnsupportedError(
         "the chips' parts of the sums are laid out in different ways", code="TFW0657",
         help="split=n divides this kernel, as does another number of chips",
@@ -67,9 +67,9 @@ def _even(axis: Axis, chips: int) -> list[int]:
     return [axis.extent * (chip + 1) // chips - axis.extent * chip // chips for chip in range(chips)]
 
 
-def _in_sets(axis: Axis, op: Dot, chips: int) -> list[int]:
+def _in_sets(axis: Axis, op: Dot, chips: int, machine: Machine) -> list[int]:
     """Whole sets of weights where there are enough of them."""
-    depth = DEPTHS.get(op.a.dtype, 1)
+    depth = machine.depth(op.a.dtype) if op.a.dtype in SUMS else 1
     sets = -(-axis.extent // depth)
     if sets < chips:
         return _even(axis, chips)
@@ -170,6 +170,7 @@ class _Exchange:
 
     chips: list[_Chip]
     owners: Sequence[int]
+    machine: Machine
     order: list[tuple[int, Sweep] | LinkSweep] = field(default_factory=list)
 
     def work(self) -> NodeWork:
@@ -222,7 +223,7 @@ class _Exchange:
             self.order += sent(source, sender.sums[index], (owner, arrived))
             terms.append(arrived)
         total = chip.totals[index]
-        self.order.append((owner, combined("ADD", total.dtype, terms, Walk(total, 0, (1,)))))
+        self.order.append((owner, combined("ADD", total.dtype, terms, Walk(total, 0, (1,)), self.machine)))
 
     def _spread(self, index: int, owner: int) -> None:
         """A result to all other chips."""

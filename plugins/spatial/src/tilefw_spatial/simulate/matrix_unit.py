@@ -169,7 +169,7 @@ def _occupy(chip: Chip, units: MatrixUnits, burst: Burst) -> None:
     pair = burst.inst.dtype != "int8"
     for number in range(chip.machine.planes) if pair else (burst.queue.number,):
         line = units.plane(burst.queue.unit, number).busy
-        line.forget(burst.time - 2 * chip.machine.rows)
+        line.forget(burst.time - 2 * chip.machine.accumulator_rows)
         rival = line.add(Segment(burst.time, burst.period, burst.count, _NOTHING, None, burst))
         if rival is not None:
             message = f"two products in plane {number} of {burst.queue.unit}"
