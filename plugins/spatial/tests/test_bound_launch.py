@@ -10,7 +10,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
-from tilefw.api import Buffer, BufferView, CodeError, Launch, LaunchError, LaunchOptions, Scalar
+from tilefw.api import Buffer, BufferView, CodeError, Launch, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.kernel_source import from_jit
@@ -18,6 +18,7 @@ from tilefw_spatial import container, text
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import Program
+from tilefw_spatial.simulate.bound import check_launch
 from tilefw_spatial.simulate.device import Loaded, SpatialDevice
 
 N = 700
@@ -108,6 +109,13 @@ def test_a_program_for_shared_memory_wants_the_same_distance() -> None:
     longer = device.allocate(8 * N + 4)
     with pytest.raises(LaunchError, match="made for 5600 bytes behind x_ptr, not 5604"):
         run(BufferView(longer), BufferView(longer, 4 * N))
+
+
+def test_a_struct_is_refused_by_the_parameter_s_name(saved: Path) -> None:
+    program = container.read(saved.read_bytes(), "shifted.sdm", load())
+    with pytest.raises(LaunchError, match="x_ptr is a pointer and takes no struct") as caught:
+        check_launch(program, (3,), [Struct(b"12345678")] * 3, lambda handle: 4 * N)
+    assert caught.value.code == "TFW0347"
 
 
 def test_what_a_launch_was_bound_to_survives_text() -> None:

@@ -91,7 +91,7 @@ def _projected(mask: Known, axes: Iterable[Key]) -> Known:
 
 def _any(term: Term, kept: set[Key]) -> Term:
     over = tuple(place for place, key in enumerate(term.keys) if key not in kept)
-    return Term(term.data.any(axis=over), tuple(key for key in term.keys if key in kept)) if over else term
+    return Term(np.any(term.data, axis=over, keepdims=False), tuple(key for key in term.keys if key in kept)) if over else term
 
 
 def allowed(

@@ -42,10 +42,12 @@ def execute(state: State, op: Operation) -> bool:
     if isinstance(op, ElementwiseOp):
         state.values[op.result] = _elementwise(state, op)
         return True
-    handler = _HANDLERS.get(type(op)) or (shapes.moved if isinstance(op, StructuralOp) else None)
-    if handler is None:
+    if (handler := _HANDLERS.get(type(op))) is not None:
+        found = handler(state, op)
+    elif isinstance(op, StructuralOp):
+        found = shapes.moved(state, op)
+    else:
         return False
-    found = handler(state, op)
     results: Sequence[Entry] = found if isinstance(found, list) else [found]
     state.values.update(zip(op.results, results, strict=True))
     return True

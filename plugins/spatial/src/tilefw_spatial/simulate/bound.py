@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from tilefw.api import Argument, BufferView, LaunchError, LaunchOptions, Scalar
+from tilefw.api import Argument, BufferView, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw_spatial.checked import arguments
 from tilefw_spatial.program import Parameter, Program
 
@@ -33,6 +33,8 @@ def check_launch(program: Program, grid: Sequence[int], args: Sequence[Argument]
         if isinstance(argument, Scalar):
             _check_scalar(parameter, argument)
             continue
+        if isinstance(argument, Struct):
+            raise LaunchError(f"{parameter.name} is a {parameter.kind} and takes no struct", code="TFW0347")
         if parameter.kind != "pointer":
             raise LaunchError(f"{parameter.name} is a scalar and takes no pointer", code="TFW0347")
         if argument.handle:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tilefw.api import Argument, Artifact, CodeError, LaunchError, LaunchOptions, LaunchReport, Scalar
+from tilefw.api import Argument, Artifact, BufferView, CodeError, LaunchError, LaunchOptions, LaunchReport
 from tilefw.api.sim import SimulatedBuffers
 from tilefw_spatial.checked import CHECK, arguments, broken, flags
 from tilefw_spatial.machine import Machine
@@ -76,7 +76,7 @@ class SpatialDevice(SimulatedBuffers):
         )
 
     def _buffer(self, parameter: Parameter, argument: Argument) -> HostBuffer | None:
-        if isinstance(argument, Scalar) or argument.handle == 0:
+        if not isinstance(argument, BufferView) or argument.handle == 0:
             return None
         region = self._memory.region(argument.handle)
         data: Any = region.data[: region.size]
