@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.dtypes import DTYPES
-from tilefw.api.simt import lane_to_machine
+from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms
@@ -45,7 +45,7 @@ def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: Chain =
     machine, options = Machine(description(CHIP), warps), CompileOptions(num_warps=warps, verify=True)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
     chip = BACKEND.chip(options)
-    PassManager([lane_to_machine(chip, BACKEND.target.name), *BACKEND.machine_passes(options)]).run(module)
+    PassManager([*selection_passes(chip, BACKEND.target.name), *BACKEND.machine_passes(options)]).run(module)
     return BACKEND.assemble(BACKEND.emit(module, options), options)
 
 

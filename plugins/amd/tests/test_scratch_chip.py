@@ -11,7 +11,7 @@ import pytest
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CodeError, CompileOptions, LaunchOptions
 from tilefw.api.ir import ModuleOp
-from tilefw.api.simt import lane_to_machine
+from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms
@@ -92,7 +92,7 @@ def _dot(chip: Chip) -> tuple[AmdBackend, Artifact]:
     machine, options = Machine(description(chip), 1), CompileOptions(num_warps=1, verify=True)
     kinds = DotTypes("f32", "f32", "f32", "tf32")
     module = ModuleOp([dot_kernel(atoms.choose((32, 32, 32), kinds, machine, Chain.NONE), machine, by_step=True)])
-    PassManager([lane_to_machine(backend.chip(options), backend.target.name), *backend.machine_passes(options)]).run(module)
+    PassManager([*selection_passes(backend.chip(options), backend.target.name), *backend.machine_passes(options)]).run(module)
     return backend, backend.assemble(backend.emit(module, options), options)
 
 

@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api import Artifact, BufferView, CompileOptions, LaunchOptions
 from tilefw.api.device import ALL_CHECKS, Finding
-from tilefw.api.simt import lane_to_machine
+from tilefw.api.machine import Function, FunctionOp
+from tilefw.api.simt import selection_passes
 from tilefw.simt.lane import Lane
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
@@ -80,10 +81,17 @@ def lowered(text: str, chip: Chip = OLDEST) -> ModuleOp:
     return module
 
 
+def select(module: ModuleOp, chip: Chip) -> list[Function]:
+    """Selection of a module of lane IR, in place; the machine functions that it has then."""
+    for each in selection_passes(PtxChip(chip, True), chip.target):
+        each.apply(Context(), module)
+    return [op.function for op in module.body.block.ops if isinstance(op, FunctionOp)]
+
+
 def compiled(text: str, chip: Chip = OLDEST) -> Artifact:
     """Lane IR, through placement, barriers and selection, as PTX."""
     module = lowered(text, chip)
-    lane_to_machine(PtxChip(chip, True), chip.target).apply(Context(), module)
+    select(module, chip)
     return NvidiaBackend(target(chip)).emit(module, CompileOptions())
 
 

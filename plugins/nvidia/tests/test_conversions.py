@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from isa.machine import launch
+from lane_kernels import select
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, convert, f2
 from tilefw.simt.layout.shuffle import Shuffle, shuffle
-from tilefw.simt.select.lane_to_machine import select
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.testing.conversion_kernel import conversion_kernel, converted
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.emit import emit
-from tilefw_nvidia.select.lanes import PtxChip, description
+from tilefw_nvidia.select.lanes import description
 
 ROWS, COLUMNS = (1 << 5, 1 << 6, 1 << 7), (1, 2, 4, 8, 16)  # bits of a tile of 8x32
 ROW_WISE = LinearLayout((8, 32), ROWS, COLUMNS, (0, 0))
@@ -38,7 +38,7 @@ def check(source: LinearLayout, target: LinearLayout, element: str, plan: conver
     module = ModuleOp([function])
     for step in (PlaceShared(description(chip).shared_bytes), InsertBarriers()):
         step.apply(Context(), module)
-    text = emit([select(function, PtxChip(chip, True), chip.target)], chip, None)
+    text = emit(select(module, chip), chip, None)
     wanted = converted(target, element, flip)
     buffers, findings = launch(text, [np.zeros_like(wanted)], 1, 128, chip)
     assert findings == ()

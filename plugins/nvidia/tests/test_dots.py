@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from isa.machine import launch
+from lane_kernels import select
+from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api.dtypes import DTYPES
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import DotTypes
-from tilefw.simt.select.lane_to_machine import select
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.emit import emit
-from tilefw_nvidia.select.lanes import PtxChip, description
+from tilefw_nvidia.select.lanes import description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
 CASES = [
@@ -41,7 +42,7 @@ def _name(value: object) -> str:
 def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chip: Chip) -> str:
     machine = Machine(description(chip), warps)
     function = dot_kernel(atoms.choose(shape, kinds, machine), machine, by_step=True)
-    return emit([select(function, PtxChip(chip, True), chip.target)], chip, None)
+    return emit(select(ModuleOp([function]), chip), chip, None)
 
 
 def check(kinds: DotTypes, shape: tuple[int, ...], warps: int, text: str, chip: Chip) -> None:

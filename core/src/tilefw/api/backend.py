@@ -44,6 +44,8 @@ class Backend(ABC):
 
     binary_suffix: ClassVar[str] = ".bin"
     """How the name of a file that `to_binary` makes ends."""
+    program_steps: ClassVar[tuple[tuple[str, str], ...]] = (("emit", "Writes the artifact."), ("assemble", "Adds the binary."))
+    """The steps behind `pipeline`, by name with a sentence each, for listings: what `emit` and `assemble` do."""
     toolchain_variables: ClassVar[tuple[str, ...]] = ("PATH",)
     """The environment variables by which outside tools are found: when one changes, `toolchain_digest` is asked again."""
 

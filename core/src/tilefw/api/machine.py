@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilefw.machine.check_wait_states import Pair, check_wait_states
     from tilefw.machine.check_waits import Begun, Seen, check_waits
     from tilefw.machine.function_op import FuncOp as FunctionOp
+    from tilefw.machine.function_pass import FunctionPass
     from tilefw.machine.schedule import ScheduleInstructions, Steps, schedule
     from tilefw.machine.ties import TieOperands, tie_operands
     from tilefw.machine.wait_states import FillWaitStates, Profile, Share, WaitStateModel, fill_wait_states
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
-    "FunctionOp", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location", "MachineBackend", "Operand",
+    "FunctionOp", "FunctionPass", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
+    "MachineBackend", "Operand",
     "Pair", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel",
     "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states",
     "check_waits", "drop_identities", "entry_of", "fill_wait_states", "from_dict", "insert_waits", "parse_function",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _PASSES = {
+    "FunctionPass": "tilefw.machine.function_pass",
     **dict.fromkeys(("Pair", "check_wait_states"), "tilefw.machine.check_wait_states"),
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),

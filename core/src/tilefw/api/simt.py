@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Access", "Addresses", "AsyncCopy", "AtomicAccess", "ChipDescription", "Code", "Combiner", "Const", "Element",
     "FragmentAccess", "FragmentLoad", "Fusion", "LaneChip", "LinearLayout", "Machine", "MatrixAtom", "Registers", "Rule",
-    "SimtBackend", "alias", "assign_registers", "entry_of", "lane_to_machine", "template",
+    "SimtBackend", "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
@@ -64,20 +64,19 @@ class SimtBackend(MachineBackend):
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
         from tilefw.simt.description import Machine
-        from tilefw.simt.passes import lane_passes
-        from tilefw.simt.select.lane_to_machine import LaneToMachine
+        from tilefw.simt.passes import lane_passes, selection_passes
 
         chip = self.chip(options)
         machine = Machine(chip.description, options.num_warps, "under_2_gib" in options.facts)
         return (
             *lane_passes(machine, options.num_stages, "disjoint" in options.facts),
-            LaneToMachine(chip, self.target.name),
+            *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )
 
 
-def lane_to_machine(chip: LaneChip, target: str) -> ModulePass:
-    """The pass that selects instructions of `chip`."""
-    from tilefw.simt.select.lane_to_machine import LaneToMachine
+def selection_passes(chip: LaneChip, target: str) -> Sequence[ModulePass]:
+    """The passes from lane IR to machine code of `chip` with virtual registers: selection, then what cleans up behind it."""
+    from tilefw.simt import passes
 
-    return LaneToMachine(chip, target)
+    return passes.selection_passes(chip, target)

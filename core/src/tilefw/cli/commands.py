@@ -8,6 +8,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kernels": ("tilefw.cli.kernels", "the kernel library: names, parameters, what each computes"),
     "run": ("tilefw.cli.run", "compile, run and check a library kernel, or run a Python script on a target"),
     "compile": ("tilefw.cli.compile", "compile a kernel and stop at a level"),
+    "passes": ("tilefw.cli.passes", "the passes of a target in order, from tile IR to bytes"),
     "opt": ("tilefw.cli.opt", "run passes over IR text"),
     "simulate": ("tilefw.cli.simulate", "execute machine code from anywhere on a target's simulator"),
     "trace": ("tilefw.cli.trace", "a launch as a timeline: for Perfetto, or as a picture"),

@@ -14,11 +14,14 @@ def main(summary: str, argv: list[str]) -> int:
     parse = parser("opt", summary)
     parse.add_argument("file", help="the IR text; - for standard input")
     parse.add_argument("-p", "--pipeline", default="", help="passes with commas between; `default` stands for the usual ones")
+    parse.add_argument("--target", metavar="T", help="passes of this target by name, as `tilefw passes --target` lists them")
     parse.add_argument("-o", "--output", metavar="FILE", help="write there instead of to stdout")
     parse.add_argument("--generic", action="store_true", help="print the generic form")
     parse.add_argument("--print-between-passes", action="store_true", help="the module after every pass, on stderr")
     args = parse.parse_all(argv)
 
+    from tilefw.cli.passes import target_steps
+    from tilefw.passes.listing import by_name
     from tilefw.passes.opt import opt
     from tilefw.runtime.loader import registry
 
@@ -27,6 +30,7 @@ def main(summary: str, argv: list[str]) -> int:
         _read(args.file), args.pipeline, name=args.file, passes=plugins.collect("tilefw_passes"),
         dialects=plugins.collect("tilefw_dialects"), generic=args.generic,
         print_after=print_after if args.print_between_passes else None,
+        target_passes=by_name(target_steps(args.target)[1]) if args.target else None,
     )
     if args.output:
         write_file(args.output, result.encode())

@@ -4,12 +4,14 @@ What all stand on:
 
     inst          registers, slices of them, instructions, blocks, functions: slots classes in plain lists
     table         what a plugin says of its instructions and registers
+    function_pass a pass over each machine function: what those below are
     text          the text form, printed and parsed; `function_op` carries a function through the pass manager
     flow          control between blocks; `forward` finds what holds at the entry of each
     liveness      what is live at the edges of blocks, as sets that are easy to read: for checkers and for loops
     cells         the same for passes that ask a great deal: registers divided where operands part them, numbered
 
-The passes, in the order in which a chip whose code is final runs them; any of them can be left out. Selection calls the first two.
+The passes, in the order in which a chip whose code is final runs them; any of them can be left out. `tilefw passes`
+lists those of a target, `tilefw opt --target` runs one on text.
 
     dead                     what nothing needs goes away
     hoist                    what a loop computes alike in every iteration stands before it

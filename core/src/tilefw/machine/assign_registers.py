@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilefw.machine.allocate import Failure, drop_identities, find_places, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
-from tilefw.machine.function_op import FuncOp
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Reg
 from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.spill_model import SpillModel
@@ -22,8 +18,10 @@ _ROUNDS = 24  # of spilling, before a function is refused
 
 
 @dataclass(frozen=True)
-class AssignRegisters(ModulePass):
-    """Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
+class AssignRegisters(FunctionPass):
+    """Gives every value a physical register, and spills what finds none.
+
+    Notes what it used as attributes of the function: `registers` by file, and where values were spilled `spills` (how many
     smallest registers, by file) and `scratch_bytes` of a lane. Raises CapacityError (TFW0650).
 
     `limits`: registers that may be used, by file, where they are fewer than the chip has, and `limited_by` why. `spills`: where
@@ -37,10 +35,8 @@ class AssignRegisters(ModulePass):
     verify: bool = True
     limited_by: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                assign(machine.function, self.table, self.limits, self.spills, self.verify, self.limited_by)
+    def run(self, function: Function) -> None:
+        assign(function, self.table, self.limits, self.spills, self.verify, self.limited_by)
 
 
 def assign(

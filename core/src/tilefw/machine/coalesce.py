@@ -17,11 +17,26 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tilefw.machine.flow import depths, predecessors, successors
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
+
+
+@dataclass(frozen=True)
+class Coalesce(FunctionPass):
+    """Removes copies. A function of one block is left as it is, but with `straight_line`: it copies into tuples alone."""
+
+    name = "coalesce"
+    table: InstructionTable
+    straight_line: bool = True
+
+    def run(self, function: Function) -> None:
+        if self.straight_line or len(function.blocks) > 1:
+            coalesce(function, self.table)
 
 
 def coalesce(function: Function, table: InstructionTable) -> int:

@@ -7,8 +7,22 @@ writers all stay.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.table import InstructionTable
+
+
+@dataclass(frozen=True)
+class EliminateDead(FunctionPass):
+    """Removes instructions that nothing needs."""
+
+    name = "eliminate-dead"
+    table: InstructionTable
+
+    def run(self, function: Function) -> None:
+        eliminate_dead(function, self.table)
 
 
 def eliminate_dead(function: Function, table: InstructionTable) -> int:

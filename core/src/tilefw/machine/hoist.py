@@ -11,11 +11,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.liveness import Liveness, Unit, analyse, effects, units, written_once
 from tilefw.machine.table import InstructionTable
+
+
+@dataclass(frozen=True)
+class Hoist(FunctionPass):
+    """Moves instructions that give the same result in every iteration in front of their loop.
+
+    `steps`: by file, the numbers of registers that are worth staying below.
+    """
+
+    name = "hoist"
+    table: InstructionTable
+    steps: Mapping[str, Sequence[int]]
+
+    def run(self, function: Function) -> None:
+        hoist(function, self.table, self.steps)
+
 
 _SPARE = 4  # registers of a file that are left to what scheduling and allocation need
 

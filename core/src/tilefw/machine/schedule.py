@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilefw.machine.cells import Cells, Touched, live_out, touched
 from tilefw.machine.check_schedule import check_schedule
 from tilefw.machine.dependences import Aliasing, aliasing, dependences
-from tilefw.machine.function_op import FuncOp
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function
 from tilefw.machine.list_scheduling import list_schedule
 from tilefw.machine.pressure import Pressure
@@ -32,7 +28,7 @@ _RESERVE = 16  # the part of the registers that is left to assignment, which fin
 
 
 @dataclass(frozen=True)
-class ScheduleInstructions(ModulePass):
+class ScheduleInstructions(FunctionPass):
     """Orders the instructions of every block.
 
     `disjoint`: buffers of different arguments do not overlap. `verify`: the result is checked by `check_schedule`.
@@ -44,10 +40,8 @@ class ScheduleInstructions(ModulePass):
     disjoint: bool = False
     verify: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                schedule(machine.function, self.table, self.steps, self.disjoint, self.verify)
+    def run(self, function: Function) -> None:
+        schedule(function, self.table, self.steps, self.disjoint, self.verify)
 
 
 def schedule(function: Function, table: InstructionTable, steps: Steps, disjoint: bool = False, verify: bool = False) -> None:

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilefw.api.errors import InternalError
-from tilefw.machine.function_op import FuncOp
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Operand, Slice
 
 Copy = Callable[[Slice, Operand], Inst]
@@ -22,16 +18,14 @@ Copy = Callable[[Slice, Operand], Inst]
 
 
 @dataclass(frozen=True)
-class TieOperands(ModulePass):
-    """In every machine function; `copy` makes the chip's instruction."""
+class TieOperands(FunctionPass):
+    """Copies an operand that an instruction overwrites where its value is still needed. `copy` makes the chip's instruction."""
 
     name = "tie-operands"
     copy: Copy
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                tie_operands(machine.function, self.copy)
+    def run(self, function: Function) -> None:
+        tie_operands(function, self.copy)
 
 
 def tie_operands(function: Function, copy: Copy) -> int:

@@ -11,13 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilefw.machine.check_wait_states import Pair, check_wait_states
 from tilefw.machine.forward import Walk, entries, inserted
-from tilefw.machine.function_op import FuncOp
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.table import InstructionTable
@@ -73,8 +69,8 @@ class WaitStateModel:
 
 
 @dataclass(frozen=True)
-class FillWaitStates(ModulePass):
-    """Puts pauses into every machine function of a module; it stands behind all passes that move or add instructions.
+class FillWaitStates(FunctionPass):
+    """Inserts pauses where the hardware does not check. It runs behind all passes that move or add instructions.
 
     With `rules`, a checker looks back from every instruction by them; it raises InternalError.
     """
@@ -84,12 +80,10 @@ class FillWaitStates(ModulePass):
     model: WaitStateModel
     rules: Pair | None = None
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                fill_wait_states(machine.function, self.table, self.model)
-                if self.rules is not None:
-                    check_wait_states(machine.function, self.table, self.rules)
+    def run(self, function: Function) -> None:
+        fill_wait_states(function, self.table, self.model)
+        if self.rules is not None:
+            check_wait_states(function, self.table, self.rules)
 
 
 def fill_wait_states(function: Function, table: InstructionTable, model: WaitStateModel) -> int:

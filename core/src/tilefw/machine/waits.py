@@ -16,13 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from tilefw.machine.check_waits import Seen, check_waits
 from tilefw.machine.forward import Walk, entries, inserted
-from tilefw.machine.function_op import FuncOp
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.table import InstructionTable
@@ -84,8 +80,8 @@ class WaitModel:
 
 
 @dataclass(frozen=True)
-class InsertWaits(ModulePass):
-    """Puts waits into every machine function of a module; registers must be physical and predicates gone.
+class InsertWaits(FunctionPass):
+    """Inserts the fewest and weakest waits for results that arrive later. Registers must be physical and predicates gone.
 
     With `seen`, a checker replays them by what that says of each instruction; it raises InternalError.
     """
@@ -95,12 +91,10 @@ class InsertWaits(ModulePass):
     model: WaitModel
     seen: Callable[[Inst], Seen] | None = None
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FuncOp):
-                insert_waits(machine.function, self.table, self.model)
-                if self.seen is not None:
-                    check_waits(machine.function, self.table, self.seen)
+    def run(self, function: Function) -> None:
+        insert_waits(function, self.table, self.model)
+        if self.seen is not None:
+            check_waits(function, self.table, self.seen)
 
 
 def insert_waits(function: Function, table: InstructionTable, model: WaitModel) -> int:

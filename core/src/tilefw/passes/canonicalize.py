@@ -29,7 +29,7 @@ _ROUNDS = 8  # each round needs a change of the one before; real kernels end in 
 
 
 class CanonicalizePass(ModulePass):
-    """Fold, simplify, drop what became dead."""
+    """Folds constants, simplifies ops, and drops what became dead."""
 
     name = "canonicalize"
 

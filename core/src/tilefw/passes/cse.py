@@ -17,7 +17,10 @@ from tilefw.tile.dialect.memory_ops import LoadOp
 
 
 class CsePass(ModulePass):
-    """One walk with a scoped table of values. Stock xDSL's pass hashes each op's whole text of attributes; this one does not."""
+    """Replaces ops that compute the same value by one.
+
+    One walk with a scoped table of values: stock xDSL's pass hashes each op's whole text of attributes; this one does not.
+    """
 
     name = "cse"
 

@@ -16,7 +16,10 @@ from tilefw.tile.dialect.memory_ops import LoadOp
 
 
 class DcePass(ModulePass):
-    """One walk backwards erases what is dead; repeated while a carried value of a loop fell away."""
+    """Removes ops whose results nothing reads.
+
+    One walk backwards erases what is dead; repeated while a carried value of a loop fell away.
+    """
 
     name = "dce"
 

@@ -17,7 +17,10 @@ from tilefw.tile.dialect.combine_op import CombineOp
 
 
 class LicmPass(ModulePass):
-    """Inner loops first, so that what leaves one may leave the next; one forward walk a loop is enough."""
+    """Moves ops that give the same result in every iteration in front of their loop.
+
+    Inner loops first, so that what leaves one may leave the next; one forward walk a loop is enough.
+    """
 
     name = "licm"
 

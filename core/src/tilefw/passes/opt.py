@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from xdsl.ir import Dialect
@@ -42,14 +43,17 @@ DEFAULT = "default"  # stands for the whole default pipeline
 def opt(
     text: str, pipeline: str = "", *, name: str = "<text>", passes: Mapping[str, str] | None = None,
     dialects: Mapping[str, str] | None = None, generic: bool = False, print_after: Any = None,
+    target_passes: Mapping[str, ModulePass] | None = None,
 ) -> str:
     """The text after `pipeline` (`"canonicalize,cse"`, with options as in `"pass{option=1}"`; `default` is the usual order).
+
+    `target_passes`: passes of one target by name, as its backend makes them (`listing.by_name`); they come first.
 
     The module is verified before and after every pass. Raises IRError for text that is wrong (TFW0401, TFW0402) or that a
     pass broke (TFW0403), UsageError for an unknown pass or a malformed pipeline (TFW0404).
     """
     known = {**PASSES, **(passes or {})}
-    chosen = parse_pipeline(pipeline, known)
+    chosen = parse_pipeline(pipeline, known, target_passes or {})
     module = parse(text, name, _dialects_of(text, {**DIALECTS, **(dialects or {})}))
     manager = PassManager(chosen, verify_each=True, dump=print_after)
     try:
@@ -61,26 +65,34 @@ def opt(
     return printed(module, generic)
 
 
-def parse_pipeline(pipeline: str, passes: Mapping[str, str]) -> list[ModulePass]:
+def parse_pipeline(
+    pipeline: str, passes: Mapping[str, str], target_passes: Mapping[str, ModulePass] = MappingProxyType({})
+) -> list[ModulePass]:
     """The passes that a pipeline names, `default` among them standing for the usual ones. Raises UsageError (TFW0404)."""
     if not pipeline.strip():
         return []
     try:
         specs = list(parse_specs(pipeline))
         for spec in specs:
-            if spec.name not in (DEFAULT, *passes):
-                raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, [DEFAULT, *sorted(passes)]))
-        return [made for spec in specs for made in _made(spec, passes)]
+            if spec.name not in (DEFAULT, *passes, *target_passes):
+                listed = [DEFAULT, *sorted({*passes, *target_passes})]
+                raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, listed))
+        return [made for spec in specs for made in _made(spec, passes, target_passes)]
     except (ArgSpecParseError, ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "malformed"
         raise _wrong(pipeline, reason, "a pipeline is `pass,pass{option=value}`") from None
 
 
-def _made(spec: Any, passes: Mapping[str, str]) -> list[ModulePass]:
+def _made(spec: Any, passes: Mapping[str, str], target_passes: Mapping[str, ModulePass]) -> list[ModulePass]:
     if spec.name == DEFAULT:
         from tilefw.passes.pipeline import default_passes
 
         return default_passes()
+    if spec.name in target_passes:
+        if spec.parameters and spec.name not in passes:
+            raise ValueError(f"{spec.name} takes its options from the target")
+        if not spec.parameters:
+            return [target_passes[spec.name]]
     return [_load(passes[spec.name]).from_pass_spec(spec)]
 
 

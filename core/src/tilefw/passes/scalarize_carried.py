@@ -25,7 +25,10 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 
 
 class ScalarizeCarriedPass(ModulePass):
-    """Every `scf.for`, outer loops first, so that an inner loop sees scalars come in."""
+    """Makes loops carry one scalar where they carried a tile of offsets or pointers.
+
+    Every `scf.for`, outer loops first, so that an inner loop sees scalars come in.
+    """
 
     name = "scalarize-carried"
 

@@ -31,7 +31,10 @@ ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp
 
 
 class StructuredAccessPass(ModulePass):
-    """Every load and store of tiles, in one walk; then the pointer arithmetic that nobody needs any more is dropped."""
+    """Makes block accesses of loads and stores whose addresses are regular.
+
+    Every load and store of tiles, in one walk; then the pointer arithmetic that nobody needs any more is dropped.
+    """
 
     name = "structured-access"
 

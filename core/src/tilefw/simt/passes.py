@@ -1,13 +1,19 @@
-"""The order of lowering from simplified tile IR to lane IR with its shared memory placed: one page, the same for every chip."""
+"""The order of the kit's passes from simplified tile IR to selected machine code, on one page; a chip's own passes follow."""
 
 from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from tilefw.machine.coalesce import Coalesce
+from tilefw.machine.dead import EliminateDead
+from tilefw.machine.hoist import Hoist
+from tilefw.simt.chip import LaneChip
 from tilefw.simt.description import Machine
 from tilefw.simt.lower.tile_to_lane import TileToLane
 from tilefw.simt.pipeline.loops import PipelineLoops
 from tilefw.simt.pipeline.park import ParkOperands
+from tilefw.simt.select.combine import Combine
+from tilefw.simt.select.lane_to_machine import LaneToMachine
 from tilefw.simt.shared_memory.barriers import InsertBarriers
 from tilefw.simt.shared_memory.placement import PlaceShared
 
@@ -23,4 +29,16 @@ def lane_passes(machine: Machine, num_stages: int, disjoint: bool = False) -> tu
         TileToLane(machine),
         PlaceShared(machine.chip.shared_bytes),
         InsertBarriers(disjoint),
+    )
+
+
+def selection_passes(chip: LaneChip, target: str) -> tuple[ModulePass, ...]:
+    """From lane IR to machine code of `chip` with virtual registers, without what selection leaves over."""
+    combiner = chip.combiner
+    return (
+        LaneToMachine(chip, target),
+        EliminateDead(chip.table),  # selection makes whole vectors, of which not every element is read
+        *([] if combiner is None else [Combine(combiner), EliminateDead(chip.table)]),
+        *([Hoist(chip.table, chip.steps)] if chip.steps else []),  # before coalescing, while each value has its own register
+        Coalesce(chip.table, straight_line=bool(chip.consecutive)),
     )

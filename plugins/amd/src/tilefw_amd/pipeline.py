@@ -14,7 +14,7 @@ from typing import ClassVar
 from tilefw.api import CompileOptions, UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.machine import FillWaitStates, InsertWaits, Inst, Operand, ScheduleInstructions, Slice, TieOperands
-from tilefw.api.simt import assign_registers, lane_to_machine
+from tilefw.api.simt import assign_registers, selection_passes
 from tilefw_amd.chips import Chip, chips, named, occupancy
 from tilefw_amd.finish import spill, verify, wait_states, waits
 from tilefw_amd.finish.expand import Finish
@@ -55,7 +55,9 @@ class LaneToMachine(ModulePass):
     disjoint: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lane_to_machine(AmdLanes(instruction_set(self.chip), self.fusion, self.disjoint), self.chip.target).apply(ctx, op)
+        lanes = AmdLanes(instruction_set(self.chip), self.fusion, self.disjoint)
+        for each in selection_passes(lanes, self.chip.target):
+            each.apply(ctx, op)
 
 
 @dataclass(frozen=True)

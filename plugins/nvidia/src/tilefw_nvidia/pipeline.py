@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tilefw.api import UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
-from tilefw.api.simt import lane_to_machine
+from tilefw.api.simt import selection_passes
 from tilefw_nvidia.chips import Chip, chips
 from tilefw_nvidia.select.lanes import PtxChip
 
@@ -25,7 +25,8 @@ class LaneToPtx(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = _chip(self.target)
-        lane_to_machine(PtxChip(chip, self.fusion), chip.target).apply(ctx, op)
+        for each in selection_passes(PtxChip(chip, self.fusion), chip.target):
+            each.apply(ctx, op)
 
 
 def _chip(target: str) -> Chip:

@@ -39,6 +39,15 @@ class SpatialBackend(Backend):
         """The machine's hash: an artifact that was cached for one machine is none for another."""
         return self.machine.hash
 
+    program_steps = (
+        ("lower", "Turns tile IR of one launch into a graph of arrays over named axes."),
+        ("elements", "Turns 64-bit integers into pairs of words, and small formats into codes."),
+        ("arrange", "Chooses which axes lie along lanes and which in time; elementwise work becomes chains of ALUs."),
+        ("partition", "Deals the work out to several chips, and sends between them."),
+        ("schedule", "Places arrays, and gives every burst its cycle."),
+        ("emit", "Writes the queues in order of time."),
+    )
+
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """No level between tile IR and the program is IR: `pipeline.py` has the stages."""
         return ()

@@ -31,7 +31,10 @@ _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
 
 @dataclass(frozen=True)
 class TileToLane(ModulePass):
-    """The lowering for `machine`; as text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts."""
+    """Lowers tiles to what each lane holds and does.
+
+    As text, `tile-to-lane{lanes=32 warps=4 …}` stands for a plain chip of those facts.
+    """
 
     machine: Machine
     name = "tile-to-lane"

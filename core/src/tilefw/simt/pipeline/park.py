@@ -32,7 +32,10 @@ SHARE = 0.7
 
 @dataclass(frozen=True)
 class ParkOperands(ModulePass):
-    """Looks at each loop with dots; does nothing on a chip that does not say how many registers a lane has."""
+    """Keeps operands of dots in shared memory where registers would run out.
+
+    Looks at each loop with dots; does nothing on a chip that does not say how many registers a lane has.
+    """
 
     machine: Machine
     name = "park-operands"

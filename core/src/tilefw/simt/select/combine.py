@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 
 
@@ -58,6 +59,17 @@ class Combiner:
     fusions: Mapping[str, Sequence[Fusion]]
     addresses: Addresses | None = None
     opposite: Callable[[Operand], Operand | None] = lambda literal: None
+
+
+@dataclass(frozen=True)
+class Combine(FunctionPass):
+    """Rewrites pairs of instructions to one. What its rewrites leave unread is for `eliminate-dead`."""
+
+    name = "combine"
+    combiner: Combiner
+
+    def run(self, function: Function) -> None:
+        combine(function, self.combiner)
 
 
 def combine(function: Function, table: Combiner) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,10 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.coalesce import coalesce
-from tilefw.machine.dead import eliminate_dead
 from tilefw.machine.function_op import FuncOp as MachineFuncOp
-from tilefw.machine.hoist import hoist
 from tilefw.machine.inst import Function
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
@@ -29,7 +26,6 @@ from tilefw.simt.lane.registers import Piece, Vector, bits_of, type_name
 from tilefw.simt.lower.notes import notes_of
 from tilefw.simt.select.atomics import AtomicSelection
 from tilefw.simt.select.code import Code
-from tilefw.simt.select.combine import combine
 from tilefw.simt.select.control import ControlSelection
 from tilefw.simt.select.matrix import MatrixSelection
 from tilefw.simt.select.memory import MemorySelection
@@ -45,6 +41,7 @@ class LaneToMachine(ModulePass):
     """Selects instructions of `chip` for every function."""
 
     name = "lane-to-machine"
+    level: ClassVar[str] = "lane"
     chip: LaneChip
     target: str
 
@@ -72,13 +69,6 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
         attributes["acquires"] = True
     machine = Function(function.sym_name.data, target, attributes)
     Selector(machine, chip).function(function)
-    eliminate_dead(machine, chip.table)
-    if chip.combiner is not None and combine(machine, chip.combiner):
-        eliminate_dead(machine, chip.table)
-    if chip.steps:  # what becomes one register later is several values yet
-        hoist(machine, chip.table, chip.steps)
-    if len(machine.blocks) > 1 or chip.consecutive:
-        coalesce(machine, chip.table)
     return machine
 
 

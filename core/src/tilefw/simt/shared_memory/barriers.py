@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -43,9 +44,13 @@ from tilefw.tile import types
 
 @dataclass(frozen=True)
 class InsertBarriers(ModulePass):
-    """Runs on functions whose shared memory is placed. `disjoint`: buffers of different arguments do not overlap."""
+    """Puts barriers between accesses of shared memory that need one.
+
+    Runs on functions whose shared memory is placed. `disjoint`: buffers of different arguments do not overlap.
+    """
 
     name = "insert-barriers"
+    level: ClassVar[str] = "lane"
     disjoint: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

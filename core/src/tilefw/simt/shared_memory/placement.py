@@ -10,6 +10,7 @@ pass's business.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -31,6 +32,7 @@ class PlaceShared(ModulePass):
 
     limit: int
     name = "place-shared"
+    level: ClassVar[str] = "lane"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:

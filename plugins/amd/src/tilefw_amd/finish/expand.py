@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilefw.api.ir import Context, ModuleOp, ModulePass
-from tilefw.api.machine import Block, Function, FunctionOp, Inst, Operand, Slice
+from tilefw.api.machine import Block, Function, FunctionPass, Inst, Operand, Slice
 from tilefw_amd.finish.pseudo import expand, part, steps
 from tilefw_amd.finish.traits import SCALARS
 from tilefw_amd.isa.constants import is_inline
@@ -29,15 +28,13 @@ _WIDE_CONSTANTS = ("v_mov_b64", "s_mov_b64")
 
 
 @dataclass(frozen=True)
-class Finish(ModulePass):
-    """`finish`: every function of the module."""
+class Finish(FunctionPass):
+    """Puts real instructions in the place of those that stood for some, and predicates into the execution mask."""
 
     name = "finish"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for machine in op.body.block.ops:
-            if isinstance(machine, FunctionOp):
-                finish(machine.function)
+    def run(self, function: Function) -> None:
+        finish(function)
 
 
 def finish(function: Function) -> None:
