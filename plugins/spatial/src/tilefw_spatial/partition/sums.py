@@ -35,8 +35,10 @@ def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
             place=found[0].place if found else None, help="split=n divides any kernel",
         )
     product = found[0]
-    axis = _divided(product.op, chips)
-    for shares in (_in_sets(axis, product.op, chips, machine), _even(axis, chips)):
+    op = product.op
+    assert isinstance(op, Dot)
+    axis = _divided(op, chips)
+    for shares in (_in_sets(axis, op, chips, machine), _even(axis, chips)):
         works: list[Work] = []
         owners: list[int] = []
         for begin, end in pairwise(accumulate(shares, initial=0)):
@@ -51,9 +53,8 @@ def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
     )
 
 
-def _divided(op: object, chips: int) -> Axis:
+def _divided(op: Dot, chips: int) -> Axis:
     """The longest contracted axis."""
-    assert isinstance(op, Dot)
     axis = max(op.contracted, key=lambda axis: axis.extent)
     if axis.extent < chips:
         raise UnsupportedError(
