@@ -14,7 +14,7 @@ from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Block, Function, Inst, Operand, Reg, Slice
 from tilefw.machine.register_sets import RegisterSets
 from tilefw.machine.spill_model import MEMORY, WHOLE, Home, Location, SpillModel
-from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
+from tilefw.machine.table import BRANCH, EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function, parse_functions, print_function, print_inst
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tilefw.machine.waits import Concern, Event, InsertWaits, WaitModel, insert_waits
 
 __all__ = [
-    "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates", "Function",
+    "BRANCH", "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates",
+    "Function",
     "FunctionOp", "FunctionPass", "Home", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits", "Location",
     "MachineBackend", "Operand",
     "Pair", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions", "Seen", "Share", "Slice", "SpillModel",

@@ -1,12 +1,15 @@
-"""Control flow over blocks: ways out, successors, predecessors, what is reached, how many loops are around each."""
+"""Control flow over blocks: ways out, successors, predecessors, what is reached, how many loops are around each.
+
+A conditional branch is a jump under a predicate, or an instruction that may fall through (`table.BRANCH`) and reads its condition.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilefw.api.errors import InternalError
-from tilefw.machine.inst import Function
+from tilefw.api.errors import InternalError, PluginError
+from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.table import InstructionTable
 
 
@@ -18,7 +21,8 @@ class Exit(NamedTuple):
 
 
 def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
-    """The ways out of each block, in order; raises InternalError for a label that is not there."""
+    """The ways out of each block, in order. Raises InternalError for a label that is not there, PluginError (TFW0513) for a jump to
+    one target that reads a register: it would never fall through, whatever the register holds."""
     index = {block.label: number for number, block in enumerate(function.blocks)}
     found: list[list[Exit]] = []
     for number, block in enumerate(function.blocks):
@@ -29,11 +33,22 @@ def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
                 if target not in index:
                     raise InternalError(f"{function.name}: branch to unknown label {target}")
                 ways.append(Exit(place, index[target]))
-            falls = falls and not (inst.predicate is None and table.traits(inst.opcode).terminator)
+            if inst.predicate is None and table.traits(inst.opcode).terminator:
+                falls = False
+                if len(inst.targets) == 1 and any(isinstance(use, Slice) for use in inst.uses):
+                    raise _conditional_jump(inst, function, table)
         if falls and number + 1 < len(function.blocks):
             ways.append(Exit(-1, number + 1))
         found.append(ways)
     return found
+
+
+def _conditional_jump(inst: Inst, function: Function, table: InstructionTable) -> PluginError:
+    return PluginError(
+        f"{table.name} says that {inst.opcode} never falls through, and it has a condition", code="TFW0513", place=inst.place,
+        note=f"in {function.name}: {inst}",
+        help="give a branch that may fall through the traits BRANCH, or put its condition into `predicate`",
+    )
 
 
 def reached(ways: Sequence[Sequence[Exit]]) -> list[int]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 class InstructionTraits:
     """What passes must know of an opcode.
 
-    `effects`: writes memory, synchronises or ends the program, so that it stays without a reader. `terminator`: control never
-    falls through (an unpredicated one ends its block). `move`: a plain register copy, which coalescing may remove.
-    `cheap`: its operands are constants only, so that it may be made again anywhere instead of keeping its result. `early`: writes
-    results before it has read all operands, so that a result shares no register with an operand that it is not tied to.
-    `memory`: the space that it only reads or, with `effects`, only writes ("shared", "global"). What has effects and no such space
-    is ordered with all accesses.
+    `effects`: writes memory, synchronises, branches or ends the program, so that it stays without a reader. `terminator`:
+    control never falls through, but where a predicate is false; a branch whose condition is an operand is none. `move`: a plain
+    register copy, which coalescing may remove. `cheap`: its operands are constants only, so that it may be made again anywhere
+    instead of keeping its result. `early`: writes results before it has read all operands, so that a result shares no register
+    with an operand that it is not tied to. `memory`: the space that it only reads or, with `effects`, only writes ("shared",
+    "global"). What has effects and no such space is ordered with all accesses.
 
     For scheduling, in cycles: `latency` until a dependent instruction finds the result, and `issue`, for how long it keeps its
     `unit`, a pipe of the chip by a name of the plugin's, from the next instruction of that unit ("" for none that matters).
@@ -42,8 +42,10 @@ EFFECT = InstructionTraits(effects=True)
 """Traits of one that does more, such as a store or a barrier: it stays, in its order."""
 MOVE = InstructionTraits(move=True)
 """Traits of one that copies its operand and nothing else."""
+BRANCH = InstructionTraits(effects=True)
+"""Traits of one that goes to its target or falls through, by a condition among its operands: `bnez %c {targets=loop}`."""
 JUMP = InstructionTraits(effects=True, terminator=True)
-"""Traits of one that ends a block."""
+"""Traits of one that ends a block: control goes to its target, or the program ends. Under a predicate it may fall through."""
 
 
 @dataclass(frozen=True, slots=True)

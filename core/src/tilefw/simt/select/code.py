@@ -6,11 +6,13 @@ An element is a register slice or a `Const`. Row keys are `row.type` or, for cas
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilefw.api.errors import Place, UnsupportedError
+from tilefw.api.errors import Place, PluginError, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
 from tilefw.tile.text.source_location import place_of_location
 
@@ -59,6 +61,19 @@ def _aligned(first: Slice, align: int) -> bool:
     return first.first % align == 0 and (first.reg.physical or first.reg.align % align == 0)
 
 
+def _line_of(chip: type) -> Place | None:
+    """The line of the chip's package that called for the instruction under way; the class where core did for it (`template`)."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    if frame.f_globals.get("__name__", "").partition(".")[0] == chip.__module__.partition(".")[0]:
+        return Place(frame.f_code.co_filename, frame.f_lineno)
+    try:
+        return Place(inspect.getfile(chip), inspect.getsourcelines(chip)[1])
+    except (OSError, TypeError):
+        return None
+
+
 class Code:
     """The machine function under construction and the place in it where instructions go."""
 
@@ -66,6 +81,7 @@ class Code:
         self.function = function
         self.chip = chip
         self._uniform_classes, self._uniform_rules = chip.uniform_classes, chip.uniform_rules
+        self._traits = chip.table.traits
         self.block = function.block("entry")
         self.place: Place | None = None
         self._location: object = None
@@ -192,13 +208,28 @@ class Code:
             if key in scope:
                 return scope[key]
         defs = tuple(self.new_register(form) for form in forms)
-        self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **extra))
+        self._append(Inst(opcode, defs, uses, place=self.place, **extra))
         self.scopes[-1][key] = defs
         return defs
 
     def effect(self, opcode: str, defs: Sequence[Slice] = (), uses: Sequence[Operand] = (), **keywords: Any) -> None:
         """An instruction that is emitted as it stands: memory, control, a write to a register that others write too."""
-        self.block.insts.append(Inst(opcode, defs, uses, place=self.place, **keywords))
+        self._append(Inst(opcode, defs, uses, place=self.place, **keywords))
+
+    def _append(self, inst: Inst) -> None:
+        try:
+            self._traits(inst.opcode)
+        except KeyError:
+            raise self._unknown(inst) from None
+        self.block.insts.append(inst)
+
+    def _unknown(self, inst: Inst) -> PluginError:
+        """The error for an opcode that the chip does not have."""
+        return PluginError(
+            f"the instruction table of {self.chip.name} has no '{inst.opcode}'", code="TFW0512", place=_line_of(type(self.chip)),
+            note=f"for the kernel's line {self.place}" if self.place else None,
+            help="correct the opcode, or add the instruction to the table",
+        )
 
     def stand_at(self, op: Operation) -> None:
         """What is emitted next comes from the op's place in the source."""
