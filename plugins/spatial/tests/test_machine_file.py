@@ -58,6 +58,7 @@ TEXTS = {
     "narrow": text_of("narrow", {**lanes(10), "accumulator_rows": 1024}),
     "even": text_of("even", lanes(16)),
     "alus": text_of("alus", {"alus": 6, "delay_steps": 2}),
+    "steps": text_of("steps", {"alus": 12, "delay_step": 1}, {"alu": 1, "transcendental": 2}),
 }
 MACHINES = {name: read(shown) for name, shown in TEXTS.items()}
 LAUNCHES: list[tuple[str, dict[str, Any], int]] = [
@@ -92,8 +93,8 @@ def test_programs_for_another_machine_are_right_and_timed(
     assert text.render(text.parse(shown, "other.s", other), other) == shown
 
 
-@pytest.mark.parametrize("name", ["delays", "slices", "narrow", "even", "alus"])
-@pytest.mark.parametrize("kernel", ["attention", "int8_matmul", "layernorm"])
+@pytest.mark.parametrize("name", ["delays", "slices", "narrow", "even", "alus", "steps"])
+@pytest.mark.parametrize("kernel", ["attention", "int8_matmul", "layernorm", "embedding"])
 def test_larger_kernels_take_the_predicted_cycles_on_another_machine(kernel: str, name: str) -> None:
     launch = bound(kernel, {})
     program = compile_kernel(launch.module(), launch.launch, MACHINES[name]).program
@@ -129,6 +130,8 @@ REFUSED: list[tuple[dict[str, int], dict[str, int], str]] = [
     ({"columns": 160}, {}, r"arrange needs columns = lanes.*, not 160"),
     ({"depth_pair": 320}, {}, r"arrange needs 2 · depth_pair = lanes.*, not 320"),
     ({"planes": 4}, {}, r"the instruction words needs planes = 2 .*, not 4"),
+    ({}, {"multiply_pair": 6}, r"the units across superlanes needs delays.multiply_pair at least superlanes.*, not 6"),
+    ({}, {"switch_across": 19}, r"the units across superlanes needs delays.switch_across at least superlanes.*, not 19"),
     ({"position_cycles": 2}, {}, r"schedule needs position_cycles = 1 .*, not 2"),
     ({}, {"alu": 8}, r"chain needs delays.alu = delay_step.*, not 8"),
     ({}, {"transcendental": 13}, r"chain needs delays.transcendental a multiple .*, not 13"),

@@ -60,6 +60,9 @@ RULES = (
          lambda m: m.delays["alu"] == m.delay_step, lambda m: str(m.delays["alu"])),
     Rule("chain", "delays.transcendental a multiple of delay_step: operands are taken in such steps",
          lambda m: m.delays["transcendental"] % m.delay_step == 0, lambda m: str(m.delays["transcendental"])),
+    *(Rule("the units across superlanes", f"delays.{name} at least superlanes: what the last superlane has comes so much later",
+           lambda m, name=name: m.delays[name] >= m.superlanes, lambda m, name=name: str(m.delays[name]))
+      for name in ("multiply_pair", "multiply_int8", "switch_across")),
     _exactly("schedule", "position_cycles", 1, "times along the chip count in positions"),
 )
 

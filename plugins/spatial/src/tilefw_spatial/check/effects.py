@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tilefw_spatial.check.problem import Burst
 from tilefw_spatial.check.progression import Progression
-from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, Field, Kind, Use, latency_key, result_type
+from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, Field, Kind, Use, alu_and_steps, latency_key, result_type
 from tilefw_spatial.isa.wellformed import planes_of
 from tilefw_spatial.machine import Machine
 
@@ -68,8 +68,8 @@ def _operand(machine: Machine, burst: Burst, field: Field) -> Iterator[Effect]:
         planes = 1 if field.use is Use.MASK else TYPES[burst.inst.dtype].nbytes
         yield from _streams(machine, burst, field.part, value, planes, burst.time, apart)
     elif kind is Kind.ALU:
-        delay, alu = divmod(value, 1 << 4)
-        begin = burst.time - delay * machine.delay_step
+        alu, steps = alu_and_steps(value)
+        begin = burst.time - steps * machine.delay_step
         numbers = Progression(begin, burst.period * apart, burst.count // apart)
         yield Effect(Line(RESULT, burst.chip, alu), numbers, burst, field.part)
 

@@ -49,6 +49,19 @@ class Kind(IntEnum):
     LANE = 3
 
 
+_ALU_BITS = 4
+
+
+def alu_operand(number: int, steps: int) -> int:
+    """The field of an operand that is the result of ALU `number`, so many delay steps after it appeared."""
+    return number | steps << _ALU_BITS
+
+
+def alu_and_steps(value: int) -> tuple[int, int]:
+    """(The ALU's number, the delay in steps) of an operand's field."""
+    return value & (1 << _ALU_BITS) - 1, value >> _ALU_BITS
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a row. `part` is the attribute of `program.Inst` (and field of the word); `key` its name in text, empty where it

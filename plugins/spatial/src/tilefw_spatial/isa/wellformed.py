@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tilefw_spatial.isa.row import ALU_USES, Field, Kind, Row, Use
+from tilefw_spatial.isa.row import ALU_USES, Field, Kind, Row, Use, alu_and_steps
 from tilefw_spatial.isa.table import OPS, PUT_FLAG, is_vector, result_type
 from tilefw_spatial.isa.types import TYPES
 from tilefw_spatial.machine import Machine, Queue
@@ -121,8 +121,10 @@ def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator
         yield f"operand {field.part} of {inst.op} cannot be {'the number of the lane' if kind is Kind.LANE else kind.name.lower()}"
     elif kind is Kind.STREAM:
         yield from _stream(machine, value, planes_of(inst, field))
-    elif kind is Kind.ALU and value >= machine.alus * machine.delay_steps:
-        yield f"operand {field.part}: {value} is no ALU and delay"
+    elif kind is Kind.ALU:
+        alu, steps = alu_and_steps(value)
+        if alu >= machine.alus or steps >= machine.delay_steps:
+            yield f"operand {field.part}: {value} is no ALU and delay"
     elif kind in (Kind.IMMEDIATE, Kind.LANE) and value:
         yield f"operand {field.part} is an immediate or the lane's number: its field is 0, not {value}"
     modifiers = inst.map >> NEGATE + at & 1 | inst.map >> ABSOLUTE + at & 1

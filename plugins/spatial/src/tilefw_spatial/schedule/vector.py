@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilefw.api import InternalError
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, latency_key
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, alu_operand, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.copies import copy_numbers
@@ -147,7 +147,7 @@ def _operand(
         case "alu":
             producer = this.sweep.steps[source.index]
             wait = step.time - result_time(this.machine, producer)
-            fields[part] = picks[first_alu + source.index] | wait // this.machine.delay_step << 4
+            fields[part] = alu_operand(picks[first_alu + source.index], wait // this.machine.delay_step)
         case "imm":
             fields["imm"] = source.index
     fields["map"] |= kind << 2 * place | source.negate << 6 + place | source.absolute << 9 + place

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial import isa
-from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use
+from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use, alu_and_steps
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.isa.types import values as elements
@@ -114,7 +114,8 @@ def _spread(tainted: Taint, every: int, count: int) -> Taint:
 
 def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> Found:
     """Another ALU's results, taken so many steps after they appeared; where the very first is missing, zero and a finding."""
-    number, delay = operand.value % 16, operand.value // 16 * chip.machine.delay_step
+    number, steps = alu_and_steps(operand.value)
+    delay = steps * chip.machine.delay_step
     count = -(-burst.count // operand.every)
     found = chip.results[number].find(burst.time - delay, burst.period * operand.every, count)
     if found.count:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilefw_spatial.isa import TYPES, Field, Kind, Use
+from tilefw_spatial.isa import TYPES, Field, Kind, Use, alu_and_steps, alu_operand
 from tilefw_spatial.isa.conversions import convert
 from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE
 from tilefw_spatial.machine import Machine
@@ -53,8 +53,8 @@ def operand_text(machine: Machine, inst: Inst, field: Field) -> str:
     if kind is Kind.STREAM:
         found = stream_name(machine, value)
     elif kind is Kind.ALU:
-        delay = value // machine.alus * machine.delay_step
-        found = f"alu{value % machine.alus}" + (f"+{delay}" if delay else "")
+        alu, steps = alu_and_steps(value)
+        found = f"alu{alu}" + (f"+{steps * machine.delay_step}" if steps else "")
     else:
         found = f"#{inst.imm:#x}" if kind is Kind.IMMEDIATE else "lane"
     found = f"|{found}|" if inst.map >> ABSOLUTE + at & 1 else found
@@ -132,7 +132,7 @@ def _alu(machine: Machine, piece: Piece, number: int, delay: int) -> int:
     if rest or steps >= machine.delay_steps:
         delays = [str(i * machine.delay_step) for i in range(machine.delay_steps)]
         raise piece.fault(f"a result is there after {', '.join(delays)} cycles, not after {delay}", RANGE)
-    return number + steps * machine.alus
+    return alu_operand(number, steps)
 
 
 def _immediate(dtype: str, piece: Piece) -> int:

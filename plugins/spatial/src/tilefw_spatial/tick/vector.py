@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Field, Kind, Use, latency_key
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Field, Kind, Use, alu_and_steps, latency_key
 from tilefw_spatial.isa.conversions import lane_numbers
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import planes, reinterpret, values
@@ -89,7 +89,8 @@ def _found(lane: Superlane, point: Point, field: Field, dtype: str) -> Operand:
 
 def _forwarded(lane: Superlane, point: Point, value: int, dtype: str) -> Operand:
     """Another ALU's result: the field holds its number in four bits and the delay in steps above."""
-    found = lane.result(point, value & 15, (value >> 4) * lane.machine.delay_step)
+    alu, steps = alu_and_steps(value)
+    found = lane.result(point, alu, steps * lane.machine.delay_step)
     if found is None:
         return np.zeros((1, lane.machine.superlane_lanes), TYPES[dtype].numpy), False
     return reinterpret(found.values, dtype), found.tainted
