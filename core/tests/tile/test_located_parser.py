@@ -11,9 +11,10 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+from tilefw.api.errors import IRError
 from tilefw.tile.dialect.context import context
 from tilefw.tile.text.located_parser import Lexer, LocatedParser
-from tilefw.tile.text.module import with_locations
+from tilefw.tile.text.module import parse, with_locations
 
 FOLDER = Path(__file__).parents[1] / "filecheck"
 TEXTS = [module for path in sorted(FOLDER.rglob("*.mlir")) for module in path.read_text().split("// -----")]
@@ -95,3 +96,22 @@ def test_tokens_are_those_of_the_plain_lexer(text):
         assert raised.value.span.start == error.span.start
         return
     assert _tokens(Lexer(Input(text, "test"))) == due
+
+
+@pytest.mark.parametrize("length", [60, 10_000])
+@pytest.mark.parametrize("before", ["", "func.func @f() {\n  ", "func.func @", "func.func @f() attributes {x = "])
+def test_a_string_without_its_closing_quote_is_refused_at_its_place(before: str, length: int) -> None:
+    with pytest.raises(IRError, match="the string has no closing quote on its line") as caught:
+        parse(f'{before}"{"a" * length}\n', "q.mlir")
+    place = caught.value.place
+    lines = before.split("\n")
+    assert place is not None
+    assert (place.file, place.line, place.column) == ("q.mlir", len(lines), len(lines[-1]) + 1)
+
+
+@pytest.mark.parametrize("escape", [r"\q", r"\4", r"\x"])
+def test_an_unknown_escape_is_refused_at_its_place(escape: str) -> None:
+    with pytest.raises(IRError) as caught:
+        parse(f'func.func @f() attributes {{x = "{"a" * 100}{escape} c"}} {{ func.return }}', "q.mlir")
+    assert caught.value.message == f"unknown escape {escape} in a string"
+    assert caught.value.place is not None and caught.value.place.column == 133

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringA
 from xdsl.ir import Operation, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
+from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
@@ -24,6 +25,10 @@ _TYPE = re.compile(r"(?:(?:tensor|![\w.$]+)<[^<>\"]*(?:<[^<>\"]*>[^<>\"]*)*>|ind
 _TOKEN = re.compile(
     r"[ \n]*(?:(%(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*))|([a-zA-Z_][a-zA-Z0-9_$.]*)|([:,()\[\]<>=]))", re.ASCII
 )
+# A string may hold any character but these four; each of them fits one branch only, so that a match takes linear time.
+_STRING_PART = r'[^"\\\n\v\f]*'
+_ESCAPE = r'\\(?:["nt\\]|[0-9A-Fa-f]{2})'
+_STRING_BODY = re.compile(f'"{_STRING_PART}(?:{_ESCAPE}{_STRING_PART})*')
 _PUNCTUATION = {character: MLIRTokenKind(character) for character in ":,()[]<>="}
 
 
@@ -41,6 +46,18 @@ class Lexer(MLIRLexer):
         else:
             kind = MLIRTokenKind.PERCENT_IDENT if group == 1 else MLIRTokenKind.BARE_IDENT
         return Token(kind, Span(start, self.pos, self.input))
+
+    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
+        # The regular expression of xDSL's lexer takes exponential time on a string without its closing quote.
+        found = _STRING_BODY.match(self.input.content, start_pos)
+        end = start_pos if found is None else found.end()
+        stopped_by = self.input.content[end : end + 1]
+        if stopped_by == "\\":
+            escape = self.input.content[end : end + 2].strip()
+            raise ParseError(Span(end, end + len(escape), self.input), f"unknown escape {escape} in a string")
+        if stopped_by != '"':
+            raise ParseError(Span(start_pos, end, self.input), "the string has no closing quote on its line")
+        return super()._lex_string_literal(start_pos)
 
 
 class LocatedParser(Parser):
