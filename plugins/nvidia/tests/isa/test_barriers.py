@@ -58,3 +58,15 @@ def test_only_a_barrier_without_aligned_may_be_reached_by_lanes_at_different_tim
     assert findings == () and set(found.tolist()) == {1}
     for aligned in ("bar.sync 0;", "barrier.sync.aligned 0;"):
         assert outputs(code.format(aligned))[1], aligned
+
+
+def test_lanes_that_meet_again_at_a_block_earlier_in_the_text_reach_the_barrier_together() -> None:
+    found, findings = outputs("""
+    mov.u32 %r4, 0; bra.uni HEAD;
+BAR: bar.sync 0; bra.uni DONE;
+LATCH: add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 2; @%p2 bra HEAD; bra.uni BAR;
+HEAD: setp.eq.u32 %p3, %r3, %r4; @%p3 bra LATCH; add.u32 %r2, %r2, 10; bra.uni LATCH;
+DONE:
+""")
+    assert not findings
+    np.testing.assert_array_equal(found, np.full(THREADS, 10, np.uint32))

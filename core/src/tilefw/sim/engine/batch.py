@@ -1,8 +1,9 @@
 """A batch of workgroups in flight: its registers and memory, and its strands: threads that stand at one place of the program.
 
-The strand at the lowest place runs until it meets another (they join), splits at a branch, waits or ends. So lanes that leave a
-loop early wait for the others behind it, as operations across lanes expect. But a loop may wait for what those lanes
-are about to do: a strand that others keep from running gets a turn, soon when they poll memory, in the end in any case.
+The strand that is first in block order (steps/block_order.py) runs until it meets another (they join), splits at a branch, waits
+or ends. So lanes that leave a loop early wait for the others behind it, as operations across lanes expect. But a loop may wait for
+what those lanes are about to do: a strand that others keep from running gets a turn, soon when they poll memory, in the end in
+any case.
 
 Under a seed the waves are parted at random, and one part runs until it can go no further, then the other: what holds only
 because waves happen to step together shows then. Lanes of a wave are never parted.
@@ -163,12 +164,13 @@ class Batch:
         return False
 
     def _choose(self) -> tuple[Strand, int, int]:
-        """The strand to run next, the block at which it must stop to meet another, and its turn in blocks."""
+        """The strand to run next, the number in block order at which it must stop to meet another, and its turn in blocks."""
         if self._second_part is not None:
             self._sort_parts(self._second_part)
         if len(self.strands) == 1:
             return self.strands.pop(), 1 << 60, 1 << 60
         self.join()
+        order = self.launch.prepared.order
         polls = self.launch.lanes.polls
         for strand in self.strands:
             if strand.since < 0:
@@ -178,10 +180,11 @@ class Batch:
         if self.blocks_run - strand.since < wait:
             if all(s.part != self._turn_of for s in self.strands):
                 self._turn_of = self.strands[0].part
-            strand = min((s for s in self.strands if s.part == self._turn_of), key=lambda s: (-len(s.stack), s.block))
+            strand = min((s for s in self.strands if s.part == self._turn_of), key=lambda s: (-len(s.stack), order[s.block]))
         self.strands = [s for s in self.strands if s is not strand]
         strand.since = -1
-        ahead = [s.block for s in self.strands if s.block > strand.block and s.part == strand.part]
+        here = order[strand.block]
+        ahead = [order[s.block] for s in self.strands if order[s.block] > here and s.part == strand.part]
         return strand, min(ahead, default=1 << 60), SHORT_WAIT if self.strands else 1 << 60
 
     def _sort_parts(self, second: Array) -> None:
@@ -239,7 +242,7 @@ class Batch:
 
     def _execute(self, strand: Strand, limit: int, turn: int) -> None:
         launch = self.launch
-        lanes, blocks = launch.lanes, launch.prepared.blocks
+        lanes, blocks, order = launch.lanes, launch.prepared.blocks, launch.prepared.order
         frame = self._enter(strand)
         histories = self.histories
         if histories is not None:
@@ -262,7 +265,7 @@ class Batch:
                     flow.end(self, strand, frame)
                     return
                 strand.block = following
-                if following >= limit or self.blocks_run >= stop:
+                if order[following] >= limit or self.blocks_run >= stop:
                     self.strands.append(strand)
                     return
         finally:

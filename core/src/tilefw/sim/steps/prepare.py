@@ -6,7 +6,7 @@ is generated for each number of sources and destinations, so that nothing is loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,16 +19,19 @@ from tilefw.sim.program import (
     Branch,
     BranchTable,
     Call,
+    Exit,
     Immediate,
     Instruction,
     Jump,
     Program,
     Register,
     Registers,
+    Return,
     Source,
     Special,
     Symbol,
 )
+from tilefw.sim.steps.block_order import block_order
 from tilefw.sim.steps.careful import guarded, once_a_wave, slow_step
 from tilefw.sim.steps.operands import Placed, around, fetch
 from tilefw.sim.tracking.events import counted, settling_kinds
@@ -111,7 +114,8 @@ class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
     `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
-    `settling` are the kinds of events that are counted (events.py); `history` knows the pasts of its waves, where they matter.
+    `settling` are the kinds of events that are counted (events.py); `history` knows the pasts of its waves, where they matter;
+    `order` numbers the blocks as divergent paths take turns (block_order.py).
     """
 
     program: Program
@@ -123,6 +127,7 @@ class Prepared:
     code: tuple[int, dict[int, int]]
     settling: tuple[Kind, ...]
     history: History | None
+    order: list[int]
 
 
 class _Preparation:
@@ -200,7 +205,33 @@ def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
     if program.code is not None and _jumps(program):
         variable, offsets = program.code
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
-    return Prepared(program, blocks, block_at, work.bits, work.constants, initial, code, work.settling, _history(program, blocks))
+    return Prepared(
+        program, blocks, block_at, work.bits, work.constants, initial, code, work.settling, _history(program, blocks),
+        _order(program, blocks, block_at, code[1].values()),
+    )
+
+
+def _order(program: Program, blocks: Sequence[Block], block_at: Mapping[int, int], jump_targets: Iterable[int]) -> list[int]:
+    successors: list[list[int]] = []
+    roots = [0] if blocks else []
+    for number, block in enumerate(blocks):
+        instruction = block.flow
+        flow = None if instruction is None else instruction.flow
+        falls = instruction is None or instruction.guard is not None or not isinstance(flow, Exit | Return | Jump | BranchTable)
+        targets: list[int] = []
+        if isinstance(flow, Branch):
+            targets.append(block_at[flow.target])
+            falls = block.condition is not None
+        elif isinstance(flow, BranchTable):
+            targets += (block_at[target] for target in flow.targets)
+        elif isinstance(flow, Jump):
+            targets += jump_targets
+        elif isinstance(flow, Call):
+            roots.append(block_at[flow.target])
+        if falls and number + 1 < len(blocks):
+            targets.append(number + 1)
+        successors.append(targets)
+    return block_order(successors, roots)
 
 
 def _history(program: Program, blocks: Sequence[Block]) -> History | None:
