@@ -87,7 +87,7 @@ def loaded_by(statement):
         ("import tilefw", {"numpy", "xdsl", "pluggy", "yaml", "dataclasses"}),
         ("import tilefw.api", {"numpy", "xdsl", "pluggy", "yaml", "ml_dtypes"}),
         ("import tilefw.runtime.jit", {"numpy", "xdsl", "pluggy", "yaml"}),
-        ("import tilefw.api.sim", {"numpy", "xdsl", "tilefw.sim.engine.launch", "tilefw.sim.algebra.primitives"}),
+        ("import tilefw.api.sim", {"numpy", "xdsl", "tilefw.sim.engine.run", "tilefw.sim.algebra.primitives"}),
         ("from tilefw.cli.main import main; main(['--help'])", {"numpy", "xdsl", "pluggy", "yaml", "argparse"}),
         ("from tilefw.cli.main import main; main(['kernels'])", {"numpy", "xdsl", "pluggy", "yaml"}),
         ("from tilefw.cli.main import main; main(['explain', 'TFW0501'])", {"numpy", "xdsl", "pluggy", "yaml"}),

@@ -9,7 +9,8 @@ import numpy as np
 from toy import CHIP, assemble
 
 from tilefw.api.device import ALL_CHECKS, LaunchOptions, LaunchReport
-from tilefw.sim.engine.launch import launch, load_program
+from tilefw.sim.engine.load import load_program
+from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import Chip
 

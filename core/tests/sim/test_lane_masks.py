@@ -1,7 +1,5 @@
 """Masks of lanes as words and as predicates: each is the other's inverse, bit for bit, of the poison too."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,14 +7,11 @@ from hypothesis import strategies as st
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.algebra.shadow import Shadowed
-from tilefw.sim.engine.frame import Frame
+from tilefw.testing.executing import executing_lanes
 
 
 def lanes_of(width: int, waves: int = 3) -> NumpyLanes:
-    launch = SimpleNamespace(chip=SimpleNamespace(wave_size=width), matrix_unit=None, track_poison=True)
-    lanes = NumpyLanes(launch)
-    lanes.frame = Frame.of_batch(1, waves, width)
-    return lanes
+    return executing_lanes(width, waves, follow_undefined=True)
 
 
 def words(values: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.algebra.shadow import Shadowed
-from tilefw.sim.engine.frame import Frame
 from tilefw.sim.matrix.fragments import Accumulation, Fragment, Stages
 from tilefw.sim.matrix.unit import MatrixUnit
+from tilefw.testing.executing import executing_lanes
 
 # Four lanes a row of 4 x 4, 16 blocks: the row is the register, the block the upper lane bits.
 A = Fragment("f32", ("l0", "l1"), (), blocks=("l2", "l3", "l4", "l5"))
@@ -75,9 +72,7 @@ def undefined(registers: list[np.ndarray], places: list[tuple[int, int]]) -> lis
 
 
 def test_undefined_elements_spoil_their_row_and_column_only() -> None:
-    launch = SimpleNamespace(chip=SimpleNamespace(wave_size=64), matrix_unit=MatrixUnit(False), track_poison=True)
-    lanes = NumpyLanes(launch)
-    lanes.frame = Frame.of_batch(1, 1, 64)
+    lanes = executing_lanes(64, follow_undefined=True)
     a = undefined(halves(np.ones((16, 16))), [(1, 3)])  # row 3
     b = undefined(halves(np.ones((16, 16))), [(0, 16 + 5)])  # column 5
     c = undefined(sums(np.ones((16, 16))), [(2, 32 + 7)])  # row 4*2 + 2, column 7

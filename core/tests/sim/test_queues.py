@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from wave_toy import run
 
+from tilefw.sim.checks.pending import ResultTracker
 from tilefw.sim.program import Instruction, Issue, Register, Wait
 from tilefw.sim.steps.prepare import Block
 from tilefw.sim.tracking.history import History
-from tilefw.sim.tracking.queues import Queues
 
 KINDS = [("q", "a"), ("q", "b"), ("q", ""), ("r", "a")]
 REGISTERS = 4
@@ -100,7 +100,7 @@ def test_a_use_is_told_of_exactly_when_a_result_may_be_still_to_come(data):
     blocks = [Block(a, instructions=program[a:b]) for a, b in pairwise(cuts)]
     walk = data.draw(st.lists(st.integers(0, len(blocks) - 1), min_size=1, max_size=6))
     assume(sum(len(i.issues) for b in walk for i in blocks[b].instructions) <= 9)
-    history, model, past = History([Queues(program, ())], blocks), Model(), 0
+    history, model, past = History([ResultTracker(program, ())], blocks), Model(), 0
     for number in walk:
         past, found = history.through(number, past)
         late = [i.index for i in blocks[number].instructions if model.step(i)]
@@ -111,7 +111,7 @@ def test_a_use_is_told_of_exactly_when_a_result_may_be_still_to_come(data):
 @given(data=st.data())
 def test_the_wait_that_a_finding_names_covers_the_use(data):
     program = [data.draw(instructions(i)) for i in range(data.draw(st.integers(2, 8)))]
-    _, found = Queues(program, ()).through(program, ())
+    _, found = ResultTracker(program, ()).through(program, ())
     assume(found)
     before, model = program[: found[0].instruction.index], Model()
     for instruction in before:
@@ -180,7 +180,7 @@ def test_an_effect_that_no_register_shows_is_needed_like_a_result():
     give = Instruction(0, "give", issues=(Issue("q", "a", pending=(effect,)),), **common)
     publish = Instruction(1, "publish", needs=(effect,), **common)
     names = [f"v{n}" for n in range(effect)] + ["the write-back"]
-    _, found = Queues([give, publish], names).through([give, publish], ())
+    _, found = ResultTracker([give, publish], names).through([give, publish], ())
     assert [(f.instruction.text, f.other.text) for f in found] == [("publish", "give")]
     assert found[0].message == "the write-back is needed while it is still to come" and "no event in the queue q" in found[0].note
 
@@ -194,7 +194,7 @@ def test_an_event_with_nothing_to_do_is_not_waited_for():
     wait = Instruction(2, "wait", waits=Wait((("q", 0),)), **common)
     publish = Instruction(3, "publish", needs=(done,), **common)
     program = [write, flush, wait, publish]
-    queues = Queues(program, [])
+    queues = ResultTracker(program, [])
     assert len(queues.through([write, flush, publish], ())[1]) == 1
     for order in ([flush, publish], [write, wait, flush, publish], [write, flush, wait, publish]):
         assert queues.through(order, ())[1] == []

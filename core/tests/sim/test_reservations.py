@@ -1,7 +1,5 @@
 """Load-reserved and store-conditional: of all that want a word one stores at a time, and any write in between is seen."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -65,14 +63,14 @@ def test_a_store_without_a_reservation_is_none():
     assert (out.arrays[0][0], out.arrays[1][0]) == (5, 0)
 
 
-OWNER = SimpleNamespace(grid=(2, 1, 1), waves=1, chip=CHIP)  # a launch as reservations know it
+THREADS = 2 * CHIP.wave_size  # of a launch of two workgroups of one wave
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["begin", "end", "take"]), st.integers(0, 15), st.integers(0, 7)), max_size=40))
 def test_reservations_are_those_of_a_dictionary(steps):
     """One thread and one granule at a time, against the definition."""
-    held, model = Reservations(OWNER), {}
+    held, model = Reservations(THREADS), {}
     for step, thread, granule in steps:
         threads, places = np.array([thread]), np.array([granule * 8 + 4], np.uint64)
         if step == "begin":

@@ -5,8 +5,9 @@ import pytest
 from wave_toy import CHIP, assemble, run
 
 from tilefw.api.device import LaunchOptions
-from tilefw.sim.engine.batch import Batch
-from tilefw.sim.engine.launch import Launch, load_program
+from tilefw.sim.engine.execution import Execution
+from tilefw.sim.engine.launch import make_launch
+from tilefw.sim.engine.load import load_program
 from tilefw.sim.memory.regions import GlobalMemory
 
 # w4:w5 is the first array, w6:w7 the second.
@@ -103,10 +104,11 @@ meet:   getlane w7, v0, 6
         end
     """)
     loaded = load_program(program, CHIP, memory)
-    launch = Launch(loaded, memory, (2, 1, 1), (32, 1, 1), b"", LaunchOptions(checks=frozenset({"initialisation"})))
-    batch = Batch(launch, np.arange(2))
+    launch = make_launch(loaded, memory, (2, 1, 1), (32, 1, 1), b"", LaunchOptions(checks=frozenset({"initialisation"})))
+    execution = Execution(launch, np.arange(2))
     with np.errstate(all="ignore"):
-        assert batch.run(1000)
+        assert execution.run(1000)
+    batch = execution.batch
     registers = {n: batch.frame.registers[i] for i, n in enumerate(program.register_names)}
     poison = {n: batch.frame.poison[i] for i, n in enumerate(program.register_names)}
     assert all(registers[f"w{i}"].shape[2] == 1 for i in range(16))

@@ -17,7 +17,8 @@ from running import Outcome
 
 from tilefw.api.device import ALL_CHECKS, LaunchOptions
 from tilefw.api.errors import Place
-from tilefw.sim.engine.launch import launch, load_program
+from tilefw.sim.engine.load import load_program
+from tilefw.sim.engine.run import launch
 from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import (
     Barrier,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
+from tilefw.api.checks import CheckInfo
 from tilefw.api.device import (
     ALL_CHECKS,
     CHECKS,
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "DTYPES", "TILEFW_API", "Argument", "Artifact", "Backend",
-    "Buffer", "BufferView", "CapacityError", "CheckError", "CodeError", "CompileError", "CompileOptions", "DType", "Device",
-    "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions", "LaunchReport",
-    "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "Struct", "TargetInfo", "Timeline",
-    "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
+    "Buffer", "BufferView", "CapacityError", "CheckError", "CheckInfo", "CodeError", "CompileError", "CompileOptions", "DType",
+    "Device", "Entry", "Finding", "IRError", "InternalError", "KernelError", "Launch", "LaunchError", "LaunchOptions",
+    "LaunchReport", "Parameter", "Place", "PluginError", "Resources", "Row", "Scalar", "Span", "Struct", "TargetInfo",
+    "Timeline", "UnsupportedError", "UsageError", "Utilisation", "dtype", "hookimpl",
 ]
 
 

@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tilefw.api.artifact import Artifact
+from tilefw.api.checks import ALL_CHECKS, CHECKS, DEFAULT_CHECKS
 from tilefw.api.errors import Place
 from tilefw.api.timeline import Timeline, Utilisation
 
-# The checks of a simulator. DEFAULT_CHECKS are on unless the user says otherwise; `bank_conflicts` only counts.
-# `hazards` is for chips that do not interlock what their manual tells the code to keep apart; others have none to report.
-CHECKS = (
-    "bounds", "alignment", "initialisation", "races", "pending", "hazards", "barriers", "leftovers", "bank_conflicts",
-)
-DEFAULT_CHECKS = frozenset({"bounds", "alignment", "initialisation", "pending", "hazards", "barriers", "leftovers"})
-"""What a launch checks unless it is told otherwise; the rest costs time, or reports what is slow and not wrong."""
-ALL_CHECKS = frozenset(CHECKS)
-"""Every check there is."""
 DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (lanes) of the launch
+
+
+__all__ = [
+    "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "BufferView", "Device", "Finding", "LaunchOptions",
+    "LaunchReport", "Scalar",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,8 @@ class LaunchOptions:
     """How to execute: which checks, how many instructions at most, whose matrix numerics, and which adversarial order.
 
     `seed` 0 is the plain order; any other permutes the order of workgroups and waves and the completion of
-    asynchronous work, reproducibly. `timeline` asks for `LaunchReport.timeline`, of a target that provides it.
+    asynchronous work, reproducibly. `timeline` asks for `LaunchReport.timeline`, of a target that provides it. `observers` are
+    the classes of the checks that plugins have registered, each as `"module:attribute"`.
     """
 
     block: tuple[int, int, int] | None = None
@@ -88,6 +87,7 @@ class LaunchOptions:
     numerics: Literal["ieee", "hw"] = "ieee"
     seed: int = 0
     timeline: bool = False
+    observers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

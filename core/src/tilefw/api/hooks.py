@@ -7,6 +7,7 @@ from typing import Any
 
 import pluggy
 
+from tilefw.api.checks import CheckInfo
 from tilefw.api.target import TargetInfo
 
 hookspec = pluggy.HookspecMarker("tilefw")
@@ -32,6 +33,12 @@ def tilefw_dialects() -> Mapping[str, str]:  # type: ignore[empty-body]
 @hookspec
 def tilefw_register_kernels() -> Mapping[str, str]:  # type: ignore[empty-body]
     """Library kernels: name to `"module:attribute"` of a KernelSpec."""
+
+
+@hookspec
+def tilefw_checks() -> Mapping[str, CheckInfo]:  # type: ignore[empty-body]
+    """Checks by name, for every simulator that is made with the kit: `{"shared_stores": CheckInfo(...)}`. `--checks PLUGIN:NAME`
+    asks for one."""
 
 
 @hookspec

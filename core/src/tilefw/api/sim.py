@@ -39,8 +39,11 @@ from tilefw.sim.program import (
 if TYPE_CHECKING:
     from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra, Value
     from tilefw.sim.algebra.recording import Step, trace
+    from tilefw.sim.checks.check import Check
     from tilefw.sim.device import Decoders, SimulatorDevice
-    from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
+    from tilefw.sim.engine.load import LoadedProgram, load_program
+    from tilefw.sim.engine.run import launch, pack
+    from tilefw.sim.memory.access import Access, Piece
     from tilefw.sim.memory.buffers import SimulatedBuffers
     from tilefw.sim.memory.regions import GlobalMemory
 
@@ -48,18 +51,21 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("PRIMITIVES", "Algebra", "Value"), "tilefw.sim.algebra.primitives"),
     **dict.fromkeys(("Decoders", "SimulatorDevice"), "tilefw.sim.device"),
-    **dict.fromkeys(("LoadedProgram", "launch", "load_program", "pack"), "tilefw.sim.engine.launch"),
+    **dict.fromkeys(("LoadedProgram", "load_program"), "tilefw.sim.engine.load"),
+    **dict.fromkeys(("launch", "pack"), "tilefw.sim.engine.run"),
+    "Check": "tilefw.sim.checks.check",
+    **dict.fromkeys(("Access", "Piece"), "tilefw.sim.memory.access"),
     "GlobalMemory": "tilefw.sim.memory.regions",
     "SimulatedBuffers": "tilefw.sim.memory.buffers",
     **dict.fromkeys(("Step", "trace"), "tilefw.sim.algebra.recording"),
 }
 
 __all__ = [
-    "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Chip", "Decoders", "Destination", "Exit",
-    "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump",
-    "LoadedProgram", "PRIMITIVES", "Program", "ProgramParameter", "Register", "Registers", "Return", "SimulatedBuffers",
-    "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait", "launch",
-    "load_program", "pack", "trace",
+    "Access", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Chip", "Decoders",
+    "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
+    "Issue", "Jump", "LoadedProgram", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "Register", "Registers", "Return",
+    "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait",
+    "launch", "load_program", "pack", "trace",
 ]
 
 

@@ -121,7 +121,10 @@ def set_target(
 
 
 def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
-    """`default`, `all`, `none`, or names of checks (a comma-separated string or an iterable); UsageError names the nearest."""
+    """`default`, `all`, `none`, or names of checks (a comma-separated string or an iterable); UsageError names the nearest.
+
+    `PLUGIN:NAME` is a check of a plugin, which is asked for it at the launch (plugin_checks.py). `all` is every check of core.
+    """
     named = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "none": frozenset()}
     if isinstance(checks, str):
         if checks in named:
@@ -129,10 +132,14 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
         checks = [word.strip() for word in checks.split(",") if word.strip()]
     chosen = frozenset(checks)
     for word in sorted(chosen, key=str):
-        if word not in ALL_CHECKS:
+        if word not in ALL_CHECKS and not _of_plugin(word):
             known = ALL_CHECKS | frozenset(named)
             raise UsageError(f"there is no check '{word}'", code="TFW0901", help=suggest(str(word), known, what="checks"))
     return chosen
+
+
+def _of_plugin(word: object) -> bool:
+    return isinstance(word, str) and all(word.partition(":"))
 
 
 def cache_enabled() -> bool:

@@ -11,7 +11,7 @@ from tilefw.api.device import Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
-from tilefw.runtime import compiler, config, options
+from tilefw.runtime import compiler, config, options, plugin_checks
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
 from tilefw.runtime.bound_launch import launch_of
@@ -105,6 +105,7 @@ def execute(
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=resolved.checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
+        observers=plugin_checks.observers(resolved.checks),
     )
     clock = StageClock(compiled.times)
     report = LaunchReport()

@@ -12,7 +12,8 @@ from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import CodeError, LaunchError
-from tilefw.sim.engine.launch import LoadedProgram, launch, load_program, pack
+from tilefw.sim.engine.load import LoadedProgram, load_program
+from tilefw.sim.engine.run import launch, pack
 from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import Chip, Program, ProgramParameter

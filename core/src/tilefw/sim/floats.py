@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
@@ -75,6 +75,7 @@ FORMATS = {
 def _table(name: str) -> Array:
     """All codes of a format of at most 8 bits, as f32 (each is exact there)."""
     form = FORMATS[name]
+    assert form.numpy is not None
     codes = np.arange(1 << form.bits, dtype=np.uint8)
     return codes.view(form.numpy).astype(np.float32)
 

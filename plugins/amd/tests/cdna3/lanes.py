@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from served import CHIP, ROWS
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.engine.frame import Frame
-from tilefw.sim.matrix.unit import MatrixUnit
+from tilefw.testing.executing import executing_lanes
 from tilefw_amd.isa.row import Mode, Modifiers
 
 WAVE = 64
 
 
 def lanes(waves: int = 1, hardware: bool = False) -> NumpyLanes:
-    launch = SimpleNamespace(chip=SimpleNamespace(wave_size=WAVE), matrix_unit=MatrixUnit(hardware), track_poison=False)
-    found = NumpyLanes(launch)
-    found.frame = Frame.of_batch(1, waves, WAVE)
-    return found
+    return executing_lanes(WAVE, waves, hardware=hardware)
 
 
 def meaning(name: str, mode: Mode | None = None, **modifiers: Any) -> Any:

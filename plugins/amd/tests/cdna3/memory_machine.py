@@ -149,7 +149,7 @@ class _Program:
             for n, value in zip(numbers, values, strict=True):
                 found["registers"][n] = np.broadcast_to(getattr(value, "bits", value), (1, 1, WAVE)).reshape(WAVE).copy()
             if lds:
-                raw = lanes.batch.region("shared").data if hasattr(lanes, "batch") else lanes.base.batch.region("shared").data
+                raw = getattr(lanes, "base", lanes).batch.memory.region("shared").data
                 found["lds"] = raw[:LDS_BYTES].view(np.uint32).copy()
 
         self._add(keep, tuple(Slot(n, 32) for n in numbers))

@@ -17,8 +17,8 @@ from tilefw.api.machine import Function, Inst
 from tilefw.api.sim import Instruction
 from tilefw.machine.flow import successors
 from tilefw.sim.checks.hazards import HazardTracker
+from tilefw.sim.checks.pending import ResultTracker
 from tilefw.sim.tracking.history import Found
-from tilefw.sim.tracking.queues import Queues
 from tilefw_amd.finish.hazards import straight_hazards
 from tilefw_amd.isa.meaning.binding import Site, bind
 from tilefw_amd.isa.row import Mode
@@ -106,7 +106,7 @@ def faults(code: Function) -> list[Found]:
         numbered.append([_bound(inst, first + n) for n, inst in enumerate(block.insts)])
     flat = [instruction for block in numbered for instruction in block]
     found: list[Found] = []
-    for tracker in (Queues(flat, ()), HazardTracker(straight_hazards(CHIP), flat, ())):
+    for tracker in (ResultTracker(flat, ()), HazardTracker(straight_hazards(CHIP), flat, ())):
         known = {(0, tracker.start)}
         work = [(0, tracker.start)]
         while work:

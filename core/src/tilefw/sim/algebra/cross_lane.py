@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tilefw.sim.algebra.primitives import Algebra
+from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.observers import Observers
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
 from tilefw.sim.matrix.layout import rearrange
@@ -24,8 +26,9 @@ _WORD = np.uint32
 class CrossLanes(Algebra):
     """Needs of the whole: `frame`, `mask` (lanes that act now, None for all), `place` (batch constants), `matrix_unit`."""
 
-    launch: Any
-    batch: Any
+    launch: LaunchState
+    batch: Batch
+    observers: Observers
     frame: Frame
     mask: Array | None
     wave_size: int
@@ -44,12 +47,12 @@ class CrossLanes(Algebra):
         return np.broadcast_to(self.mask, (*self.mask.shape[:2], self.wave_size))
 
     def undefined(self, bits: int) -> Array:
-        self.tainted = self.launch.track_poison
+        self.tainted = self.observers.follows_undefined
         return self.const(0, bits)
 
     def read_lane(self, a: Array, lane: Array, inactive: str = "undefined") -> Array:
         index = (lane & _WORD(self.wave_size - 1)).astype(np.intp)
-        watched = inactive == "undefined" and self.mask is not None and self.launch.track_poison
+        watched = inactive == "undefined" and self.mask is not None and self.observers.follows_undefined
         if watched and not self.lane_is_active(index).all():
             self.tainted = True
         if a.shape[2] == 1:
@@ -138,32 +141,32 @@ class CrossLanes(Algebra):
         return self.frame.wave.astype(_WORD)
 
     def thread_id(self, axis: int) -> Array:
-        x, y, _ = self.launch.block
+        x, y, _ = self.launch.geometry.block
         linear = self.frame.wave * self.wave_size + self.frame.lane
         index = (linear % x, linear // x % y, linear // (x * y))[axis]
-        if self.launch.block[axis] == 1:
+        if self.launch.geometry.block[axis] == 1:
             return self.const(0, 32)
         return index.astype(_WORD)
 
     def argument_address(self) -> Array:
-        return self.const(self.launch.argument_base, 64)
+        return self.const(self.launch.memory.argument_base, 64)
 
     def workgroup_id(self, axis: int) -> Array:
-        if self.launch.grid[axis] == 1:
+        if self.launch.geometry.grid[axis] == 1:
             return self.const(0, 32)
         return self.batch.coordinates[axis][self.frame.group]
 
     def workgroup_size(self, axis: int) -> Array:
-        return self.const(self.launch.block[axis], 32)
+        return self.const(self.launch.geometry.block[axis], 32)
 
     def grid_size(self, axis: int) -> Array:
-        return self.const(self.launch.grid[axis], 32)
+        return self.const(self.launch.geometry.grid[axis], 32)
 
     def shared_size(self, dynamic: bool) -> Array:
-        return self.const(self.launch.dynamic_shared if dynamic else self.launch.shared_bytes, 32)
+        return self.const(self.launch.memory.dynamic_shared if dynamic else self.launch.memory.shared_bytes, 32)
 
     def clock(self) -> Array:
-        return self.const(self.launch.counters.executed, 64)
+        return self.const(self.launch.diagnostics.counters.executed, 64)
 
 
 def _agreeing(words: Array, bits: int) -> bool | None:

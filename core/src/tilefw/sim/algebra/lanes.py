@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tilefw.sim.algebra.copying import CopyingLanes
 from tilefw.sim.algebra.cross_lane import CrossLanes
 from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.algebra.integer import IntegerLanes
-from tilefw.sim.algebra.memory import MemoryLanes
 from tilefw.sim.algebra.shadow import ShadowLanes
+from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
+from tilefw.sim.matrix.unit import MatrixUnit
+from tilefw.sim.program import Instruction
 from tilefw.sim.report import Fault, first_true
 
 
-class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):
+class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
     """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step."""
 
-    def __init__(self, launch: Any) -> None:
+    def __init__(self, launch: LaunchState, matrix_unit: MatrixUnit) -> None:
         self.launch = launch
         self.wave_size = launch.chip.wave_size
-        self.matrix_unit = launch.matrix_unit
+        self.observers, self.counters = launch.diagnostics.observers, launch.diagnostics.counters
+        self.matrix_unit = matrix_unit
         self.mask: Array | None = None
-        self.instruction: Any = None
+        self.instruction: Instruction
         self.tainted = False
         self.polls = 0
         self.quiet = False
-        self.silent = False
         self.frame: Frame
-        self.batch: Any = None
+        self.batch: Batch
         self.shadow = ShadowLanes(self)
 
     def close(self) -> None:
         """The launch is over: drop what would otherwise live until the garbage collector comes by."""
-        self.batch = self.launch.memory.reservations = None
-        self.__dict__.pop("frame", None)
+        for name in ("batch", "frame"):
+            self.__dict__.pop(name, None)
         self.shadow.__dict__.clear()
 
     def locate(self, a: int, b: int, lane: int) -> tuple[tuple[int, int, int], int, int]:
@@ -59,7 +61,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, MemoryLanes):
     def _stop(self, bad: Array, message: str) -> None:
         if not bad.any():
             return
-        self.launch.reporter.add(
+        self.launch.diagnostics.reporter.add(
             "trap", "TFW0812", message, self.instruction, count=int(bad.sum()), where=self.locate(*first_true(bad))
         )
         raise Fault

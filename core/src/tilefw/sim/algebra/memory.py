@@ -8,38 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NoReturn
 
 import numpy as np
 
 from tilefw.sim.algebra.primitives import Algebra
-from tilefw.sim.checks import alignment, bank_conflicts, bounds, pending
+from tilefw.sim.counters import Counters
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.observers import Observers
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import UNSIGNED, Array
+from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.atomics import perform
 from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.memory.reservations import Reservations
+from tilefw.sim.program import Instruction
+from tilefw.sim.report import Fault
 
 _WORD = 4  # bytes of the narrowest atomics of most chips
-_STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "seq_cst"})
-
-
-class Piece(NamedTuple):
-    """Lanes of one access that lie in one region: byte offsets into its data; `lanes` None when it is every lane and the
-    offsets keep the address's own (broadcastable) shape, else a full mask whose true lanes the flat offsets belong to."""
-
-    region: Region
-    index: Array
-    lanes: Array | None
 
 
 class MemoryLanes(Algebra):
     """Loads, stores, atomics and generic addresses over `launch` and `batch`; see `Algebra` for their meaning."""
 
-    launch: Any
-    batch: Any
-    frame: Any
+    launch: LaunchState
+    batch: Batch
+    frame: Frame
     mask: Array | None
-    instruction: Any
+    instruction: Instruction
+    observers: Observers
+    counters: Counters
     tainted: bool
     polls: int
     quiet: bool
@@ -48,7 +47,7 @@ class MemoryLanes(Algebra):
     # --- where an access goes ----------------------------------------------------------------------------------------
 
     def pieces(
-        self, space: str, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None = None
+        self, space: str, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None = None
     ) -> list[Piece]:
         """The regions that an access of `size` bytes touches; faults are reported and end the launch. Addresses are multiples of
         `alignment`, or of the size."""
@@ -58,7 +57,7 @@ class MemoryLanes(Algebra):
             return self._generic(address, size, kind, mask, alignment)
         if space == "global":
             return self._global(address, size, kind, mask, alignment)
-        region: Region = self.batch.region(space)
+        region = self.batch.memory.region(space)
         if mask is None:
             flat, lanes = address, None
             copy = self._copy(space)
@@ -67,8 +66,8 @@ class MemoryLanes(Algebra):
             flat = np.broadcast_to(address, self.frame.shape)[lanes]
             copy = np.broadcast_to(self._copy(space), self.frame.shape)[lanes]
         if flat.size and (region.size < size or int(flat.max()) > region.size - size):
-            bounds.report(self, space, address, size, kind, mask, region)
-        self._check_alignment(address, flat, alignment or size, size, mask)
+            self._out_of_bounds(space, address, size, kind, mask, region)
+        self._show_address(address, flat, alignment or size, size, mask)
         index = flat.view(np.int64)
         if space in ("shared", "local"):
             index = index + copy * region.stride
@@ -83,11 +82,18 @@ class MemoryLanes(Algebra):
             return (self.frame.group * waves + self.frame.wave) * lanes + self.frame.lane
         return np.zeros((1, 1, 1), dtype=np.int64)
 
-    def _check_alignment(self, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
-        if multiple > 1 and int(np.bitwise_or.reduce(flat, axis=None)) & (multiple - 1) and "alignment" in self.launch.checks:
-            alignment.report(self, address, multiple, size, mask)
+    def _show_address(self, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
+        for observe in self.observers.address:
+            observe(self, address, flat, multiple, size, mask)
 
-    def _global(self, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None) -> list[Piece]:
+    def _out_of_bounds(
+        self, space: str, address: Array, size: int, kind: AccessKind, mask: Array | None, region: Region | None
+    ) -> NoReturn:
+        for observe in self.observers.out_of_bounds:
+            observe(self, space, address, size, kind, mask, region)
+        raise Fault
+
+    def _global(self, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None) -> list[Piece]:
         if mask is None:
             flat, lanes = address, None
         else:
@@ -95,8 +101,8 @@ class MemoryLanes(Algebra):
             flat = np.broadcast_to(address, self.frame.shape)[lanes]
             if not flat.size:
                 return []
-        self._check_alignment(address, flat, alignment or size, size, mask)
-        region = self.launch.memory.find(int(flat.flat[0]))
+        self._show_address(address, flat, alignment or size, size, mask)
+        region = self.launch.memory.allocations.find(int(flat.flat[0]))
         if region is not None and _extent(region, kind) >= size:
             # One comparison does both ends: an address below the base wraps to a huge offset.
             offset = flat - np.uint64(region.base)
@@ -105,30 +111,32 @@ class MemoryLanes(Algebra):
                 return [Piece(region, offset.view(np.int64), lanes)]
         return self._several(address, size, kind, mask)
 
-    def _check_writable(self, region: Region, kind: str, address: Array, mask: Array | None) -> None:
+    def _check_writable(self, region: Region, kind: AccessKind, address: Array, mask: Array | None) -> None:
         if region.readonly and kind != "read":
-            bounds.report_readonly(self, region, address, mask)
+            for observe in self.observers.write_to_readonly:
+                observe(self, region, address, mask)
+            raise Fault
 
-    def _several(self, address: Array, size: int, kind: str, mask: Array | None) -> list[Piece]:
+    def _several(self, address: Array, size: int, kind: AccessKind, mask: Array | None) -> list[Piece]:
         """Lanes of one access in several allocations."""
         full = np.broadcast_to(address, self.frame.shape)
         open_lanes = np.ones(self.frame.shape, dtype=np.bool_) if mask is None else np.broadcast_to(mask, self.frame.shape).copy()
-        found = []
+        found: list[Piece] = []
         while open_lanes.any():
             first = full[open_lanes][0]
-            region = self.launch.memory.find(int(first))
+            region = self.launch.memory.allocations.find(int(first))
             offset = full - np.uint64(region.base if region is not None else 0)
             extent = 0 if region is None else _extent(region, kind)
             inside = open_lanes & (offset <= np.uint64(max(0, extent - size))) if region is not None else open_lanes
             if region is None or extent < size or not inside.any() or not inside.flat[np.argmax(open_lanes)]:
-                bounds.report(self, "global", address, size, kind, mask, region)
+                self._out_of_bounds("global", address, size, kind, mask, region)
             assert region is not None
             self._check_writable(region, kind, address, mask)
             found.append(Piece(region, offset[inside].view(np.int64), inside))
             open_lanes &= ~inside
         return found
 
-    def _generic(self, address: Array, size: int, kind: str, mask: Array | None, alignment: int | None) -> list[Piece]:
+    def _generic(self, address: Array, size: int, kind: AccessKind, mask: Array | None, alignment: int | None) -> list[Piece]:
         found: list[Piece] = []
         elsewhere = np.zeros((1, 1, 1), dtype=np.bool_)
         for space, (base, extent) in self.launch.chip.windows.items():
@@ -171,17 +179,17 @@ class MemoryLanes(Algebra):
         self.polls += order != "weak"
         pieces = self.pieces(space, address, size, "read", mask, alignment)
         if not self.quiet:
-            self._observe(space, pieces, size, "read", order, scope)
+            self._before(space, pieces, size, "read", order, scope)
         if len(pieces) == 1 and pieces[0].lanes is None:
             raw = gather(pieces[0].region, pieces[0].index, size)
         else:
             raw = np.zeros(self.frame.shape, dtype=ELEMENTS[size])
             for piece in pieces:
                 raw[piece.lanes] = gather(piece.region, piece.index, size)
-        if not self.quiet and self.launch.track_poison and self._any_poison(pieces, size):
+        if not self.quiet and self.observers.follows_undefined and self._any_poison(pieces, size):
             self.tainted = True
-        elif order != "weak" and self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, "read", order)
+        elif order != "weak":
+            self._after(space, pieces, size, "read", order, scope)
         return _elements(raw, bits, count)
 
     def _first_lanes(self, lanes: int | None) -> Array | None:
@@ -226,12 +234,12 @@ class MemoryLanes(Algebra):
         raw = _packed(values)
         size = raw.dtype.itemsize
         pieces = self.pieces(space, address, size, "write", self.mask, alignment)
-        self._observe(space, pieces, size, "write", order, scope, raw)
+        self._before(space, pieces, size, "write", order, scope, raw)
         raw_poison = None if poison is None else _packed(poison)
         for piece in pieces:
             self._write(piece, raw, raw_poison, size)
-        if _STRONG & {order} and self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, "write", order)
+        if order != "weak":
+            self._after(space, pieces, size, "write", order, scope)
 
     def _write(self, piece: Piece, raw: Array, poison: Array | None, size: int) -> None:
         region = piece.region
@@ -255,30 +263,32 @@ class MemoryLanes(Algebra):
         index, values = np.broadcast_arrays(piece.index, raw)
         return index, values
 
-    def _observe(
-        self, space: str, pieces: list[Piece], size: int, kind: str, order: str, scope: str, raw: Array | None = None
+    def _before(
+        self, space: str, pieces: list[Piece], size: int, kind: AccessKind, order: str, scope: str, raw: Array | None = None
     ) -> None:
         """Count the access and show it to the checks that watch memory."""
-        launch = self.launch
         for piece in pieces:
             count = self.frame.threads if piece.lanes is None else piece.index.size
-            launch.counters.access(space, kind, size, count)
-        if self.batch.copies.outstanding and launch.watch_pending:
-            pending.check(self, pieces, size, kind)
-        if launch.races is not None and space not in ("param", "const", "local"):
-            strong = order in _STRONG
-            for piece in pieces:
-                values = None
-                if raw is not None:
-                    values = np.broadcast_to(raw, self.frame.shape)
-                    values = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
-                launch.races.access(self, piece, size, kind, strong, values)
-        if self.batch.unread is not None and space in ("shared", "generic"):
-            for piece in pieces:
-                if piece.region is self.batch.unread.region:
-                    self.batch.unread.access(self, piece, size, kind)
-        if launch.watch_banks and space in ("shared", "generic"):
-            bank_conflicts.count(self, pieces, size)
+            self.counters.access(space, kind, size, count)
+        observers = self.observers
+        if observers.access:
+            access = Access(space, pieces, size, kind, order, scope, raw)
+            for observe in observers.access:
+                observe(self, access)
+        if self.batch.copies.outstanding and observers.access_in_flight:
+            access = Access(space, pieces, size, kind, order, scope, raw)
+            for observe in observers.access_in_flight:
+                observe(self, access)
+
+    def _after(self, space: str, pieces: list[Piece], size: int, kind: AccessKind, order: str, scope: str) -> None:
+        """Show an access that is more than weak once it has happened."""
+        for observe in self.observers.accessed:
+            observe(self, Access(space, pieces, size, kind, order, scope))
+
+    def report_undefined(self, what: str, bad: Array) -> None:
+        """Undefined bits decide something that cannot be taken back: `what`, in lanes `bad`."""
+        for observe in self.observers.undefined:
+            observe(self, what, bad)
 
     # --- atomics -----------------------------------------------------------------------------------------------------
 
@@ -294,26 +304,26 @@ class MemoryLanes(Algebra):
         mask = np.ones((1, 1, 1), dtype=np.bool_) if self.mask is None else self.mask
         pieces = self.pieces(space, address, size, "atomic", np.broadcast_to(mask, self.frame.shape))
         old = np.zeros(self.frame.shape, dtype=operands[0].dtype)
-        self._observe(space, pieces, size, "atomic", order, scope)
+        self._before(space, pieces, size, "atomic", order, scope)
         for piece in pieces:
             self._check_atomic_poison(piece, size)
             if self.launch.memory.reservations is not None and piece.region.base:
                 self.launch.memory.reservations.end(piece.region.base, piece.index, size)
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
-            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.random, ftz)
-        if self.launch.races is not None:
-            self.launch.races.synchronise(self, pieces, "atomic", order)
+            old[piece.lanes] = perform(piece.region, piece.index, size, op, values, fmt, self.launch.schedule.random, ftz)
+        self._after(space, pieces, size, "atomic", order, scope)
         self.polls += 1
-        self.launch.counters.add("atomics", sum(p.index.size for p in pieces))
+        self.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
 
     def load_reserved(
         self, space: str, address: Array, bits: int, *, order: str = "relaxed", scope: str = "device"
     ) -> Array:
         (value,) = self.load(space, address, bits, order=order, scope=scope)
-        memory, lanes = self.launch.memory, self._lanes_that_act()
-        if memory.reservations is None or memory.reservations.owner is not self.launch:
-            memory.reservations = Reservations(self.launch)
+        memory, lanes = self.launch.memory, self.acting_lanes()
+        if memory.reservations is None:
+            geometry = self.launch.geometry
+            memory.reservations = Reservations(geometry.workgroups * geometry.waves * geometry.wave_size)
         memory.reservations.begin(self._threads()[lanes], np.broadcast_to(address, self.frame.shape)[lanes])
         return value
 
@@ -321,10 +331,10 @@ class MemoryLanes(Algebra):
         self, space: str, address: Array, value: Array, *, order: str = "relaxed", scope: str = "device"
     ) -> Array:
         stored = np.zeros(self.frame.shape, dtype=np.bool_)
-        held, lanes = self.launch.memory.reservations, self._lanes_that_act()
-        if held is not None and held.owner is self.launch:
+        held, lanes = self.launch.memory.reservations, self.acting_lanes()
+        if held is not None:
             places = np.broadcast_to(address, self.frame.shape)[lanes]
-            stored[lanes] = held.take(self._threads()[lanes], places, self.launch.random)
+            stored[lanes] = held.take(self._threads()[lanes], places, self.launch.schedule.random)
         if stored.any():
             with self.narrowed(stored):
                 self.atomic(space, address, "exchange", [value], order=order, scope=scope)
@@ -332,30 +342,28 @@ class MemoryLanes(Algebra):
             self.polls += 1
         return stored
 
-    def _lanes_that_act(self) -> Array:
+    def acting_lanes(self) -> Array:
         return np.broadcast_to(np.True_ if self.mask is None else self.mask, self.frame.shape)
 
     def _threads(self) -> Array:
         """A number for each lane that no other of the launch has."""
         waves, lanes = self.batch.frame.shape[1:]
-        workgroup = self.batch.linear[self.frame.group]
+        workgroup = self.batch.workgroups[self.frame.group]
         return np.broadcast_to((workgroup * waves + self.frame.wave) * lanes + self.frame.lane, self.frame.shape)
 
     def _check_atomic_poison(self, piece: Piece, size: int) -> None:
         region = piece.region
-        if region.poison is None or not self.launch.track_poison:
+        if region.poison is None or not self.observers.follows_undefined:
             return
         bad = gather_poison(region, piece.index, size)
         if bad.view(np.uint8).any():
-            from tilefw.sim.checks import initialisation
-
-            initialisation.report_memory(self, piece, bad)
+            for observe in self.observers.undefined_memory:
+                observe(self, piece, bad)
             scatter(region.poison, region.poison_view(size), piece.index, np.zeros((1,), dtype=ELEMENTS[size]), size)
 
     def fence(self, order: str = "acq_rel", scope: str = "device") -> None:
-        # Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups.
-        if self.launch.races is not None and scope not in ("wave", "workgroup"):
-            self.launch.races.fence(self, order)
+        for observe in self.observers.fence:
+            observe(self, order, scope)
 
     # --- generic addresses -------------------------------------------------------------------------------------------
 
@@ -377,25 +385,8 @@ class MemoryLanes(Algebra):
             result = result & ~((address - np.uint64(base)) < np.uint64(extent))
         return result
 
-    # --- asynchronous copies -----------------------------------------------------------------------------------------
 
-    def copy_async(
-        self, destination_space: str, destination: Array, source_space: str, source: Array, size: int,
-        source_size: Array | None = None,
-    ) -> None:
-        self.batch.copies.issue(self, destination_space, destination, source_space, source, size, source_size)
-
-    def commit_group(self) -> None:
-        self.batch.copies.commit(self)
-
-    def wait_group(self, pending: int) -> None:
-        self.batch.copies.wait(self, pending)
-
-    def wait_all(self) -> None:
-        self.batch.copies.wait(self, -1)
-
-
-def _extent(region: Region, kind: str) -> int:
+def _extent(region: Region, kind: AccessKind) -> int:
     """How far accesses may reach. An atomic on 16 bits goes to the aligned word around them where a chip has no narrower one (as
     LLVM's AtomicExpand has it), and no two allocations share a word: drivers align to 256 bytes at least."""
     return region.size + -region.size % _WORD if kind == "atomic" else region.size

@@ -16,9 +16,10 @@ True clamps a result to [0, 1], NaN to 0. NaN results are quiet; their payload a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
+from tilefw.sim.algebra.widths import float_width, no_result, one_bit, one_word, primitive, width_of_first
 from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
 
 Value = Any
@@ -34,37 +35,6 @@ FloatClass = Literal["finite", "infinite", "number", "notanumber", "normal", "su
 Approximate = Literal["rcp", "rsqrt", "sqrt", "exp2", "log2", "sin", "cos", "tanh"]
 WaveOp = Literal["add", "and", "or", "xor", "min_s", "min_u", "max_s", "max_u"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge", "num", "nan"]
-
-
-def primitive(widths: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark an abstract method as a primitive; `widths` gets what the method gets, with each value replaced by its width."""
-
-    def mark(method: Callable[..., Any]) -> Callable[..., Any]:
-        method.widths = widths  # type: ignore[attr-defined]
-        return method
-
-    return mark
-
-
-def _same(a: int, *_: Any, **__: Any) -> int:
-    return a
-
-
-def _predicate(*_: Any, **__: Any) -> int:
-    return 1
-
-
-def _float_width(fmt: str) -> int:
-    widths = {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}
-    return widths.get(fmt, 8)
-
-
-def _none(*_: Any, **__: Any) -> None:
-    return None
-
-
-def _word(*_: Any, **__: Any) -> int:
-    return 32
 
 
 class Algebra:
@@ -101,22 +71,23 @@ class Algebra:
     @primitive(lambda a, bits: (bits,) * (a // bits))
     def split(self, a: Value, bits: int) -> tuple[Value, ...]:
         """The inverse of `join`: parts of `bits` bits, lowest first."""
+        ...
 
     # --- integers -------------------------------------------------------------------------------------------------
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def add(self, a: Value, b: Value) -> Value:
         """Sum modulo 2**width."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def sub(self, a: Value, b: Value) -> Value:
         """Difference modulo 2**width."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def mul(self, a: Value, b: Value) -> Value:
         """The low half of the product."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def neg(self, a: Value) -> Value:
         """Two's complement."""
 
@@ -144,17 +115,19 @@ class Algebra:
     def max(self, a: Value, b: Value, signed: bool) -> Value:
         """The larger."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def abs(self, a: Value) -> Value:
         """Absolute value of a signed number; of the smallest, itself."""
 
     @primitive(lambda a, b, carry: (a, 1))
     def add_carry(self, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
         """(a + b + carry modulo 2**width, carry out); carries are predicates."""
+        ...
 
     @primitive(lambda a, b, borrow: (a, 1))
     def sub_borrow(self, a: Value, b: Value, borrow: Value) -> tuple[Value, Value]:
         """(a - b - borrow modulo 2**width, borrow out); borrows are predicates."""
+        ...
 
     @primitive(lambda a, b, signed: a)
     def add_saturate(self, a: Value, b: Value, signed: bool) -> Value:
@@ -166,19 +139,19 @@ class Algebra:
 
     # --- bits (predicates too, where the width is 1) --------------------------------------------------------------
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def and_(self, a: Value, b: Value) -> Value:
         """Bitwise and."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def or_(self, a: Value, b: Value) -> Value:
         """Bitwise or."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def xor(self, a: Value, b: Value) -> Value:
         """Bitwise exclusive or."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def not_(self, a: Value) -> Value:
         """Bitwise complement."""
 
@@ -186,7 +159,7 @@ class Algebra:
     def lookup3(self, a: Value, b: Value, c: Value, table: int) -> Value:
         """Bit i of the result is bit (a_i*4 + b_i*2 + c_i) of the 8-bit `table` (a Python int)."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def shl(self, a: Value, amount: Value) -> Value:
         """Shift left by an unsigned 32-bit amount; width or more gives 0."""
 
@@ -194,15 +167,15 @@ class Algebra:
     def shr(self, a: Value, amount: Value, signed: bool) -> Value:
         """Shift right by an unsigned 32-bit amount; width or more gives 0, or the sign everywhere."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def popcount(self, a: Value) -> Value:
         """Number of ones of a 32- or 64-bit value, as 32 bits."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def leading_zeros(self, a: Value) -> Value:
         """Zeros above the highest one (the width for 0) of a 32- or 64-bit value, as 32 bits."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def reverse_bits(self, a: Value) -> Value:
         """Bit i to bit width-1-i (32 and 64 bits)."""
 
@@ -213,7 +186,7 @@ class Algebra:
 
     # --- comparison and choice ------------------------------------------------------------------------------------
 
-    @primitive(_predicate)
+    @primitive(one_bit)
     def compare(self, a: Value, b: Value, op: Literal["eq", "ne", "lt", "le", "gt", "ge"], signed: bool) -> Value:
         """Integer comparison, a predicate."""
 
@@ -223,66 +196,66 @@ class Algebra:
 
     # --- floats ---------------------------------------------------------------------------------------------------
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fadd(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
         """Sum, rounded once (f16, bf16, f32, f64)."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fsub(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
         """Difference, rounded once."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fmul(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False) -> Value:
         """Product, rounded once."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def ffma(
         self, a: Value, b: Value, c: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False, saturate: bool = False
     ) -> Value:
         """a*b + c, rounded once (f16, bf16, f32, f64)."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fdiv(self, a: Value, b: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False) -> Value:
         """Quotient, rounded once (f32, f64; f16 and bf16 with "rn")."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fsqrt(self, a: Value, fmt: str, rounding: Rounding = "rn", ftz: bool = False) -> Value:
         """Square root, rounded once (f32, f64; f16 and bf16 with "rn")."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fneg(self, a: Value, fmt: str, ftz: bool = False) -> Value:
         """The sign flipped, of a NaN too."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fabs(self, a: Value, fmt: str, ftz: bool = False) -> Value:
         """The sign cleared, of a NaN too."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fmin(self, a: Value, b: Value, fmt: str, nan: bool = False, ftz: bool = False) -> Value:
         """minimumNumber (the number wins over NaN; -0 < +0), or with `nan` minimum (NaN wins)."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fmax(self, a: Value, b: Value, fmt: str, nan: bool = False, ftz: bool = False) -> Value:
         """maximumNumber, or with `nan` maximum."""
 
-    @primitive(_predicate)
+    @primitive(one_bit)
     def fcompare(self, a: Value, b: Value, op: Comparison, fmt: str, unordered: bool = False, ftz: bool = False) -> Value:
         """Ordered comparison (false on NaN, "ne" too); with `unordered` true on NaN. "num": neither is NaN; "nan": one is."""
 
-    @primitive(_predicate)
+    @primitive(one_bit)
     def fclass(self, a: Value, kind: FloatClass, fmt: str) -> Value:
         """Whether the float is of the class (zero is finite, and neither normal nor subnormal)."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fapprox(self, a: Value, function: Approximate, fmt: str, ftz: bool = False) -> Value:
         """A chip's approximate function, for which the simulator gives the best result it has: within 1 ulp of the true
         one (f16, bf16, f32, f64), with the usual values at 0, infinities and NaN."""
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def fround(self, a: Value, fmt: str, rounding: Rounding, ftz: bool = False) -> Value:
         """To an integral value in the same format, by rounding mode ("rm" is floor, "rz" truncation)."""
 
-    @primitive(lambda a, source, to, *_, **__: _float_width(to))
+    @primitive(lambda a, source, to, *_, **__: float_width(to))
     def fconvert(
         self, a: Value, source: str, to: str, rounding: Rounding = "rn", ftz: bool = False,
         saturate: Literal["", "unit", "finite"] = "", relu: bool = False,
@@ -296,7 +269,7 @@ class Algebra:
     def float_to_int(self, a: Value, fmt: str, bits: int, signed: bool, rounding: Rounding = "rz", ftz: bool = False) -> Value:
         """To an integer of 8, 16, 32 or 64 bits, clamped to its range; NaN gives 0."""
 
-    @primitive(lambda a, signed, fmt, *_, **__: _float_width(fmt))
+    @primitive(lambda a, signed, fmt, *_, **__: float_width(fmt))
     def int_to_float(self, a: Value, signed: bool, fmt: str, rounding: Rounding = "rn") -> Value:
         """From an integer of any width, rounded once (f16, bf16, f32, f64)."""
 
@@ -311,6 +284,7 @@ class Algebra:
     @primitive(lambda p: (32, 32))
     def ballot(self, p: Value) -> tuple[Value, Value]:
         """Bit l of (low word, high word): lane l is active and its predicate holds. Waves of 32 have high word 0."""
+        ...
 
     @primitive(lambda low, high: 1)
     def unballot(self, low: Value, high: Value) -> Value:
@@ -320,8 +294,9 @@ class Algebra:
     @primitive(lambda: (32, 32))
     def active(self) -> tuple[Value, Value]:
         """`ballot` of true: which lanes of the wave execute this step."""
+        ...
 
-    @primitive(_same)
+    @primitive(width_of_first)
     def wave_reduce(self, a: Value, op: WaveOp, members: Value) -> Value:
         """Reduction of 32-bit values over the active lanes of the wave that are in the 32-bit mask `members`."""
 
@@ -333,34 +308,35 @@ class Algebra:
     def rearrange(self, values: Sequence[Value], bits: int, mapping: BitMap) -> tuple[Value, ...]:
         """Move elements of `bits` bits between lanes, registers and places in a register by a fixed map of index bits
         (see `fragments.BitMap`). All lanes take part."""
+        ...
 
     # --- where we are -------------------------------------------------------------------------------------------------
 
-    @primitive(_word)
+    @primitive(one_word)
     def lane_id(self) -> Value:
         """Number of the lane in its wave."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def wave_id(self) -> Value:
         """Number of the wave in its workgroup."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def thread_id(self, axis: int) -> Value:
         """Index of the thread in its workgroup; axis 0 runs fastest over lanes."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def workgroup_id(self, axis: int) -> Value:
         """Index of the workgroup in the grid."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def workgroup_size(self, axis: int) -> Value:
         """Threads of a workgroup along an axis."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def grid_size(self, axis: int) -> Value:
         """Workgroups of the grid along an axis."""
 
-    @primitive(_word)
+    @primitive(one_word)
     def shared_size(self, dynamic: bool) -> Value:
         """Bytes of shared memory of the workgroup: the dynamic part, or all."""
 
@@ -382,8 +358,9 @@ class Algebra:
         With `lanes`, only the first so many lanes of each wave access, and the others get undefined values. With `where`, only
         lanes in which that predicate holds access, and the others get 0. Always a tuple.
         Has no effect that a second call in the same step would repeat."""
+        ...
 
-    @primitive(_none)
+    @primitive(no_result)
     def store(
         self, space: Space, address: Value, values: Sequence[Value], *,
         order: Order = "weak", scope: Scope = "workgroup", alignment: int | None = None, where: Value | None = None,
@@ -411,7 +388,7 @@ class Algebra:
         """A strong load of 32 or 64 bits of global memory. Each active lane then has a reservation on the aligned 8 bytes at its
         address, and no other. Any store or atomic to these bytes, the lane's own included, ends it."""
 
-    @primitive(_predicate)
+    @primitive(one_bit)
     def store_conditional(
         self, space: Space, address: Value, value: Value, *, order: Order = "relaxed", scope: Scope = "device"
     ) -> Value:
@@ -422,7 +399,7 @@ class Algebra:
     def argument_address(self) -> Value:
         """The global address of the argument block, where the program has its arguments in memory."""
 
-    @primitive(_none)
+    @primitive(no_result)
     def fence(self, order: Order = "acq_rel", scope: Scope = "device") -> None:
         """Orders accesses of the workgroup with those of others, as the race check sees them: after a "release" its atomics and
         strong stores release what was done before the fence; an "acquire" acquires what its strong loads and atomics have seen
@@ -436,13 +413,13 @@ class Algebra:
     def from_generic(self, address: Value, space: Space, bits: int = 64) -> Value:
         """The address within the space, of `bits` bits, of a generic address."""
 
-    @primitive(_predicate)
+    @primitive(one_bit)
     def is_space(self, address: Value, space: Space) -> Value:
         """Whether a generic address lies in the space."""
 
     # --- asynchronous copies, in groups counted per thread --------------------------------------------------------------
 
-    @primitive(_none)
+    @primitive(no_result)
     def copy_async(
         self, destination_space: Space, destination: Value, source_space: Space, source: Value, size: int,
         source_size: Value | None = None,
@@ -451,15 +428,15 @@ class Algebra:
         that many bytes are read, the rest becomes zero. The bytes arrive at a moment unknown before a wait covers them: one for
         the copy's group or, where the instruction has an `Issue` that settles, a `Wait` that covers this event."""
 
-    @primitive(_none)
+    @primitive(no_result)
     def commit_group(self) -> None:
         """The thread's copies since its last commit become its newest group."""
 
-    @primitive(_none)
+    @primitive(no_result)
     def wait_group(self, pending: int) -> None:
         """Until at most the `pending` newest groups of the thread are unfinished (0: all committed ones)."""
 
-    @primitive(_none)
+    @primitive(no_result)
     def wait_all(self) -> None:
         """Until all copies of the thread are finished, committed or not."""
 
@@ -475,6 +452,7 @@ class Algebra:
         exact; `accumulation` says how sums are rounded under "hw" numerics ("ieee" sums in the format of `d_map`
         or wider, in no particular order). Integers accumulate modulo 2**32, or clamped if it says so. `d_map` defaults to
         `c_map`. Fragments with `blocks` hold several products, block by block."""
+        ...
 
     @primitive(lambda a, index, b, c, *_, **__: c)
     def sparse_matrix_multiply(
@@ -484,14 +462,15 @@ class Algebra:
         """`matrix_multiply` of an A with two of every four columns (2:4 sparsity): `a_map` is m x k/2, and of its columns 2*g and
         2*g + 1 the index, of the same shape and in elements "u2", says which row of B's 4*g to 4*g + 3 each is multiplied
         with. Rows of B that no index names do not take part, whatever they hold."""
+        ...
 
     # --- faults -----------------------------------------------------------------------------------------------------------
 
-    @primitive(_none)
+    @primitive(no_result)
     def trap(self, message: str) -> None:
         """Stop the launch with an error at the active lanes, if any."""
 
-    @primitive(_none)
+    @primitive(no_result)
     def require(self, p: Value, message: str) -> None:
         """Stop the launch with `message` unless the predicate holds in all active lanes (an illegal operand value)."""
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.primitives import PRIMITIVES
-from tilefw.sim.checks import initialisation
 from tilefw.sim.engine.frame import all_ones
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.fragments import Accumulation, Fragment
@@ -94,7 +93,7 @@ class ShadowLanes:
         if name in ("wave_reduce", "match", "sparse_matrix_multiply"):
             if self.base.mask is not None:
                 where = where & self.base.mask
-            return where.any(axis=2, keepdims=True)
+            return np.asarray(where.any(axis=2, keepdims=True))
         return where
 
     # --- exact to the bit ----------------------------------------------------------------------------------------------
@@ -256,7 +255,7 @@ class ShadowLanes:
     def _address(self, address: Any) -> Array:
         address = _bits_and_poison(address)
         if address.poison.any():
-            initialisation.report(self.base, "the address", nonzero(address.poison))
+            self.base.report_undefined("the address", nonzero(address.poison))
         return address.bits
 
     def _where(self, where: Any) -> Array | None:
@@ -264,7 +263,7 @@ class ShadowLanes:
         if where is None:
             return None
         where = _bits_and_poison(where)
-        initialisation.report(self.base, "whether a lane accesses memory", where.poison)
+        self.base.report_undefined("whether a lane accesses memory", where.poison)
         return where.bits
 
     def load(
@@ -295,7 +294,7 @@ class ShadowLanes:
             lost = np.zeros((1, 1, 1), dtype=np.bool_)
             for pair in pairs:
                 lost = lost | nonzero(pair.poison)
-            initialisation.report(self.base, "the stored value", lost)
+            self.base.report_undefined("the stored value", lost)
         keep = None if space == "global" else [p.poison for p in pairs]
         self.base.store_poisoned(space, where, [p.bits for p in pairs], keep, order, scope, alignment)
 
@@ -313,7 +312,7 @@ class ShadowLanes:
         lost = np.zeros((1, 1, 1), dtype=np.bool_)
         for pair in pairs:
             lost = lost | nonzero(pair.poison)
-        initialisation.report(self.base, "the operand of an atomic operation", lost)
+        self.base.report_undefined("the operand of an atomic operation", lost)
         return _bits_and_poison(self.base.atomic(space, where, op, [p.bits for p in pairs], fmt, **keywords))
 
     def load_reserved(self, space: str, address: Any, bits: int, **keywords: Any) -> Shadowed:
@@ -323,7 +322,7 @@ class ShadowLanes:
 
     def store_conditional(self, space: str, address: Any, value: Any, **keywords: Any) -> Shadowed:
         value = _bits_and_poison(value)
-        initialisation.report(self.base, "the stored value", nonzero(value.poison))
+        self.base.report_undefined("the stored value", nonzero(value.poison))
         return _bits_and_poison(self.base.store_conditional(space, self._address(address), value.bits, **keywords))
 
     def copy_async(
@@ -332,13 +331,13 @@ class ShadowLanes:
         amount = None
         if source_size is not None:
             amount = _bits_and_poison(source_size)
-            initialisation.report(self.base, "the size of an asynchronous copy", nonzero(amount.poison))
+            self.base.report_undefined("the size of an asynchronous copy", nonzero(amount.poison))
             amount = amount.bits
         self.base.copy_async(destination_space, self._address(destination), source_space, self._address(source), size, amount)
 
     def require(self, p: Any, message: str) -> None:
         p = _bits_and_poison(p)
-        initialisation.report(self.base, "an operand", p.poison)
+        self.base.report_undefined("an operand", p.poison)
         self.base.require(p.bits, message)
 
 

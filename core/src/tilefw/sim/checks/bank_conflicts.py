@@ -6,19 +6,31 @@ Banks have 32 bits; how many there are is the chip's.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.memory.access import Access, Piece
 
 _BANK_BYTES = 4
 
 
-def count(lanes: Any, pieces: Any, size: int) -> None:
+class BankConflicts(Check):
+    """Counts; it reports nothing."""
+
+    name = "bank_conflicts"
+
+    def access(self, lanes: NumpyLanes, access: Access) -> None:
+        if access.space in ("shared", "generic"):
+            _count(lanes, access.pieces, access.size)
+
+
+def _count(lanes: NumpyLanes, pieces: list[Piece], size: int) -> None:
     """Add this access's conflicts to the counter `bank_conflicts`."""
     banks = lanes.launch.chip.shared_banks
     words = max(1, size // _BANK_BYTES)
     for piece in pieces:
-        if piece.region is not lanes.batch.region("shared"):
+        if piece.region is not lanes.batch.memory.region("shared"):
             continue
         index = np.full(lanes.frame.shape, -1, dtype=np.int64)
         if piece.lanes is None:
@@ -35,4 +47,4 @@ def count(lanes: Any, pieces: Any, size: int) -> None:
         fresh &= wanted >= 0
         row, column = np.nonzero(fresh)
         load = np.bincount(row * banks + wanted[row, column] % banks, minlength=len(rows) * banks).reshape(-1, banks)
-        lanes.launch.counters.add("bank_conflicts", int(np.maximum(load.max(axis=1) - 1, 0).sum()))
+        lanes.launch.diagnostics.counters.add("bank_conflicts", int(np.maximum(load.max(axis=1) - 1, 0).sum()))

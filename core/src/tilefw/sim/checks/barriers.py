@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction
-from tilefw.sim.report import first_true
+from tilefw.sim.report import Fault, first_true
 
 
-def check_aligned(batch: Any, mask: Array, instruction: Instruction) -> None:
-    """Report waves of which only some living lanes are at an aligned barrier."""
-    launch = batch.launch
-    if "barriers" not in launch.checks:
-        return
-    torn = mask.any(axis=2, keepdims=True) & (batch.alive & ~mask).any(axis=2, keepdims=True)
-    if not torn.any():
-        return
-    a, b, lane = first_true(mask & torn)
-    missing = int((batch.alive & ~mask)[a, b].sum()) * batch.lanes_of_mask
-    launch.reporter.add(
-        "barriers", "TFW0807", f"only part of a wave reaches the barrier: {missing} of its lanes are elsewhere", instruction,
-        where=(batch.workgroup(a), b, lane), count=int(torn.sum()),
+class Barriers(Check):
+    """Reports waves of which only some living lanes are at an aligned barrier."""
+
+    name = "barriers"
+
+    def arrived(self, batch: Batch, mask: Array, instruction: Instruction) -> None:
+        torn = mask.any(axis=2, keepdims=True) & (batch.alive & ~mask).any(axis=2, keepdims=True)
+        if not torn.any():
+            return
+        a, b, lane = first_true(mask & torn)
+        missing = int((batch.alive & ~mask)[a, b].sum()) * batch.lanes_of_mask
+        batch.launch.diagnostics.reporter.add(
+            self.name, "TFW0807", f"only part of a wave reaches the barrier: {missing} of its lanes are elsewhere", instruction,
+            where=(batch.workgroup(a), b, lane), count=int(torn.sum()),
+        )
+
+
+def report_split(batch: Batch, taken: Array, instruction: Instruction) -> None:
+    """The code calls a branch uniform, and it splits waves: `taken` are the lanes that follow it."""
+    a, b, lane = first_true(taken)
+    batch.launch.diagnostics.reporter.add(
+        "barriers", "TFW0813", "a branch that the code calls uniform splits a wave", instruction,
+        where=(batch.workgroup(a), b, lane), count=int(taken.any(axis=2).sum()),
     )
 
 
-def report_deadlock(batch: Any, waiting: list[tuple[Instruction, int, Array]]) -> None:
+def report_torn(lanes: NumpyLanes, torn: Array, taken: Array) -> NoReturn:
+    """A wave has one program counter, and its lanes disagree on a branch: the launch cannot go on."""
+    lanes.launch.diagnostics.reporter.add(
+        "barriers", "TFW0813", "the lanes of a wave disagree on a branch, and the chip has one program counter for a wave",
+        lanes.instruction, where=lanes.locate(*first_true(torn & taken)), count=int(torn.sum()),
+    )
+    raise Fault
+
+
+def report_deadlock(batch: Batch, waiting: list[tuple[Instruction, int, Array]]) -> None:
     """Nobody can go on: say who waits on what, workgroup by workgroup for the first of them."""
     everyone = np.zeros(batch.alive.shape, dtype=np.bool_)
     for _, _, mask in waiting:
@@ -45,7 +67,7 @@ def report_deadlock(batch: Any, waiting: list[tuple[Instruction, int, Array]]) -
     ended = batch.started - int(batch.alive[slot].sum()) * batch.lanes_of_mask
     if ended:
         lines.append(f"{ended} of {batch.started} threads have ended")
-    batch.launch.reporter.add(
+    batch.launch.diagnostics.reporter.add(
         "barriers", "TFW0811", "deadlock: no thread of the workgroup can go on", waiting[0][0],
         where=(batch.workgroup(slot), wave, lane), count=int(everyone.any(axis=(1, 2)).sum()), note="; ".join(lines),
     )

@@ -1,4 +1,4 @@
-"""Results that may not be touched too soon: a consumer needs wait states between itself and what produced a register of it.
+"""hazards: a result may not be touched too soon: a consumer needs wait states between itself and what produced a register of it.
 
 A past is the set of recent productions, each with the wait states since; one that is older than its rule's horizon is
 forgotten. Of several by one instruction under one rule the youngest is the strictest.
@@ -8,13 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilefw.sim.program import HazardRule, Hazards, Instruction
+from tilefw.sim.checks.check import Check
+from tilefw.sim.program import HazardRule, Hazards, Instruction, Program
 from tilefw.sim.tracking.history import Found
 
 CODE = "TFW0821"
 Production = tuple[int, int]
 """(number of the rule, number of the producing instruction)."""
 Past = tuple[tuple[Production, int], ...]
+
+
+class WaitStates(Check):
+    """Follows the fresh results of each wave."""
+
+    name = "hazards"
+
+    @classmethod
+    def tracker(cls, program: Program) -> HazardTracker | None:
+        if program.hazards is None or not program.hazards.rules:
+            return None
+        return HazardTracker(program.hazards, program.instructions, program.register_names)
 
 
 class HazardTracker:

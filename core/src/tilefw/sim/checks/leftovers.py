@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.memory.copies import Copy
 
-from tilefw.sim.program import Instruction
 
+class Leftovers(Check):
+    """Reports copies that never landed."""
 
-def report(lanes: Any, instruction: Instruction, committed: bool, count: int) -> None:
-    """`count` copies started by `instruction` never landed."""
-    if "leftovers" not in lanes.launch.checks:
-        return
-    what = "never waited for" if committed else "never committed to a group"
-    lanes.launch.reporter.add(
-        "leftovers", "TFW0808", f"an asynchronous copy is {what} when its thread ends", instruction, count=count,
-        note="its bytes may or may not have arrived",
-    )
+    name = "leftovers"
+
+    def copy_left(self, lanes: NumpyLanes, copy: Copy, committed: bool) -> None:
+        what = "never waited for" if committed else "never committed to a group"
+        lanes.launch.diagnostics.reporter.add(
+            self.name, "TFW0808", f"an asynchronous copy is {what} when its thread ends", copy.instruction,
+            count=len(copy.index), note="its bytes may or may not have arrived",
+        )

@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, AccessKind, Piece
+from tilefw.sim.memory.copies import Copy
 from tilefw.sim.memory.regions import Region, common_alignment, gather
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
@@ -29,6 +36,9 @@ _ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
 _FEW_ADDRESSES = 64
 
 Knowledge = dict[int, Array]
+"""By workgroup, the clocks of its waves up to which all accesses are known to be ordered before."""
+Actor = tuple[Array, Array, Array, Array]
+"""Of each lane, as a column: its actor number, clock, number of the workgroup in the batch, and wave."""
 
 
 class _Places:
@@ -54,11 +64,16 @@ class _Places:
         self.granule = granule
 
 
-class Races:
+class Races(Check):
     """The race check of one launch."""
 
-    def __init__(self, instructions: Any) -> None:
-        self._instructions = instructions
+    name = "races"
+    orders_accesses = True
+    bytes_per_byte = 7
+
+    def __init__(self, launch: LaunchState) -> None:
+        super().__init__(launch)
+        instructions = self._instructions = launch.program.instructions
         self._released: dict[tuple[int, int], Knowledge] = {}
         self._known: dict[int, Knowledge] = {}
         # By workgroup: what its fences have released, and what its strong loads have seen released and no fence acquired.
@@ -76,13 +91,28 @@ class Races:
 
     # --- accesses ------------------------------------------------------------------------------------------------------
 
-    def access(self, lanes: Any, piece: Any, size: int, kind: str, strong: bool, values: Array | None) -> None:
+    def access(self, lanes: NumpyLanes, access: Access) -> None:
+        if access.space in ("param", "const", "local"):
+            return
+        for piece in access.pieces:
+            values = access.values
+            if values is not None:
+                values = np.broadcast_to(values, lanes.frame.shape)
+                values = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
+            self._access(lanes, piece, access.size, access.kind, access.strong, values)
+
+    def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
+        if access.space in ("global", "shared", "generic"):
+            for piece in access.pieces:
+                self._access(lanes, piece, access.size, "read", False, None)
+
+    def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
         """A load, store or atomic of `size` bytes at each lane of a piece; `values` are what a store writes, flat by lane."""
         atomic = kind == "atomic"
         places, granules = self._places(piece.region, lanes.frame, piece, size)
         actor, clock, group, wave = self._actors(lanes, piece)
         kind_of_event = self._settled.get(lanes.instruction.index)
-        if kind_of_event is not None and piece.region is lanes.batch.region("shared"):
+        if kind_of_event is not None and piece.region is lanes.batch.memory.region("shared"):
             clock = lanes.batch.events.stamp(kind_of_event, group, wave)
         me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
         bad, other = self._conflicts_with_writer(lanes, places, granules, me, strong or atomic)
@@ -105,7 +135,8 @@ class Races:
                 self._check_together(lanes, piece, size, kind, values, places, granules, me)
 
     def _check_together(
-        self, lanes: Any, piece: Any, size: int, kind: str, values: Array | None, places: _Places, granules: Array, me: Any
+        self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, values: Array | None, places: _Places,
+        granules: Array, me: Actor,
     ) -> None:
         """Several waves wrote one place in this very step: the last one stands there, and the others wrote something else."""
         lost = places.writer[granules] != me[0]
@@ -120,9 +151,9 @@ class Races:
         if lost.any():
             self._report(lanes, piece, lost, places.write_site[granules], kind, places, granules)
 
-    def start_copy(self, lanes: Any, copy: Any, size: int) -> None:
+    def copy_started(self, lanes: NumpyLanes, copy: Copy) -> None:
         """An asynchronous write begins: whoever read or wrote there must be ordered before it."""
-        piece, me, places, granules = self._copy_parts(lanes, copy, size)
+        piece, me, places, granules = self._copy_parts(lanes, copy)
         bad, other = self._conflicts_with_writer(lanes, places, granules, me, False)
         reading = self._conflicts_with_readers(lanes, places, granules, me)
         other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
@@ -130,29 +161,27 @@ class Races:
         if bad.any():
             self._report(lanes, piece, bad, other, "write", places, granules)
 
-    def land_copy(self, lanes: Any, copy: Any, size: int) -> None:
+    def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         """Its bytes count as written by the thread that started it, at the wait."""
-        _, me, places, granules = self._copy_parts(lanes, copy, size)
+        _, me, places, granules = self._copy_parts(lanes, copy)
         self._note_write(places, granules, me, copy.instruction.index, False)
 
-    def _copy_parts(self, lanes: Any, copy: Any, size: int) -> tuple[Any, Any, _Places, Array]:
-        from tilefw.sim.algebra.memory import Piece
-
+    def _copy_parts(self, lanes: NumpyLanes, copy: Copy) -> tuple[Piece, Actor, _Places, Array]:
         batch = lanes.batch
         _, waves, width = batch.frame.shape
         slot, wave = copy.thread // (waves * width), copy.thread // width % waves
-        group = batch.linear[slot]
+        group = batch.workgroups[slot]
         actor = ((group + 1) * 64 + wave).astype(np.uint32)
         clock = batch.clocks[slot, wave, wave].astype(self._clock)
         mask = np.zeros(batch.frame.shape, dtype=np.bool_)
         mask.reshape(-1)[copy.thread] = True
         piece = Piece(copy.destination, copy.index, mask)
-        places, granules = self._places(copy.destination, batch.frame, piece, size)
+        places, granules = self._places(copy.destination, batch.frame, piece, copy.size)
         return piece, (actor[:, None], clock[:, None], slot[:, None], wave[:, None]), places, granules
 
-    def _places(self, region: Region, frame: Any, piece: Any, size: int) -> tuple[_Places, Array]:
-        places: Any = region.races
-        if places is None:
+    def _places(self, region: Region, frame: Frame, piece: Piece, size: int) -> tuple[_Places, Array]:
+        places = region.races
+        if not isinstance(places, _Places):
             places = region.races = _Places(region, min(4, size), self._clock)
             self._touched.append(region)
         part = common_alignment(piece.index, min(size, places.granule))
@@ -162,15 +191,17 @@ class Races:
         first = index // places.granule
         return places, first[:, None] + np.arange(max(1, size // places.granule))
 
-    def _actors(self, lanes: Any, piece: Any) -> tuple[Array, Array, Array, Array]:
+    def _actors(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array, Array, Array]:
         frame, batch = lanes.frame, lanes.batch
         slot = np.broadcast_to(frame.group, frame.shape)
         wave = np.broadcast_to(frame.wave, frame.shape)
         slot, wave = (slot.reshape(-1), wave.reshape(-1)) if piece.lanes is None else (slot[piece.lanes], wave[piece.lanes])
-        actor = ((batch.linear[slot] + 1) * 64 + wave).astype(np.uint32)
+        actor = ((batch.workgroups[slot] + 1) * 64 + wave).astype(np.uint32)
         return actor, batch.clocks[slot, wave, wave].astype(self._clock), slot, wave
 
-    def _conflicts_with_writer(self, lanes: Any, places: _Places, granules: Array, me: Any, strong: bool) -> tuple[Array, Array]:
+    def _conflicts_with_writer(
+        self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, strong: bool
+    ) -> tuple[Array, Array]:
         actor = me[0]
         writer = places.writer[granules]
         bad = (writer != 0) & (writer != actor)
@@ -180,21 +211,21 @@ class Races:
             bad &= ~self._ordered(lanes, writer, places.written[granules], me, bad)
         return bad, places.write_site[granules]
 
-    def _conflicts_with_readers(self, lanes: Any, places: _Places, granules: Array, me: Any) -> Array:
+    def _conflicts_with_readers(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor) -> Array:
         reader = places.reader[granules]
         bad = (reader != 0) & (reader != me[0])
         if bad.any():
             bad &= ~self._ordered(lanes, reader, places.read[granules], me, bad)
         return bad
 
-    def _ordered(self, lanes: Any, actor: Array, clock: Array, me: Any, asked: Array) -> Array:
+    def _ordered(self, lanes: NumpyLanes, actor: Array, clock: Array, me: Actor, asked: Array) -> Array:
         """Whether the access (actor, clock) happens before what `me` does now, where asked."""
         _, _, slot, wave = me
         batch = lanes.batch
         slot, wave = np.broadcast_to(slot, actor.shape), np.broadcast_to(wave, actor.shape)
         group = (actor >> np.uint32(6)).astype(np.int64) - 1
         other = (actor & np.uint32(63)).astype(np.int64)
-        mine = (group == batch.linear[slot]) & (actor != _SEVERAL_GROUPS)
+        mine = (group == batch.workgroups[slot]) & (actor != _SEVERAL_GROUPS)
         several = other == _SEVERAL_WAVES
         one = np.where(several, 0, np.minimum(other, batch.clocks.shape[1] - 1))
         known = batch.clocks[slot, wave, one]
@@ -207,7 +238,8 @@ class Races:
         if self._known:
             foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
-                result[place] = self._knows(int(batch.linear[slot[place]]), int(group[place]), int(other[place]), int(clock[place]))
+                mine_there = int(batch.workgroups[slot[place]])
+                result[place] = self._knows(mine_there, int(group[place]), int(other[place]), int(clock[place]))
         return result
 
     def _knows(self, mine: int, group: int, wave: int, clock: int) -> bool:
@@ -216,14 +248,14 @@ class Races:
             return False
         return bool((clocks.min() if wave == _SEVERAL_WAVES else clocks[wave]) >= clock)
 
-    def _same_bytes(self, frame: Any, piece: Any, values: Array, size: int, granule: int) -> Array:
+    def _same_bytes(self, frame: Frame, piece: Piece, values: Array, size: int, granule: int) -> Array:
         values = values.reshape(-1)
         index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
         now = gather(piece.region, np.ascontiguousarray(index), size)
         same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
         return same.reshape(len(values), -1, granule).all(axis=2)
 
-    def _note_write(self, places: _Places, granules: Array, me: Any, site: int, strong: bool) -> None:
+    def _note_write(self, places: _Places, granules: Array, me: Actor, site: int, strong: bool) -> None:
         actor, clock, _, _ = me
         places.writer[granules] = np.broadcast_to(actor, granules.shape)
         places.written[granules] = np.broadcast_to(clock, granules.shape)
@@ -231,7 +263,7 @@ class Races:
         places.strong[granules] = strong
         places.reader[granules] = 0
 
-    def _note_read(self, lanes: Any, places: _Places, granules: Array, me: Any, site: int) -> None:
+    def _note_read(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, site: int) -> None:
         actor, clock, _, _ = me
         actor, clock = np.broadcast_to(actor, granules.shape), np.broadcast_to(clock, granules.shape)
         # Lanes of several waves may read one place in this very step: the first pass claims it, the second sees who else does.
@@ -255,7 +287,7 @@ class Races:
         places.read_site[granules] = site
 
     def _report(
-        self, lanes: Any, piece: Any, bad: Array, other: Array, kind: str, places: _Places, granules: Array
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: _Places, granules: Array
     ) -> None:
         element = bad.any(axis=1)
         frame = lanes.batch.frame if piece.lanes is not None and piece.lanes.shape == lanes.batch.frame.shape else lanes.frame
@@ -277,7 +309,7 @@ class Races:
         verb = {"read": "load", "write": "store", "atomic": "atomic operation"}[kind]
         name = f" on {piece.region.label}" if piece.region.label else ""
         place = f" ({instruction.code})" if instruction.code else ""
-        lanes.launch.reporter.add(
+        lanes.launch.diagnostics.reporter.add(
             "races", CODE, f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
             lanes.instruction, count=int(element.sum()), where=where, address=address,
             other=f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
@@ -293,7 +325,7 @@ class Races:
 
     # --- order ---------------------------------------------------------------------------------------------------------
 
-    def barrier(self, batch: Any, slot: int, waves: Array) -> None:
+    def barrier(self, batch: Batch, slot: int, waves: Array) -> None:
         """The waves (numbers) of a workgroup have met."""
         clocks = batch.clocks[slot]
         # Own clocks are first made equal (nothing has happened in between), so that one number serves for several readers.
@@ -303,7 +335,7 @@ class Races:
         batch.events.barrier(slot, waves, top)
         clocks[waves, waves] = top + 1
 
-    def barrier_all(self, batch: Any) -> None:
+    def barrier_all(self, batch: Batch) -> None:
         """All waves of every workgroup of the batch have met."""
         clocks = batch.clocks
         waves = np.arange(clocks.shape[1])
@@ -313,14 +345,16 @@ class Races:
         batch.events.barrier_all(top)
         clocks[:, waves, waves] = top + 1
 
-    def fence(self, lanes: Any, order: str) -> None:
+    def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
         """What the acting waves did before is released by their workgroups' later strong writes, and what those have seen released
-        is acquired."""
+        is acquired. Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups."""
+        if scope in ("wave", "workgroup"):
+            return
         acting = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, lanes.frame.shape).any(axis=2)
         slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
         batch = lanes.batch
         for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
-            group = int(batch.linear[slot])
+            group = int(batch.workgroups[slot])
             if order in _ACQUIRES:
                 _join(self._known.setdefault(group, {}), self._seen.get(group, {}))
             if order in _RELEASES:
@@ -329,9 +363,10 @@ class Races:
                 _join(fenced, {group: batch.clocks[slot, wave].copy()})
                 batch.clocks[slot, wave, wave] += 1
 
-    def synchronise(self, lanes: Any, pieces: Any, kind: str, order: str) -> None:
-        """After strong accesses: what they acquire from, and release to, their addresses."""
-        for piece in pieces:
+    def accessed(self, lanes: NumpyLanes, access: Access) -> None:
+        """What strong accesses acquire from, and release to, their addresses."""
+        kind, order = access.kind, access.order
+        for piece in access.pieces:
             _, _, slots, waves = self._actors(lanes, piece)
             index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
             addresses = np.unique(index)
@@ -340,8 +375,8 @@ class Races:
             for slot, wave, address in sorted(pairs):
                 self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
 
-    def _exchange(self, batch: Any, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
-        group = int(batch.linear[slot])
+    def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
+        group = int(batch.workgroups[slot])
         released = self._released.get(key)
         if released is not None and kind != "write":
             _join((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
@@ -361,8 +396,8 @@ def _join(into: Knowledge, other: Knowledge) -> None:
         into[group] = clocks.copy() if known is None else np.maximum(known, clocks)
 
 
-def _who(lanes: Any, actor: int) -> str:
+def _who(lanes: NumpyLanes, actor: int) -> str:
     if actor == int(_SEVERAL_GROUPS):
         return "several workgroups"
-    group, wave = lanes.launch.coordinates(actor // 64 - 1), actor % 64
+    group, wave = lanes.launch.geometry.coordinates(actor // 64 - 1), actor % 64
     return f"workgroup {group}, " + ("several waves" if wave == _SEVERAL_WAVES else f"wave {wave}")

@@ -1,4 +1,4 @@
-"""unreachable, part of `leftovers`: instructions that no path from the entry leads to. A warning.
+"""unreachable, part of `leftovers` where races are looked for too: instructions that no path from the entry leads to. A warning.
 
 It makes no result wrong by itself, and compilers drop such code: what stands behind a branch that always leaves is the trace of
 a condition that was lost.
@@ -7,20 +7,30 @@ a condition that was lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Self
 
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.program import Branch, BranchTable, Call, Exit, Instruction, Jump, Return
 
 CODE = "TFW0816"
 
 
-def report(launch: Any) -> None:
-    """Every stretch of code that cannot run, at its first instruction."""
-    for instruction in first_unreachable(launch.prepared.program.instructions):
-        launch.reporter.add(
-            "leftovers", CODE, "no path leads to this instruction", instruction, severity="warning",
-            note="the branch or exit before it always leaves: was its condition lost?",
-        )
+class Unreachable(Check):
+    """Reports every stretch of code that cannot run, at its first instruction."""
+
+    name = "leftovers"
+
+    @classmethod
+    def made_for(cls, launch: LaunchState) -> Self | None:
+        return cls(launch) if "races" in launch.options.checks else None
+
+    def finish(self) -> None:
+        for instruction in first_unreachable(self.launch.program.instructions):
+            self.launch.diagnostics.reporter.add(
+                self.name, CODE, "no path leads to this instruction", instruction, severity="warning",
+                note="the branch or exit before it always leaves: was its condition lost?",
+            )
 
 
 def first_unreachable(instructions: Sequence[Instruction]) -> list[Instruction]:

@@ -10,21 +10,64 @@ under the mask where its value is needed there, and leave the rest of what was s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, Piece
+from tilefw.sim.memory.copies import Copy
 from tilefw.sim.memory.regions import Region, common_alignment
 from tilefw.sim.program import Instruction
 
 CODE = "TFW0815"
 
 
-class Unread:
+class Unread(Check):
+    """One record a batch."""
+
+    name = "leftovers"
+
+    def __init__(self, launch: LaunchState) -> None:
+        super().__init__(launch)
+        self._records: dict[int, _Record] = {}
+
+    @classmethod
+    def made_for(cls, launch: LaunchState) -> Self | None:
+        watched = "races" in launch.options.checks and launch.memory.shared_bytes and launch.chip.pc_per_lane
+        return cls(launch) if watched else None
+
+    def begin(self, batch: Batch) -> None:
+        instructions = self.launch.program.instructions
+        self._records[id(batch)] = _Record(batch.memory.region("shared"), instructions, self.launch.geometry.waves)
+
+    def end(self, batch: Batch) -> None:
+        self._records.pop(id(batch)).finish(batch)
+
+    def access(self, lanes: NumpyLanes, access: Access) -> None:
+        if access.space not in ("shared", "generic"):
+            return
+        record = self._records[id(lanes.batch)]
+        for piece in access.pieces:
+            if piece.region is record.region:
+                record.access(lanes, piece, access.size, access.kind)
+
+    def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
+        record = self._records[id(lanes.batch)]
+        if record.region is copy.destination:
+            _, waves, width = lanes.batch.frame.shape
+            record.copied(lanes, copy.index, copy.size, copy.instruction.index, copy.thread // width % waves, copy.filled)
+
+
+class _Record:
     """For each granule of one batch's shared memory, who wrote it and was not read yet: instruction * waves + wave + 1."""
 
-    def __init__(self, region: Region, instructions: Any, waves: int) -> None:
+    def __init__(self, region: Region, instructions: Sequence[Instruction], waves: int) -> None:
         self.region = region
         self._instructions = instructions
         self._waves = waves
@@ -43,7 +86,7 @@ class Unread:
             self._granule = part
         return index[..., None] // self._granule + np.arange(max(1, size // self._granule))
 
-    def access(self, lanes: Any, piece: Any, size: int, kind: str) -> None:
+    def access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str) -> None:
         """A load or atomic reads; a store must not find its own place unread."""
         granules = self._granules(piece.index, size)
         if kind != "write":
@@ -55,7 +98,7 @@ class Unread:
         granules = np.broadcast_to(granules, (*wave.shape, granules.shape[-1]))
         self._written(lanes, granules, lanes.instruction.index, wave[..., None])
 
-    def copied(self, lanes: Any, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
+    def copied(self, lanes: NumpyLanes, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
         """An asynchronous copy of the waves `wave` has landed; `filled` marks elements that are zeros from beyond its source."""
         self._written(lanes, self._granules(index[~filled], size), site, wave[~filled][:, None])
         self._writers[self._granules(index[filled], size)] = 0
@@ -64,9 +107,9 @@ class Unread:
         self._read[self._writers[granules]] = True
         self._writers[granules] = 0
 
-    def _written(self, lanes: Any, granules: Array, site: int, wave: Array) -> None:
+    def _written(self, lanes: NumpyLanes, granules: Array, site: int, wave: Array) -> None:
         lost = self._writers[granules]
-        if lanes.launch.random is not None:
+        if lanes.launch.schedule.random is not None:
             # Waves that hold copies store the same bytes by one instruction, under a seed one after the other.
             lost = np.where((lost - 1) // self._waves == site, 0, lost)
         if lost.any():
@@ -78,7 +121,7 @@ class Unread:
             known = self._lost.setdefault(int(writer), [0, int(granules[np.argmax(writers == writer)])])
             known[0] += int(count)
 
-    def finish(self, lanes: Any) -> None:
+    def finish(self, batch: Batch) -> None:
         """The batch has ended."""
         left = np.nonzero(self._writers)[0]
         self._lose(left, self._writers[left])
@@ -88,7 +131,7 @@ class Unread:
             site, wave = divmod(writer - 1, self._waves)
             instruction: Instruction = self._instructions[site]
             slot, address = divmod(granule * self._granule, max(1, self.region.stride))
-            lanes.launch.reporter.add(
+            batch.launch.diagnostics.reporter.add(
                 "leftovers", CODE, "part of what this writes to shared memory is never read", instruction, count=count,
-                where=(lanes.batch.workgroup(slot), wave, 0), address=address, severity="warning",
+                where=(batch.workgroup(slot), wave, 0), address=address, severity="warning",
             )

@@ -6,15 +6,16 @@ The common case, every living thread of the batch at one barrier, needs none of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tilefw.sim.checks import barriers
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Instruction
 from tilefw.sim.steps.careful import write
+from tilefw.sim.steps.prepare import Block
 
 
 @dataclass(slots=True)
@@ -36,8 +37,9 @@ class _Arrival:
 class Waiting:
     """Arrivals of one batch that are not released yet."""
 
-    def __init__(self, batch: Any) -> None:
+    def __init__(self, batch: Batch) -> None:
         self._batch = batch
+        self._observers, self._counters = batch.launch.diagnostics.observers, batch.launch.diagnostics.counters
         self._arrivals: list[_Arrival] = []
         self._settle_in = 1
         self._settle_step = 1
@@ -46,38 +48,42 @@ class Waiting:
     def empty(self) -> bool:
         return not any(a.waits for a in self._arrivals)
 
-    def arrive(self, strand: Any, frame: Frame, block: Any) -> int | None:
-        """A strand comes to a barrier; the next block when it passes at once."""
+    def waiting(self) -> list[tuple[Instruction, int, Array]]:
+        """Who waits: at which instruction, on which barrier (a negative number: on lanes of the wave), and the threads."""
+        return [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits]
+
+    def arrive(self, path: DivergentPath, frame: Frame, block: Block, flow: Barrier) -> int | None:
+        """A path comes to a barrier; the next block when it passes at once."""
         batch = self._batch
-        flow: Barrier = block.flow.flow
-        mask = batch.mask_of(strand)
-        launch = batch.launch
-        launch.counters.add("barriers", 1)
+        mask = batch.mask_of(path)
+        self._counters.add("barriers", 1)
         if flow.scope == "workgroup" and not self._arrivals and not flow.counted and flow.reduce is None and flow.action == "sync":
             number = frame.registers[block.flow_sources[0]]
-            if number.size == 1 and (strand.mask is None or (mask == batch.alive).all()):
+            if number.size == 1 and (path.mask is None or (mask == batch.alive).all()):
                 self._passed_by_all()
-                return strand.block + 1
-        if flow.aligned:
-            barriers.check_aligned(batch, mask, block.flow)
+                return path.block + 1
+        for observe in self._observers.arrived if flow.aligned else ():
+            observe(batch, mask, block.flow)
         values = [batch.spread(frame, frame.registers[s]) for s in block.flow_sources]
         if flow.scope == "wave":
-            self._arrive_wave(strand, block, mask, values[0])
+            self._arrive_wave(path, block, mask, values[0])
         else:
-            self._arrive_workgroup(strand, block, mask, values, flow)
+            self._arrive_workgroup(path, block, mask, values, flow)
         if flow.action == "arrive":
             self.recheck()
-            return strand.block + 1
+            return path.block + 1
         frame.finish()
         self.recheck()
         return None
 
-    def _arrive_wave(self, strand: Any, block: Any, mask: Array, members: Array) -> None:
+    def _arrive_wave(self, path: DivergentPath, block: Block, mask: Array, members: Array) -> None:
+        assert block.flow is not None
         self._arrivals.append(
-            _Arrival(-1, mask, block.flow, strand.block + 1, strand.stack, None, members.copy(), True, None, None)
+            _Arrival(-1, mask, block.flow, path.block + 1, path.stack, None, members.copy(), True, None, None)
         )
 
-    def _arrive_workgroup(self, strand: Any, block: Any, mask: Array, values: list[Array], flow: Barrier) -> None:
+    def _arrive_workgroup(self, path: DivergentPath, block: Block, mask: Array, values: list[Array], flow: Barrier) -> None:
+        assert block.flow is not None
         counts = values[1] if flow.counted else None
         if counts is not None and flow.counts == "waves":
             counts = counts * self._batch.frame.shape[2]
@@ -89,18 +95,18 @@ class Waiting:
             for size in sizes:
                 chosen = part if size is None else part & (counts == size)
                 self._arrivals.append(_Arrival(
-                    int(number), chosen, block.flow, strand.block + 1, strand.stack, size, None, flow.action == "sync", predicate,
+                    int(number), chosen, block.flow, path.block + 1, path.stack, size, None, flow.action == "sync", predicate,
                     destination,
                 ))
 
     def _passed_by_all(self) -> None:
         batch = self._batch
-        if batch.launch.races is not None:
-            batch.launch.races.barrier_all(batch)
+        for observe in self._observers.barrier_all:
+            observe(batch)
         self._settle_in -= 1
         if not self._settle_in:
             # Looking whether all of shared memory is written costs a pass over it: ever more rarely.
-            batch.region("shared").settle()
+            batch.memory.region("shared").settle()
             self._settle_step *= 2
             self._settle_in = self._settle_step
 
@@ -132,9 +138,9 @@ class Waiting:
 
     def _release(self, arrivals: list[_Arrival], only: Array, slots: Array) -> None:
         batch = self._batch
-        if batch.launch.races is not None:
+        for observe in self._observers.barrier:
             for slot in slots.tolist():
-                batch.launch.races.barrier(batch, slot, np.nonzero(only[slot].any(axis=1))[0])
+                observe(batch, slot, np.nonzero(only[slot].any(axis=1))[0])
         ones, count = _reduced(arrivals, only)
         for arrival in arrivals:
             freed = arrival.mask & only
@@ -145,19 +151,18 @@ class Waiting:
                 self._give(arrival, freed, ones, count)
             if arrival.waits:
                 self._free(arrival, freed)
-        batch.join()
+        batch.reconverge()
 
     def _give(self, arrival: _Arrival, freed: Array, ones: Array, count: Array) -> None:
-        flow: Any = arrival.instruction.flow
+        flow = arrival.instruction.flow
+        assert isinstance(flow, Barrier) and flow.reduce is not None
         value = {"popc": ones.astype(np.uint32), "and": ones == count, "or": ones > 0}[flow.reduce]
         frame = self._batch.frame
         assert arrival.destination is not None
         write(frame, arrival.destination, value, None, freed)
 
     def _free(self, arrival: _Arrival, freed: Array) -> None:
-        from tilefw.sim.engine.batch import Strand
-
-        self._batch.strands.append(Strand(arrival.following, None if freed.all() else freed, arrival.stack))
+        self._batch.paths.append(DivergentPath(arrival.following, None if freed.all() else freed, arrival.stack))
 
     def _release_waves(self) -> None:
         batch = self._batch
@@ -175,9 +180,6 @@ class Waiting:
             if freed.any():
                 arrival.mask = arrival.mask & ~freed
                 self._free(arrival, freed)
-
-    def report_deadlock(self) -> None:
-        barriers.report_deadlock(self._batch, [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits])
 
 
 def _reduced(arrivals: list[_Arrival], only: Array) -> tuple[Array, Array]:

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tilefw.sim.checks import leftovers
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
-from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
+from tilefw.sim.memory.regions import ELEMENTS, Region, scatter
 from tilefw.sim.program import Instruction
-from tilefw.sim.tracking.events import settled_by
 from tilefw.sim.tracking.queues import Kind
+
+Random = np.random.Generator | None
 
 
 @dataclass(slots=True)
-class _Copy:
-    """One instruction's copies, by element: thread, number of its group, destination offset, bytes and their poison. With `kind`
-    they land with events of that kind, and `group` is the event's number."""
+class Copy:
+    """One instruction's copies, by element.
+
+    Each element has the number of its thread in the batch, the number of its group, its byte offset in `destination`, its bytes and
+    their undefined bits; `filled` marks those that are zeros from beyond the source. With `kind` they land with events of that
+    kind, and `group` is the event's number.
+    """
 
     instruction: Instruction
     destination: Region
@@ -35,14 +39,26 @@ class _Copy:
     filled: Array
     kind: Kind | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.data.dtype.itemsize
+
+    def part(self, chosen: Array) -> Copy:
+        """Only the chosen elements."""
+        return Copy(
+            self.instruction, self.destination, self.index[chosen], self.thread[chosen], self.group[chosen], self.data[chosen],
+            None if self.poison is None else self.poison[chosen], self.filled[chosen], self.kind,
+        )
+
 
 class Copies:
     """The copies of one batch. `outstanding` counts instructions with copies in flight."""
 
-    def __init__(self, batch: Any) -> None:
-        self._batch = batch
-        self._flying: list[_Copy] = []
-        groups, waves, lanes = batch.frame.shape
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._flying: list[Copy] = []
+        groups, waves, lanes = frame.shape
         self._threads = np.arange(groups * waves * lanes).reshape(groups, waves, lanes)
         self._commits = np.zeros(groups * waves * lanes, dtype=np.int64)
         self._overlaps = False
@@ -51,177 +67,108 @@ class Copies:
     def outstanding(self) -> int:
         return len(self._flying)
 
-    def _acting(self, lanes: Any) -> Array:
-        """Flat numbers of the batch's threads that act now."""
-        frame = lanes.frame
+    def threads(self, frame: Frame, mask: Array | None) -> Array:
+        """Flat numbers of the batch's threads that act in a frame under a mask."""
         threads = self._threads
-        if frame is not self._batch.frame:
+        if frame is not self._frame:
             threads = threads[frame.group[:, 0, 0], frame.wave[:, 0, 0]][:, None, :]
-        return threads.reshape(-1) if lanes.mask is None else threads[np.broadcast_to(lanes.mask, frame.shape)]
+        return threads.reshape(-1) if mask is None else threads[np.broadcast_to(mask, frame.shape)]
 
-    def issue(
-        self, lanes: Any, destination_space: str, destination: Array, source_space: str, source: Array, size: int,
-        source_size: Array | None,
-    ) -> None:
-        frame = lanes.frame
-        mask = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, frame.shape)
-        if not mask.any():
-            return
-        thread = self._acting(lanes)
-        wanted = self._read_source(lanes, source_space, source, size, source_size, mask)
-        filled = np.zeros(frame.shape, dtype=np.bool_) if source_size is None else np.broadcast_to(source_size == 0, frame.shape)
-        filled = filled[mask]
-        pieces = lanes.pieces(destination_space, destination, size, "write", mask)
-        data, poison = wanted
-        kind, group = self._group(lanes, thread)
-        for piece in pieces:
-            chosen = piece.lanes[mask]
-            copy = _Copy(
-                lanes.instruction, piece.region, piece.index, thread[chosen], group[chosen], data[chosen],
-                None if poison is None else poison[chosen], filled[chosen], kind,
-            )
-            self._launch(lanes, copy, size)
-        launch = lanes.launch
-        launch.counters.access(source_space, "copy", size, int(mask.sum()))
+    def group(self, threads: Array) -> Array:
+        """The number of the group that each thread fills now."""
+        return self._commits[threads]
 
-    def _group(self, lanes: Any, thread: Array) -> tuple[Kind | None, Array]:
-        """What finishes the copies that the running instruction starts for these threads: an event of its own, or a group."""
-        kind = settled_by(lanes.instruction)
-        if kind is None:
-            return None, self._commits[thread]
-        _, waves, width = self._batch.frame.shape
-        number = self._batch.events.number(lanes.frame, kind, lanes.instruction)
-        return kind, number[thread // (waves * width), thread // width % waves]
-
-    def _read_source(
-        self, lanes: Any, space: str, source: Array, size: int, source_size: Array | None, mask: Array
-    ) -> tuple[Array, Array | None]:
-        """Data (and poison) of every acting lane, zero beyond what is asked for."""
-        frame = lanes.frame
-        amount = np.broadcast_to(np.uint32(size) if source_size is None else np.minimum(source_size, np.uint32(size)), frame.shape)
-        raw = np.zeros(frame.shape, dtype=ELEMENTS[size])
-        poison = None
-        whole = mask & (amount == size)
-        for part, width in [(whole, size)] if whole.any() else []:
-            for piece in lanes.pieces(space, source, width, "read", part):
-                self._watch_source(lanes, piece, width, space)
-                raw[piece.lanes] = gather(piece.region, piece.index, width)
-                if piece.region.poison is not None and lanes.launch.track_poison:
-                    poison = np.zeros(frame.shape, dtype=ELEMENTS[size]) if poison is None else poison
-                    poison[piece.lanes] = gather_poison(piece.region, piece.index, width)
-        raw_bytes = raw[..., None].view(np.uint8)
-        ragged = mask & (amount != size) & (amount != 0)
-        for place in range(size) if ragged.any() else []:
-            part = ragged & (amount > place)
-            if part.any():
-                for piece in lanes.pieces(space, source.astype(np.uint64) + np.uint64(place), 1, "read", part):
-                    raw_bytes[..., place][piece.lanes] = gather(piece.region, piece.index, 1)
-        return raw[mask], None if poison is None else poison[mask]
-
-    def _watch_source(self, lanes: Any, piece: Any, size: int, space: str) -> None:
-        if lanes.launch.races is not None and space in ("global", "shared", "generic"):
-            lanes.launch.races.access(lanes, piece, size, "read", False, None)
-
-    def _launch(self, lanes: Any, copy: _Copy, size: int) -> None:
-        region = copy.destination
-        if region.flags is None:
-            region.flags = np.zeros(len(region.data), dtype=np.uint8)
-        view = region.flags.view(ELEMENTS[size])
-        place = copy.index >> (size.bit_length() - 1)
-        if view[place].any():
+    def start(self, copy: Copy) -> None:
+        """A copy may write its destination from now on."""
+        flags = copy.destination.flags
+        if flags is None:
+            flags = copy.destination.flags = np.zeros(len(copy.destination.data), dtype=np.uint8)
+        view, element = flags.view(ELEMENTS[copy.size]), copy.index >> (copy.size.bit_length() - 1)
+        if view[element].any():
             self._overlaps = True
-        view[place] = np.frombuffer(b"\xff" * size, dtype=ELEMENTS[size])[0]
-        if lanes.launch.races is not None:
-            lanes.launch.races.start_copy(lanes, copy, size)
+        view[element] = _all_flags(copy.size)
         self._flying.append(copy)
 
-    def commit(self, lanes: Any) -> None:
-        self._commits[self._acting(lanes)] += 1
+    def commit(self, threads: Array) -> None:
+        self._commits[threads] += 1
 
-    def wait(self, lanes: Any, pending: int) -> None:
-        """Land the copies of the acting threads but the `pending` newest committed groups (-1: all, uncommitted too)."""
+    def wait(self, threads: Array | None, pending: int, random: Random) -> list[Copy]:
+        """Land the copies of these threads (None: all) but the `pending` newest committed groups (-1: all, uncommitted too)."""
         if not self._flying:
-            return
-        everyone = lanes.mask is None and lanes.frame is self._batch.frame
-        if everyone:
+            return []
+        if threads is None:
             limit = self._commits - pending
         else:
             # Nobody else's copies land: their limit is below every group.
             limit = np.full(len(self._commits), -1, dtype=np.int64)
-            acting = self._acting(lanes)
-            limit[acting] = self._commits[acting] - pending
-        self._finish(lanes, lambda copy: (copy.group < limit[copy.thread]) & (copy.kind is None))
+            limit[threads] = self._commits[threads] - pending
+        return self._finish(lambda copy: (copy.group < limit[copy.thread]) & (copy.kind is None), random)
 
-    def land(self, lanes: Any, kind: Kind, done: Array) -> None:
+    def land(self, kind: Kind, done: Array, random: Random) -> list[Copy]:
         """Events of a kind are finished, of each wave [workgroups, waves] so many: their copies land."""
         if not self._flying:
-            return
-        numbers = np.repeat(done.reshape(-1), self._batch.frame.shape[2])
-        self._finish(lanes, lambda copy: (copy.group <= numbers[copy.thread]) & (copy.kind == kind))
+            return []
+        numbers = np.repeat(done.reshape(-1), self._frame.shape[2])
+        return self._finish(lambda copy: (copy.group <= numbers[copy.thread]) & (copy.kind == kind), random)
 
-    def _finish(self, lanes: Any, finished: Callable[[_Copy], Array]) -> None:
-        """Land the elements that are finished, the copies in an order that the seed permutes."""
-        landing, rest = [], []
+    def _finish(self, finished: Callable[[Copy], Array], random: Random) -> list[Copy]:
+        """Land the elements that are finished, the copies in an order that the seed permutes; gives them in that order."""
+        landing: list[Copy] = []
+        rest: list[Copy] = []
         for copy in self._flying:
             done = finished(copy)
             if done.all():
                 landing.append(copy)
             elif done.any():
-                landing.append(_part(copy, done))
-                rest.append(_part(copy, ~done))
+                landing.append(copy.part(done))
+                rest.append(copy.part(~done))
             else:
                 rest.append(copy)
         self._flying = rest
-        random = lanes.launch.random
-        for i in range(len(landing)) if random is None else random.permutation(len(landing)):
-            self._land(lanes, landing[i])
+        if random is not None:
+            landing = [landing[i] for i in random.permutation(len(landing)).tolist()]
+        for copy in landing:
+            _land(copy)
         if self._overlaps:
             self._mark_again()
-
-    def _land(self, lanes: Any, copy: _Copy) -> None:
-        region, data = copy.destination, copy.data
-        size = data.dtype.itemsize
-        scatter(region.data, region.view(size), copy.index, data, size)
-        if region.poison is not None:
-            marks = np.zeros((1,), dtype=data.dtype) if copy.poison is None else copy.poison
-            scatter(region.poison, region.poison_view(size), copy.index, marks, size)
-        elif copy.poison is not None and copy.poison.view(np.uint8).any():
-            region.poison = np.zeros(len(region.data), dtype=np.uint8)
-            scatter(region.poison, region.poison_view(size), copy.index, copy.poison, size)
-        assert region.flags is not None
-        region.flags.view(ELEMENTS[size])[copy.index >> (size.bit_length() - 1)] = 0
-        unread = self._batch.unread
-        if unread is not None and unread.region is region:
-            _, waves, width = self._batch.frame.shape
-            unread.copied(lanes, copy.index, size, copy.instruction.index, copy.thread // width % waves, copy.filled)
-        if lanes.launch.races is not None:
-            lanes.launch.races.land_copy(lanes, copy, size)
+        return landing
 
     def _mark_again(self) -> None:
         for copy in self._flying:
             assert copy.destination.flags is not None
-            size = copy.data.dtype.itemsize
-            marks = copy.destination.flags.view(ELEMENTS[size])
-            marks[copy.index >> (size.bit_length() - 1)] = np.frombuffer(b"\xff" * size, dtype=ELEMENTS[size])[0]
+            marks = copy.destination.flags.view(ELEMENTS[copy.size])
+            marks[copy.index >> (copy.size.bit_length() - 1)] = _all_flags(copy.size)
         self._overlaps = bool(self._flying)
 
     def origin(self, region: Region, offset: int) -> Instruction | None:
         """The instruction whose copy in flight covers a byte."""
         for copy in self._flying:
-            if copy.destination is region and ((offset - copy.index) // copy.data.dtype.itemsize == 0).any():
+            if copy.destination is region and ((offset - copy.index) // copy.size == 0).any():
                 return copy.instruction
         return None
 
-    def finish(self, lanes: Any) -> None:
-        """The batch has ended: copies still in flight are leftovers."""
-        for copy in self._flying:
-            committed = copy.kind is not None or bool((copy.group < self._commits[copy.thread]).any())
-            leftovers.report(lanes, copy.instruction, committed, len(copy.index))
-        self._flying.clear()
+    def leave(self) -> list[tuple[Copy, bool]]:
+        """The batch has ended: copies still in flight, each with whether a group or an event could have been waited for."""
+        left = [(c, c.kind is not None or bool((c.group < self._commits[c.thread]).any())) for c in self._flying]
+        self._flying = []
+        return left
+
+    def close(self) -> None:
+        self._flying = []
 
 
-def _part(copy: _Copy, chosen: Array) -> _Copy:
-    return _Copy(
-        copy.instruction, copy.destination, copy.index[chosen], copy.thread[chosen], copy.group[chosen],
-        copy.data[chosen], None if copy.poison is None else copy.poison[chosen], copy.filled[chosen], copy.kind,
-    )
+def _land(copy: Copy) -> None:
+    region, size = copy.destination, copy.size
+    scatter(region.data, region.view(size), copy.index, copy.data, size)
+    if region.poison is not None:
+        marks = np.zeros((1,), dtype=copy.data.dtype) if copy.poison is None else copy.poison
+        scatter(region.poison, region.poison_view(size), copy.index, marks, size)
+    elif copy.poison is not None and copy.poison.view(np.uint8).any():
+        region.poison = np.zeros(len(region.data), dtype=np.uint8)
+        scatter(region.poison, region.poison_view(size), copy.index, copy.poison, size)
+    assert region.flags is not None
+    region.flags.view(ELEMENTS[size])[copy.index >> (size.bit_length() - 1)] = 0
+
+
+def _all_flags(size: int) -> np.generic:
+    return np.frombuffer(b"\xff" * size, dtype=ELEMENTS[size])[0]

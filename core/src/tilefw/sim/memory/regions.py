@@ -14,7 +14,6 @@ import numpy as np
 from tilefw.api.errors import LaunchError
 from tilefw.pages import copy_sparse
 from tilefw.sim.floats import Array
-from tilefw.sim.memory.reservations import Reservations
 
 # Wide elements move as complex128, whose copies are plain moves of 16 bytes.
 ELEMENTS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
@@ -130,8 +129,7 @@ def scatter(data: Array, view: Array, index: Array, values: Array, width: int) -
 class GlobalMemory:
     """Every live allocation of a device, found by address. Handles are positive integers; 0 is null.
 
-    Addresses begin at `first` and end below `end`. None is given twice as long as there are new ones. `reservations` are those of
-    the launch in progress, where its code has load-reserved.
+    Addresses begin at `first` and end below `end`. None is given twice as long as there are new ones.
     """
 
     def __init__(self, limit: int = MEMORY_LIMIT, first: int = 1 << 36, end: int = 1 << 64) -> None:
@@ -141,7 +139,6 @@ class GlobalMemory:
         self._next_handle = 1
         self._first, self._next_address, self._end = first, first, end
         self._limit = min(limit, end - first)
-        self.reservations: Reservations | None = None
         self.used = 0
 
     def __iter__(self) -> Iterator[Region]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tilefw.sim.floats import Array
@@ -13,12 +11,10 @@ _NONE = np.uint64(2**64 - 1)
 
 
 class Reservations:
-    """Of one launch, the `owner`. Made when its first load-reserved executes: until then stores ask nothing."""
+    """Of one launch of so many threads. Made when its first load-reserved executes: until then stores ask nothing."""
 
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
-        x, y, z = owner.grid
-        self._held: Array = np.full(x * y * z * owner.waves * owner.chip.wave_size, _NONE, dtype=np.uint64)
+    def __init__(self, threads: int) -> None:
+        self._held: Array = np.full(threads, _NONE, dtype=np.uint64)
 
     def begin(self, threads: Array, addresses: Array) -> None:
         """Each thread reserves the granule of its address, and gives up what it had."""
@@ -30,7 +26,7 @@ class Reservations:
         written = first if size <= 1 << _GRANULE else np.concatenate([first, first + np.uint64(1)])
         self._held[np.isin(self._held, written)] = _NONE
 
-    def take(self, threads: Array, addresses: Array, random: Any) -> Array:
+    def take(self, threads: Array, addresses: Array, random: np.random.Generator | None) -> Array:
         """Whether each thread may write: it has a reservation on its address, and is the first of those that want the granule, in
         their own order or, with a generator, in a permuted one. Ends the reservations of all these threads."""
         wanted = _granules(addresses)

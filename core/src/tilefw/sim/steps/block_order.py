@@ -8,7 +8,7 @@ the others, wherever the code has these blocks (thread frontiers: Diamos et al.,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Successors = Sequence[Sequence[int]]
 
@@ -61,7 +61,7 @@ def _components(successors: Successors, nodes: set[int], starts: Iterable[int]) 
     for start in starts:
         if start in index:
             continue
-        visits = [(start, iter(()))]
+        visits: list[tuple[int, Iterator[int]]] = [(start, iter(()))]
         while visits:
             node, targets = visits[-1]
             if node not in index:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tilefw.sim.algebra.integer import constant
+from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.algebra.shadow import Shadowed, nonzero
-from tilefw.sim.checks import initialisation
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction
 
-Step = Callable[[Any, Any], None]
+Step = Callable[[NumpyLanes, Frame], None]
 
 
 def write(frame: Frame, slot: int, value: Array, poison: Array | None, merge: Array | None) -> None:
@@ -43,7 +42,7 @@ def slow_step(
     meaning = instruction.meaning
     assert meaning is not None
 
-    def step(lanes: Any, frame: Frame) -> None:
+    def step(lanes: NumpyLanes, frame: Frame) -> None:
         registers, poison = frame.registers, frame.poison
         lanes.instruction = instruction
         if lanes.tainted or any(poison[s] is not None for s in sources):
@@ -83,11 +82,12 @@ def guarded(step: Step, instruction: Instruction, always: bool) -> Step:
     register, negated = instruction.guard.register.index, instruction.guard.negated
     everyone, nobody = constant(not negated, 1), constant(0, 1)
 
-    def whole(lanes: Any, frame: Frame) -> None:
+    def whole(lanes: NumpyLanes, frame: Frame) -> None:
         predicate = frame.registers[register]
-        if frame.poison[register] is not None:
+        poison = frame.poison[register]
+        if poison is not None:
             lanes.instruction = instruction
-            initialisation.report(lanes, "the guard", nonzero(frame.poison[register]))
+            lanes.report_undefined("the guard", nonzero(poison))
         elif predicate is everyone:
             step(lanes, frame)
             return
@@ -115,7 +115,7 @@ def guarded(step: Step, instruction: Instruction, always: bool) -> Step:
 def once_a_wave(step: Step) -> Step:
     """A step that sees one lane a wave."""
 
-    def whole(lanes: Any, frame: Frame) -> None:
+    def whole(lanes: NumpyLanes, frame: Frame) -> None:
         lanes.frame = frame.view
         step(lanes, frame.view)
         lanes.frame = frame

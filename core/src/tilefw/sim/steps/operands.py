@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.program import Registers, Special
+from tilefw.sim.steps.careful import Step
 
-Step = Callable[[Any, Any], None]
 Placed = tuple[int, Any]
 """(slot that the value gets, operand)."""
 
@@ -18,7 +19,7 @@ Placed = tuple[int, Any]
 def fetch(before: Sequence[Placed]) -> Step:
     """A step that brings operands to their slots."""
 
-    def step(lanes: Any, frame: Frame) -> None:
+    def step(lanes: NumpyLanes, frame: Frame) -> None:
         for slot, operand in before:
             if isinstance(operand, Special):
                 frame.registers[slot], frame.poison[slot] = operand.meaning(lanes), None
@@ -32,7 +33,7 @@ def around(step: Step, before: Sequence[Placed], after: Sequence[Placed]) -> Ste
     """A step whose operands are first fetched, and whose results in several registers are then taken apart."""
     fetching = fetch(before)
 
-    def whole(lanes: Any, frame: Frame) -> None:
+    def whole(lanes: NumpyLanes, frame: Frame) -> None:
         fetching(lanes, frame)
         if frame.merge is not None:
             # Lanes that do not act keep what the parts hold.
@@ -45,7 +46,7 @@ def around(step: Step, before: Sequence[Placed], after: Sequence[Placed]) -> Ste
     return whole
 
 
-def _join(lanes: Any, frame: Frame, slot: int, operand: Registers) -> None:
+def _join(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
     parts = [frame.registers[p.index] for p in operand.parts]
     marks = [frame.poison[p.index] for p in operand.parts]
     frame.registers[slot], frame.poison[slot] = lanes.join(parts), None
@@ -54,7 +55,7 @@ def _join(lanes: Any, frame: Frame, slot: int, operand: Registers) -> None:
         frame.poison[slot] = lanes.join(clean)
 
 
-def _split(lanes: Any, frame: Frame, slot: int, operand: Registers) -> None:
+def _split(lanes: NumpyLanes, frame: Frame, slot: int, operand: Registers) -> None:
     bits = operand.parts[0].bits
     values = lanes.split(frame.registers[slot], bits)
     mark = frame.poison[slot]

@@ -13,7 +13,6 @@ from typing import Any
 
 from tilefw.api.errors import CodeError
 from tilefw.sim.algebra.integer import constant
-from tilefw.sim.checks.hazards import HazardTracker
 from tilefw.sim.floats import Array
 from tilefw.sim.program import (
     Branch,
@@ -32,13 +31,12 @@ from tilefw.sim.program import (
     Symbol,
 )
 from tilefw.sim.steps.block_order import block_order
-from tilefw.sim.steps.careful import guarded, once_a_wave, slow_step
+from tilefw.sim.steps.careful import Step, guarded, once_a_wave, slow_step
+from tilefw.sim.steps.counted import counted
 from tilefw.sim.steps.operands import Placed, around, fetch
-from tilefw.sim.tracking.events import counted, settling_kinds
-from tilefw.sim.tracking.history import History, Tracker
-from tilefw.sim.tracking.queues import Kind, Queues
-
-Step = Callable[[Any, Any], None]
+from tilefw.sim.steps.watched import watched
+from tilefw.sim.tracking.events import settling_kinds
+from tilefw.sim.tracking.queues import Kind
 
 # {sources} are slot numbers bound as defaults of the factory, so that they are fast locals of the closure.
 _TEMPLATE = """
@@ -114,8 +112,8 @@ class Prepared:
     """A program ready to run. `constants` are the values of the slots behind the registers; `block_at` finds a block by PC.
 
     `initial` are the registers that hold a value at the start; `code` is (address of the machine code, block by byte offset);
-    `settling` are the kinds of events that are counted (events.py); `history` knows the pasts of its waves, where they matter;
-    `order` numbers the blocks as divergent paths take turns (block_order.py).
+    `settling` are the kinds of events that are counted (events.py); `order` numbers the blocks as divergent paths take turns
+    (block_order.py).
     """
 
     program: Program
@@ -126,13 +124,13 @@ class Prepared:
     initial: tuple[tuple[int, Array | Special], ...]
     code: tuple[int, dict[int, int]]
     settling: tuple[Kind, ...]
-    history: History | None
     order: list[int]
 
 
 class _Preparation:
-    def __init__(self, program: Program, symbols: Mapping[str, int]) -> None:
+    def __init__(self, program: Program, symbols: Mapping[str, int], watch: bool) -> None:
         self.program = program
+        self.watch = watch
         self.symbols = symbols
         self.bits = list(program.registers)
         self.constants: dict[int, Array] = {}
@@ -188,9 +186,10 @@ class _Preparation:
         return constant(value, operand.bits)
 
 
-def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
-    """Steps and blocks of a program whose variables and parameters stand at `symbols`. Raises CodeError."""
-    work = _Preparation(program, symbols)
+def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False) -> Prepared:
+    """Steps and blocks of a program whose variables and parameters have the addresses `symbols`; with `watch` each step shows its
+    instruction to the checks that observe steps. Raises CodeError."""
+    work = _Preparation(program, symbols, watch)
     instructions = program.instructions
     leaders = _leaders(program)
     blocks: list[Block] = []
@@ -206,7 +205,7 @@ def prepare(program: Program, symbols: Mapping[str, int]) -> Prepared:
         variable, offsets = program.code
         code = work.address(Symbol(variable), None), {offset: block_at[index] for offset, index in offsets.items()}
     return Prepared(
-        program, blocks, block_at, work.bits, work.constants, initial, code, work.settling, _history(program, blocks),
+        program, blocks, block_at, work.bits, work.constants, initial, code, work.settling,
         _order(program, blocks, block_at, code[1].values()),
     )
 
@@ -232,16 +231,6 @@ def _order(program: Program, blocks: Sequence[Block], block_at: Mapping[int, int
             targets.append(number + 1)
         successors.append(targets)
     return block_order(successors, roots)
-
-
-def _history(program: Program, blocks: Sequence[Block]) -> History | None:
-    instructions, names = program.instructions, program.register_names
-    trackers: list[Tracker] = []
-    if any(i.issues for i in instructions):
-        trackers.append(Queues(instructions, names))
-    if program.hazards is not None and program.hazards.rules:
-        trackers.append(HazardTracker(program.hazards, instructions, names))
-    return History(trackers, blocks) if trackers else None
 
 
 def _jumps(program: Program) -> bool:
@@ -289,7 +278,7 @@ def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
         if before or instruction.issues or instruction.waits is not None:
             block.steps.append(counted(fetch(before), instruction, work.settling))
         return
-    step = _step(instruction, sources, destinations, for_wave, before, after)
+    step = _step(instruction, sources, destinations, for_wave, before, after, work.watch)
     block.steps.append(counted(step, instruction, work.settling))
 
 
@@ -305,10 +294,12 @@ def _decision(work: _Preparation, block: Block, instruction: Instruction) -> int
 
 def _step(
     instruction: Instruction, sources: tuple[int, ...], destinations: tuple[int, ...], for_wave: tuple[bool, ...],
-    before: Sequence[Placed], after: Sequence[Placed],
+    before: Sequence[Placed], after: Sequence[Placed], watch: bool,
 ) -> Step:
     slow = slow_step(instruction, sources, destinations, for_wave)
     step = _factory(len(sources), len(destinations))(instruction, instruction.meaning, slow, sources, destinations)
+    if watch:
+        step = watched(step, instruction, sources, destinations)
     if before or after:
         step = around(step, tuple(before), tuple(after))
     if instruction.guard is not None and instruction.flow is None:

@@ -10,8 +10,7 @@ Nothing is counted while nobody asks: when races are not looked for and no copy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from tilefw.sim.tracking.queues import Kind, most_left
 KIND_SHIFT = 56
 CLOCK_SHIFT = 16
 LAST_NUMBER = (1 << CLOCK_SHIFT) - 1
-
-Step = Callable[[Any, Any], None]
-
 
 def settling_kinds(program: Program) -> tuple[Kind, ...]:
     """The kinds of events that some instruction settles with."""
@@ -45,25 +41,6 @@ def later(a: Array, b: Array) -> Array:
     return np.where(one_clock, np.minimum(a, b), np.maximum(a, b))
 
 
-def counted(step: Step, instruction: Instruction, kinds: tuple[Kind, ...]) -> Step:
-    """A step with its waits before it and its events begun; the step itself where none of them is counted."""
-    begun = [(i.queue, i.order) for i in instruction.issues if (i.queue, i.order) in kinds]
-    limits = {} if instruction.waits is None else dict(instruction.waits.limits)
-    waited = [(kind, limits[kind[0]]) for kind in kinds if kind[0] in limits and (kind[1] or not limits[kind[0]])]
-    if not begun and not waited:
-        return step
-
-    def whole(lanes: Any, frame: Frame) -> None:
-        events = lanes.batch.events
-        if events.watching:
-            lanes.instruction = instruction
-            events.wait(lanes, frame, waited)
-            events.begin(frame, begun)
-        step(lanes, frame)
-
-    return whole
-
-
 class _Kind:
     """One kind's counters, [workgroups, waves]; `stamps` are those of the newest events by number, `settled[g, w, v]` is what wave
     w of workgroup g knows of wave v."""
@@ -78,13 +55,13 @@ class _Kind:
 
 
 class Events:
-    """The counted events of one batch."""
+    """The counted events of one batch: `frame` is that of all its waves, `clocks` are theirs where a check orders accesses."""
 
-    def __init__(self, batch: Any, program: Program, kinds: tuple[Kind, ...]) -> None:
-        self._batch = batch
-        self._clocks = batch.launch.races is not None
-        self.watching = self._clocks and bool(kinds)
-        groups, waves, _ = batch.frame.shape
+    def __init__(self, frame: Frame, clocks: Array | None, program: Program, kinds: Sequence[Kind]) -> None:
+        self._frame = frame
+        self._clocks = clocks
+        self.watching = clocks is not None and bool(kinds)
+        groups, waves, _ = frame.shape
         most: Mapping[str, int] = most_left(program.instructions)
         self._everyone = tuple(axis.reshape(-1) for axis in np.indices((groups, waves)))
         self._numbers = {kind: number for number, kind in enumerate(kinds)}
@@ -92,7 +69,7 @@ class Events:
 
     def _waves(self, frame: Frame) -> tuple[Array, ...]:
         """(workgroups, waves) that execute in a frame."""
-        if frame is self._batch.frame and frame.active is None:
+        if frame is self._frame and frame.active is None:
             return self._everyone
         where = tuple(np.broadcast_to(a[:, :, 0], frame.shape[:2]) for a in (frame.group, frame.wave))
         rows = np.ones(frame.shape[:2], dtype=np.bool_) if frame.active is None else frame.active[:, :, 0]
@@ -103,31 +80,30 @@ class Events:
         for name in kinds:
             kind, where = self._kinds[self._numbers[name]], self._waves(frame)
             kind.issued[where] += 1
-            if self._clocks:
-                self._stamp(kind, where)
+            if self._clocks is not None:
+                self._stamp(kind, where, self._clocks)
 
-    def _stamp(self, kind: _Kind, where: tuple[Array, ...]) -> None:
+    def _stamp(self, kind: _Kind, where: tuple[Array, ...], clocks: Array) -> None:
         slots, waves = where
-        issued, clock = kind.issued[where], self._batch.clocks[slots, waves, waves]
+        issued, clock = kind.issued[where], clocks[slots, waves, waves]
         kind.before[where] = np.where(kind.clock[where] == clock, kind.before[where], issued - 1)
         kind.clock[where] = clock
         number = np.minimum(issued - kind.before[where], LAST_NUMBER - 1)
         kind.stamps[slots, waves, issued % kind.stamps.shape[2]] = clock << CLOCK_SHIFT | number
 
-    def wait(self, lanes: Any, frame: Frame, limits: Iterable[tuple[Kind, int]]) -> None:
-        """The waves of the frame wait until at most so many events of each kind are unfinished."""
-        for name, left in limits:
-            number = self._numbers[name]
-            kind, where = self._kinds[number], self._waves(frame)
-            issued = kind.issued[where]
-            kind.done[where] = np.maximum(kind.done[where], issued - left)
-            if self._clocks:
-                # Up to the event before the oldest that may be unfinished; with none left, up to the newest.
-                slots, waves = where
-                newest = kind.stamps[slots, waves, (issued - max(0, left - 1)) % kind.stamps.shape[2]] - (left > 0)
-                known = kind.settled[slots, waves, waves]
-                kind.settled[slots, waves, waves] = np.where(issued > left, np.maximum(known, newest), known)
-            self._batch.copies.land(lanes, name, kind.done)
+    def wait(self, frame: Frame, name: Kind, left: int) -> Array:
+        """The waves of the frame wait until at most `left` events of a kind are unfinished; gives how many of each wave are
+        finished [workgroups, waves]."""
+        kind, where = self._kinds[self._numbers[name]], self._waves(frame)
+        issued = kind.issued[where]
+        kind.done[where] = np.maximum(kind.done[where], issued - left)
+        if self._clocks is not None:
+            # Up to the event before the oldest that may be unfinished; with none left, up to the newest.
+            slots, waves = where
+            newest = kind.stamps[slots, waves, (issued - max(0, left - 1)) % kind.stamps.shape[2]] - (left > 0)
+            known = kind.settled[slots, waves, waves]
+            kind.settled[slots, waves, waves] = np.where(issued > left, np.maximum(known, newest), known)
+        return kind.done
 
     def number(self, frame: Frame, kind: Kind, instruction: Instruction) -> Array:
         """For each wave of the batch, the number of the event that the running instruction has begun."""

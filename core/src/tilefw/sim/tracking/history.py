@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilefw.api.collector import paused
+from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction
 
@@ -33,17 +34,26 @@ class Found:
 class Tracker(Protocol):
     """Follows one kind of facts through the program. A past is any hashable value; there are finitely many."""
 
-    start: Hashable
+    @property
+    def start(self) -> Hashable:
+        """The past of a wave that begins."""
+        ...
 
     def through(self, instructions: Sequence[Instruction], past: Any) -> tuple[Hashable, list[Found]]:
         """The past behind a block, and the faults within it."""
         ...
 
 
+class FollowedBlock(Protocol):
+    """A block of the program: instructions that run one after the other."""
+
+    instructions: list[Instruction]
+
+
 class History:
     """The pasts of one program, of all its trackers together, by number; 0 is the start."""
 
-    def __init__(self, trackers: Sequence[Tracker], blocks: Sequence[Any]) -> None:
+    def __init__(self, trackers: Sequence[Tracker], blocks: Sequence[FollowedBlock]) -> None:
         self._trackers = trackers
         self._blocks = blocks
         self._pasts: list[tuple[Hashable, ...]] = []
@@ -75,7 +85,7 @@ class History:
 class WaveHistories:
     """The past of each wave of a batch."""
 
-    def __init__(self, batch: Any, history: History) -> None:
+    def __init__(self, batch: Batch, history: History) -> None:
         self._batch = batch
         self._history = history
         self._pasts = np.zeros(batch.frame.shape[:2], dtype=np.int32)
@@ -106,12 +116,11 @@ class WaveHistories:
         self._running = []
 
     def _report(self, faults: Sequence[Found], rows: Array) -> None:
-        launch = self._batch.launch
+        reporter = self._batch.launch.diagnostics.reporter
         slot, wave = (int(i) for i in np.unravel_index(int(np.argmax(rows)), rows.shape))
         for found in faults:
-            if found.check in launch.checks:
-                place = f" ({found.other.code})" if found.other.code else ""
-                launch.reporter.add(
-                    found.check, found.code, found.message, found.instruction, count=int(rows.sum()),
-                    where=(self._batch.workgroup(slot), wave, 0), other=f"`{found.other.text}`{place}", note=found.note,
-                )
+            place = f" ({found.other.code})" if found.other.code else ""
+            reporter.add(
+                found.check, found.code, found.message, found.instruction, count=int(rows.sum()),
+                where=(self._batch.workgroup(slot), wave, 0), other=f"`{found.other.text}`{place}", note=found.note,
+            )

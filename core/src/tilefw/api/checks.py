@@ -1,0 +1,55 @@
+"""The checks of a launch as data: their names, what each looks for, and which are on unless the user says otherwise.
+
+A plugin adds checks with the hook `tilefw_checks`; `--checks PLUGIN:NAME` asks for one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInfo:
+    """One check.
+
+    `default`: it is on in a launch that names no checks; a plugin's check is on only where it is named. `observers` are the classes
+    that make it in the simulator kit, each a `tilefw.api.sim.Check` as `"module:attribute"`.
+    """
+
+    name: str
+    summary: str
+    default: bool = False
+    observers: tuple[str, ...] = ()
+
+
+def _core(name: str, summary: str, *classes: str, default: bool = True) -> CheckInfo:
+    return CheckInfo(name, summary, default, tuple(f"tilefw.sim.checks.{c}" for c in classes))
+
+
+BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
+    _core("bounds", "every access is inside an allocation, and none writes what is read-only"),
+    _core("alignment", "every access is aligned to its size", "alignment:Alignment"),
+    _core(
+        "initialisation", "undefined bits reach no address, condition, atomic operand or global memory",
+        "initialisation:Initialisation",
+    ),
+    _core("races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races", default=False),
+    _core(
+        "pending", "what an unfinished load or copy will write is neither read nor written before its wait",
+        "pending:PendingCopies", "pending:PendingResults",
+    ),
+    _core("hazards", "code keeps the wait states that its chip's manual asks for", "hazards:WaitStates"),
+    _core("barriers", "the lanes of a wave reach an aligned barrier together, and every barrier is completed", "barriers:Barriers"),
+    _core(
+        "leftovers", "no copy is unfinished when its thread ends, and no code is unreachable; with races: no store half read",
+        "leftovers:Leftovers", "unreachable:Unreachable", "unread:Unread",
+    ),
+    _core("bank_conflicts", "counts the extra passes of shared memory; no findings", "bank_conflicts:BankConflicts", default=False),
+)
+"""The checks of core."""
+CHECKS = tuple(check.name for check in BUILTIN_CHECKS)
+"""Their names."""
+DEFAULT_CHECKS = frozenset(check.name for check in BUILTIN_CHECKS if check.default)
+"""The checks of a launch that names none. The others cost time, or report what is slow and not wrong."""
+ALL_CHECKS = frozenset(CHECKS)
+"""Every check of core."""

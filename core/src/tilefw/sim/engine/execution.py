@@ -1,0 +1,170 @@
+"""Executes a batch: chooses the divergent path to run, runs its blocks, and follows it where they lead.
+
+The path that is first in block order (steps/block_order.py) runs until it meets another (they reconverge), splits at a branch,
+waits or ends. So threads that leave a loop early wait for the others behind it, as operations across lanes expect. But a loop may
+wait for what those threads are about to do: a path that others keep from running gets a turn, soon when they poll memory, in the
+end in any case.
+
+Under a seed the waves are parted at random, and one part runs until it can go no further, then the other: what holds only
+because waves happen to step together shows then. Lanes of a wave are never parted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks import barriers
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.divergence import DivergentPath
+from tilefw.sim.engine.flow import Flow
+from tilefw.sim.engine.frame import CompactFrame, Frame
+from tilefw.sim.engine.launch import Launch
+from tilefw.sim.engine.waiting import Waiting
+from tilefw.sim.floats import Array
+from tilefw.sim.program import Special
+from tilefw.sim.report import Fault
+from tilefw.sim.tracking.history import WaveHistories
+
+# Blocks after which a path that others keep from running gets a turn, and how many polls (atomics, strong loads) make it soon.
+LONG_WAIT = 16384
+SHORT_WAIT = 64
+POLLS = 8
+
+
+class Execution:
+    """One batch of a launch: workgroups `workgroups` (numbers in the grid)."""
+
+    def __init__(self, launch: Launch, workgroups: Array) -> None:
+        state, prepared = launch.state, launch.prepared
+        self.batch = batch = Batch(state, workgroups, prepared.settling)
+        self._launch = launch
+        self._lanes: NumpyLanes = launch.lanes
+        self._waiting = Waiting(batch)
+        self._flow = Flow(batch, prepared, launch.lanes, self._waiting)
+        self._histories = None if launch.history is None else WaveHistories(batch, launch.history)
+        self._blocks_run = 0
+        self._second_part: Array | None = None
+        if state.schedule.random is not None:
+            self._second_part = state.schedule.random.random((len(workgroups), state.geometry.waves, 1)) < 0.5
+        self._turn_of = -1
+        self._fill_registers()
+        for observe in state.diagnostics.observers.begin:
+            observe(batch)
+
+    def _fill_registers(self) -> None:
+        launch, frame, lanes = self._launch, self.batch.frame, self._lanes
+        frame.registers += launch.first_values
+        frame.poison += launch.first_poison
+        frame.select_waves(None, None, frame.shape[0] * frame.shape[1])
+        lanes.batch, lanes.mask, lanes.quiet = self.batch, None, True  # no instruction runs that a check could name
+        for register, value in launch.prepared.initial:
+            if isinstance(value, Special):
+                lanes.frame = frame.view if register in launch.prepared.program.wave_registers else frame
+                value = value.meaning(lanes)
+            frame.registers[register], frame.poison[register] = value, None
+        lanes.quiet = False
+
+    def run(self, quantum: int) -> bool:
+        """Go on for about `quantum` blocks; true when every thread has ended. Raises Fault."""
+        stop = self._blocks_run + quantum
+        while self._blocks_run < stop:
+            if not self.batch.paths:
+                if self._waiting.empty:
+                    self._end()
+                    return True
+                barriers.report_deadlock(self.batch, self._waiting.waiting())
+                raise Fault
+            path, limit, turn = self._choose()
+            self._execute(path, limit, min(turn, stop - self._blocks_run))
+        return False
+
+    def _end(self) -> None:
+        self._lanes.batch = self.batch
+        self._lanes.leave_copies()
+        for observe in self._launch.state.diagnostics.observers.end:
+            observe(self.batch)
+
+    def _choose(self) -> tuple[DivergentPath, int, int]:
+        """The path to run next, the number in block order at which it must stop to meet another, and its turn in blocks."""
+        batch = self.batch
+        if self._second_part is not None:
+            batch.sort_parts(self._second_part)
+        if len(batch.paths) == 1:
+            return batch.paths.pop(), 1 << 60, 1 << 60
+        batch.reconverge()
+        order = self._launch.prepared.order
+        polls = self._lanes.polls
+        for path in batch.paths:
+            if path.ready < 0:
+                path.ready, path.polls = self._blocks_run, polls
+        path = min(batch.paths, key=lambda p: p.ready)
+        wait = SHORT_WAIT if polls - path.polls >= POLLS else LONG_WAIT
+        if self._blocks_run - path.ready < wait:
+            if all(p.part != self._turn_of for p in batch.paths):
+                self._turn_of = batch.paths[0].part
+            path = min((p for p in batch.paths if p.part == self._turn_of), key=lambda p: (-len(p.stack), order[p.block]))
+        batch.paths = [p for p in batch.paths if p is not path]
+        path.ready = -1
+        here = order[path.block]
+        ahead = [order[p.block] for p in batch.paths if order[p.block] > here and p.part == path.part]
+        return path, min(ahead, default=1 << 60), SHORT_WAIT if batch.paths else 1 << 60
+
+    def _enter(self, path: DivergentPath) -> Frame:
+        """The frame in which a path runs, selected."""
+        batch, mask = self.batch, path.mask
+        frame = batch.frame
+        active = merge = None
+        chosen = batch.alive.size
+        if mask is not None:
+            rows = np.asarray(mask.any(axis=2))
+            chosen = int(mask.sum())
+            everyone = bool((mask == batch.alive).all())
+            if not everyone and 2 * int(rows.sum()) <= rows.size:
+                frame = CompactFrame(frame, rows)
+                part = mask[rows][:, None, :]
+                active = merge = None if part.all() else part
+            else:
+                active, merge = mask, None if everyone else mask
+        if self._launch.chip.pc_per_lane:
+            frame.select(active, merge, chosen)
+        else:
+            frame.select_waves(active, merge, chosen)
+        lanes = self._lanes
+        lanes.frame, lanes.batch, lanes.mask = frame, batch, frame.active
+        return frame
+
+    def _execute(self, path: DivergentPath, limit: int, turn: int) -> None:
+        lanes, prepared = self._lanes, self._launch.prepared
+        blocks, order = prepared.blocks, prepared.order
+        count, follow = self._launch.state.schedule.count, self._flow.follow
+        frame = self._enter(path)
+        histories = self._histories
+        if histories is not None:
+            histories.enter(path.mask)
+        stop = self._blocks_run + turn
+        try:
+            while True:
+                block = blocks[path.block]
+                if histories is not None:
+                    histories.through(path.block)
+                frame.prepare(block.touched)
+                for step in block.steps:
+                    step(lanes, frame)
+                self._blocks_run += 1
+                count(path.block, block.size * frame.threads)
+                following = path.block + 1 if block.flow is None else follow(path, frame, block)
+                if following is None:
+                    return
+                if following >= len(blocks):
+                    self._flow.end(path)
+                    return
+                path.block = following
+                if order[following] >= limit or self._blocks_run >= stop:
+                    self.batch.paths.append(path)
+                    return
+        finally:
+            if histories is not None:
+                histories.leave()
+            frame.finish()
+            self.batch.frame.select(None, None, self.batch.frame.threads)

@@ -1,0 +1,88 @@
+"""A program made ready for a chip: its variables laid out, its instructions turned into steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilefw.sim.memory.regions import GlobalMemory, Region
+from tilefw.sim.program import Chip, Program, Variable
+from tilefw.sim.steps.prepare import Prepared, prepare
+from tilefw.sim.tracking.history import History
+
+
+@dataclass(slots=True)
+class LoadedProgram:
+    """A program with its variables laid out at `symbols`. `shared` and `local` are bytes of the static variables.
+
+    `watched` is the program with steps that show their instructions, made when a check first asks for it. `histories` keeps what
+    trackers have found, by the checks that they belong to.
+    """
+
+    program: Program
+    chip: Chip
+    prepared: Prepared
+    shared: int
+    shared_alignment: int
+    local: int
+    constants: Region
+    symbols: Mapping[str, int]
+    watched: Prepared | None = None
+    histories: dict[tuple[str, ...], History | None] = field(default_factory=dict)
+
+    def steps(self, watch: bool) -> Prepared:
+        """The steps; with `watch` those that show their instructions."""
+        if not watch:
+            return self.prepared
+        if self.watched is None:
+            self.watched = prepare(self.program, self.symbols, watch=True)
+        return self.watched
+
+
+def load_program(
+    program: Program, chip: Chip, memory: GlobalMemory, placed: dict[str, int] | None = None
+) -> LoadedProgram:
+    """Lay out the variables and prepare the steps. Raises CodeError, LaunchError (memory).
+
+    `placed` keeps the addresses of global variables that entries of one module share; new ones are added to it.
+    """
+    placed = {} if placed is None else placed
+    symbols: dict[str, int] = {} if program.arguments_in_memory else {p.name: p.offset for p in program.parameters}
+    ends = {"shared": 0, "local": 0, "const": 0}
+    dynamic: list[Variable] = []
+    initial: list[tuple[int, bytes]] = []
+    for variable in program.variables:
+        if variable.space == "global":
+            if variable.name not in placed:
+                placed[variable.name] = _allocate(variable, memory)
+            symbols[variable.name] = placed[variable.name]
+            continue
+        if variable.space == "shared" and not variable.size:
+            dynamic.append(variable)
+            continue
+        start = ends[variable.space]
+        start += -start % max(1, variable.alignment)
+        symbols[variable.name] = start
+        ends[variable.space] = start + variable.size
+        if variable.space == "const" and variable.data is not None:
+            initial.append((start, variable.data))
+    # Dynamic shared memory begins behind the static variables, at the widest alignment that any access can need.
+    alignment = max([16, *(v.alignment for v in dynamic)])
+    shared = ends["shared"] + (-ends["shared"] % alignment if dynamic else 0)
+    for variable in dynamic:
+        symbols[variable.name] = shared
+    constants = Region(0, ends["const"], label="constant memory")
+    constants.poison = None
+    for start, data in initial:
+        constants.initialise(start, data)
+    return LoadedProgram(program, chip, prepare(program, symbols), shared, alignment, ends["local"], constants, symbols)
+
+
+def _allocate(variable: Variable, memory: GlobalMemory) -> int:
+    """The address of a new global variable with its initial bytes."""
+    handle = memory.allocate(variable.size, label=variable.name, readonly=variable.readonly)
+    region = memory.region(handle)
+    region.initialise(0, variable.data if variable.data is not None else bytes(variable.size))
+    for offset, target in variable.pointers:
+        region.initialise(offset, ((region.base + target) % 2**64).to_bytes(8, "little"))
+    return region.base

@@ -1,0 +1,133 @@
+"""A launch from beginning to end: batches of workgroups in flight, and the report."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tilefw.api.device import LaunchOptions, LaunchReport
+from tilefw.api.errors import LaunchError
+from tilefw.sim.engine.execution import Execution
+from tilefw.sim.engine.launch import Launch, make_launch
+from tilefw.sim.engine.load import LoadedProgram
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.regions import GlobalMemory
+from tilefw.sim.report import Fault
+
+# Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache. The workloads of
+# bench/simulating.py (Triton's code, default checks, one thread of a server's CPU), best of three, in ms:
+#   threads             2048   4096   8192  16384  32768
+#   vector add, 1 M      108     53     40     44     42
+#   softmax 1024²        267    174    104     97     95
+#   matmul 512³          573    435    376    394    548
+BATCH_THREADS = 8192
+BATCH_WORKGROUPS = 64
+# Blocks after which a batch that has not ended lets another one in: it may be waiting for it.
+QUANTUM = 20_000
+# Shared and local memory of one batch.
+BATCH_BYTES = 1 << 29
+RESIDENT_BYTES = 1 << 32
+ORDER_CHUNK = 1 << 20
+
+
+def launch(
+    loaded: LoadedProgram, memory: GlobalMemory, grid: Sequence[int], block: tuple[int, int, int], arguments: bytes,
+    options: LaunchOptions,
+) -> LaunchReport:
+    """Run `grid` workgroups (1 to 3 axes) of `block` threads with a packed argument block; raises LaunchError."""
+    axes = [int(n) for n in grid] + [1] * (3 - len(grid))
+    if len(axes) != 3:
+        raise LaunchError(f"a grid of {len(grid)} axes", code="TFW0343", help="give one to three")
+    return run(make_launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options))
+
+
+def pack(values: Mapping[int, bytes], size: int) -> bytes:
+    """An argument block of `size` bytes with `values` at their offsets."""
+    block = bytearray(size)
+    for offset, data in values.items():
+        block[offset : offset + len(data)] = data
+    return bytes(block)
+
+
+def run(launch: Launch) -> LaunchReport:
+    """Execute every workgroup."""
+    began = time.perf_counter()
+    state = launch.state
+    placed = _place_arguments(launch)
+    allocations, diagnostics = state.memory.allocations, state.diagnostics
+    for region in allocations:
+        region.settle()
+    try:
+        with np.errstate(all="ignore"):
+            _run_batches(launch)
+        for observe in diagnostics.observers.finish:
+            observe()
+    except Fault:
+        pass
+    finally:
+        for region in allocations:
+            region.flags = None
+        if placed:
+            allocations.free(placed)
+        for observe in diagnostics.observers.close:
+            observe()
+        launch.lanes.close()
+    state.schedule.count_units()
+    seconds = time.perf_counter() - began
+    return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds)
+
+
+def _place_arguments(launch: Launch) -> int:
+    """Put the argument block where the program wants it; gives the handle of its allocation, or 0. Raises LaunchError."""
+    if not launch.state.program.arguments_in_memory:
+        return 0
+    memory = launch.state.memory
+    handle = memory.allocations.allocate(len(launch.arguments), label="the arguments", readonly=True)
+    region = memory.allocations.region(handle)
+    region.initialise(0, launch.arguments)
+    memory.argument_base = region.base
+    return handle
+
+
+def _batch_size(launch: Launch) -> tuple[int, int]:
+    """(Workgroups of a batch, workgroups in flight at most): few enough for the cache and for the host's memory."""
+    state = launch.state
+    threads = state.geometry.waves * state.geometry.wave_size
+    each = max(1, min(BATCH_WORKGROUPS, BATCH_THREADS // threads))
+    per_group = 2 * (state.memory.shared_bytes + state.memory.local_bytes * threads)
+    per_group *= 1 + state.diagnostics.observers.bytes_per_byte
+    each = max(1, min(each, BATCH_BYTES // max(1, per_group)))
+    return each, max(each, min(state.chip.resident_workgroups, RESIDENT_BYTES // max(1, per_group)))
+
+
+def _batches(launch: Launch, each: int) -> Iterator[Array]:
+    """The grid in pieces, in order or permuted by the seed; never all of a huge grid at once."""
+    total, random = launch.state.geometry.workgroups, launch.state.schedule.random
+    for first in range(0, total, ORDER_CHUNK):
+        chunk = np.arange(first, min(total, first + ORDER_CHUNK))
+        order = chunk if random is None else random.permutation(chunk)
+        for start in range(0, len(order), each):
+            yield order[start : start + each]
+
+
+def _run_batches(launch: Launch) -> None:
+    each, most = _batch_size(launch)
+    waiting = _batches(launch, each)
+    following = next(waiting, None)
+    running: deque[Execution] = deque()
+    resident = 0
+    while following is not None or running:
+        if following is not None and (not running or resident + len(following) <= most):
+            execution = Execution(launch, following)
+            resident += len(following)
+            following = next(waiting, None)
+        else:
+            execution = running.popleft()
+        if execution.run(QUANTUM):
+            resident -= len(execution.batch.workgroups)
+            execution.batch.close()
+        else:
+            running.append(execution)

@@ -1,0 +1,124 @@
+"""One launch in progress as its batches, lanes and checks look it up: geometry, memory, schedule and diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from tilefw.api.device import LaunchOptions
+from tilefw.sim.counters import Counters
+from tilefw.sim.engine.observers import Observers
+from tilefw.sim.memory.regions import GlobalMemory, Region
+from tilefw.sim.memory.reservations import Reservations
+from tilefw.sim.program import Chip, Instruction, Program
+from tilefw.sim.report import Fault, Reporter
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """`grid` workgroups of `block` threads: `threads` of a workgroup in `waves` waves of `wave_size` lanes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    wave_size: int
+
+    @property
+    def threads(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def waves(self) -> int:
+        return -(-self.threads // self.wave_size)
+
+    @property
+    def workgroups(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def coordinates(self, workgroup: int) -> tuple[int, int, int]:
+        """Of workgroup number `workgroup` in the grid."""
+        x, y, _ = self.grid
+        return workgroup % x, workgroup // x % y, workgroup // (x * y)
+
+
+@dataclass(slots=True)
+class LaunchMemory:
+    """What all workgroups share, and how much each has of its own, in bytes.
+
+    `argument_base` is the global address of the argument block, 0 where the program has none in memory. `reservations` are made by
+    the first load-reserved that executes.
+    """
+
+    allocations: GlobalMemory
+    parameters: Region
+    constants: Region
+    shared_bytes: int
+    dynamic_shared: int
+    local_bytes: int
+    argument_base: int = 0
+    reservations: Reservations | None = None
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """What a launch reports: findings and counters, and the checks that observe it."""
+
+    counters: Counters = field(default_factory=Counters)
+    reporter: Reporter = field(default_factory=Reporter)
+    observers: Observers = field(default_factory=Observers)
+
+
+class CountedBlock(Protocol):
+    """A block of the program: its instructions, how many, and how many for each unit."""
+
+    instructions: list[Instruction]
+    size: int
+
+    @property
+    def units(self) -> Mapping[str, int]: ...
+
+
+class Schedule:
+    """The order of execution and its budget. `random` permutes what has no order of its own; None: the plain order."""
+
+    __slots__ = ("_blocks", "_budget", "_counters", "_counts", "_reporter", "random")
+
+    def __init__(self, blocks: Sequence[CountedBlock], options: LaunchOptions, diagnostics: Diagnostics) -> None:
+        self.random = np.random.default_rng(options.seed) if options.seed else None
+        self._budget = options.budget
+        self._blocks = blocks
+        self._counters, self._reporter = diagnostics.counters, diagnostics.reporter
+        self._counts = [0] * len(blocks)
+
+    def count(self, block: int, instructions: int) -> None:
+        """Instructions that all threads of a path have executed; raises Fault when the budget is spent."""
+        self._counts[block] += instructions
+        self._counters.executed += instructions
+        if self._counters.executed > self._budget:
+            self._reporter.add(
+                "budget", "TFW0810", f"the kernel executed more than {self._budget} instructions (over all threads)",
+                self._blocks[block].instructions[-1], note="it does not end, or needs a larger budget",
+            )
+            raise Fault
+
+    def count_units(self) -> None:
+        """Add up the executed instructions by unit."""
+        for block, count in zip(self._blocks, self._counts, strict=True):
+            for unit, amount in block.units.items():
+                if count:
+                    self._counters.add(f"instructions.{unit}", count // block.size * amount)
+
+
+@dataclass(slots=True)
+class LaunchState:
+    """What every part of a running launch may look up."""
+
+    chip: Chip
+    program: Program
+    options: LaunchOptions
+    geometry: Geometry
+    memory: LaunchMemory
+    schedule: Schedule
+    diagnostics: Diagnostics
