@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from oracles import bounded as bd
-from oracles.case import Case, Input, Number, Output, Problem, Variant
+from oracles.case import Case, InOut, Input, Number, Output, Problem, Variant
 from oracles.chips import AMD, NVIDIA, SM89
 
 N = 1000
@@ -28,6 +28,11 @@ def _vector_add(rng: np.random.Generator, n: int = N) -> Problem:
     return Problem(
         {"x_ptr": Input(x), "y_ptr": Input(y), "out_ptr": Output((n,), np.float32), "n": Number(n, "i32")}, {"out_ptr": x + y}
     )
+
+
+def _doubled_in_place(rng: np.random.Generator) -> Problem:
+    x = _normal(rng, 48)
+    return Problem({"x_ptr": InOut(x)}, {"x_ptr": 2 * x})
 
 
 def _gelu_erf(rng: np.random.Generator, columns: int = 200, rows: int = 3) -> Problem:
@@ -237,6 +242,7 @@ def _edges(make: Callable[..., Problem]) -> tuple[Variant, ...]:
 
 XO = {"x_ptr": F, "out_ptr": F, "n": "i32"}
 CASES = [
+    Case("doubled_in_place", "pointwise.doubled_in_place", {"x_ptr": F}, {"BLOCK": 16}, (3,), _doubled_in_place),
     Case(
         "vector_add",
         "pointwise.vector_add",

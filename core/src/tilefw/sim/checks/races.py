@@ -6,6 +6,7 @@ one of its waves has acquired, so some races are missed, none invented. An acces
 is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
 instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
 keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
+A load whose value no wave uses is in no race (tracking/unused_loads.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tilefw.sim.memory.regions import Region, common_alignment, gather
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT, later, settled_by
+from tilefw.sim.tracking.unused_loads import UnusedLoads
 
 CODE = "TFW0804"
 _SEVERAL_WAVES = 63
@@ -43,7 +45,8 @@ Actor = tuple[Array, Array, Array, Array]
 
 class _Places:
     """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody. Their clocks
-    are stamps of events where those finish the access (see events.py)."""
+    are stamps of events where those finish the access (see events.py). `mixed`: several instructions have read, and `read_site` is
+    one of them."""
 
     def __init__(self, region: Region, granule: int, clock: type[np.integer[Any]]) -> None:
         count = len(region.data) // granule
@@ -55,11 +58,12 @@ class _Places:
         self.reader = np.zeros(count, dtype=np.uint32)
         self.read = np.zeros(count, dtype=clock)
         self.read_site = np.zeros(count, dtype=np.int32)
+        self.mixed = np.zeros(count, dtype=np.bool_)
 
     def refine(self, granule: int) -> None:
         """Narrower accesses have come: every granule is cut."""
         factor = self.granule // granule
-        for name in ("writer", "written", "write_site", "strong", "reader", "read", "read_site"):
+        for name in ("writer", "written", "write_site", "strong", "reader", "read", "read_site", "mixed"):
             setattr(self, name, np.repeat(getattr(self, name), factor))
         self.granule = granule
 
@@ -83,9 +87,17 @@ class Races(Check):
         settled = {i.index: settled_by(i) for i in instructions if i.issues}
         self._settled = {index: kind for index, kind in settled.items() if kind is not None}
         self._clock = np.int64 if self._settled else np.uint32
+        self._unused = UnusedLoads(launch.program, launch.diagnostics.reporter)
+
+    def begin(self, batch: Batch) -> None:
+        self._unused.begin(batch)
+
+    def end(self, batch: Batch) -> None:
+        self._unused.end(batch)
 
     def close(self) -> None:
         """The launch is over: what follows it is ordered behind it."""
+        self._unused.close()
         for region in self._touched:
             region.races = None
 
@@ -123,9 +135,13 @@ class Races(Check):
                 bad &= ~same
             other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
             bad |= reading
+        site = lanes.instruction.index
+        if bad.any():
+            bad = self._keep_unused(lanes, piece, bad, other, kind, places, granules, me)
         if bad.any():
             self._report(lanes, piece, bad, other, kind, places, granules)
-        site = lanes.instruction.index
+        if kind == "write":
+            self._unused.stored(lanes.batch, site, group, wave)
         if kind == "read":
             if not strong:
                 self._note_read(lanes, places, granules, me, site)
@@ -239,14 +255,8 @@ class Races(Check):
             foreign = asked & ~mine & (actor != _SEVERAL_GROUPS)
             for place in zip(*np.nonzero(foreign), strict=True):
                 mine_there = int(batch.workgroups[slot[place]])
-                result[place] = self._knows(mine_there, int(group[place]), int(other[place]), int(clock[place]))
+                result[place] = _covers(self._known.get(mine_there, {}), int(group[place]), int(other[place]), int(clock[place]))
         return result
-
-    def _knows(self, mine: int, group: int, wave: int, clock: int) -> bool:
-        clocks = self._known.get(mine, {}).get(group)
-        if clocks is None:
-            return False
-        return bool((clocks.min() if wave == _SEVERAL_WAVES else clocks[wave]) >= clock)
 
     def _same_bytes(self, frame: Frame, piece: Piece, values: Array, size: int, granule: int) -> Array:
         values = values.reshape(-1)
@@ -262,10 +272,12 @@ class Races(Check):
         places.write_site[granules] = site
         places.strong[granules] = strong
         places.reader[granules] = 0
+        places.mixed[granules] = False
 
     def _note_read(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, site: int) -> None:
         actor, clock, _, _ = me
         actor, clock = np.broadcast_to(actor, granules.shape), np.broadcast_to(clock, granules.shape)
+        places.mixed[granules] |= (places.reader[granules] != 0) & (places.read_site[granules] != site)
         # Lanes of several waves may read one place in this very step: the first pass claims it, the second sees who else does.
         for _ in range(2):
             reader = places.reader[granules]
@@ -289,6 +301,12 @@ class Races(Check):
     def _report(
         self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: _Places, granules: Array
     ) -> None:
+        self.launch.diagnostics.reporter.add(**self._finding(lanes, piece, bad, other, kind, places, granules))
+
+    def _finding(
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: str, places: _Places, granules: Array
+    ) -> dict[str, Any]:
+        """The arguments of `Reporter.add` for the accesses in `bad`."""
         element = bad.any(axis=1)
         frame = lanes.batch.frame if piece.lanes is not None and piece.lanes.shape == lanes.batch.frame.shape else lanes.frame
         full = np.zeros(frame.shape, dtype=np.bool_)
@@ -309,12 +327,52 @@ class Races(Check):
         verb = {"read": "load", "write": "store", "atomic": "atomic operation"}[kind]
         name = f" on {piece.region.label}" if piece.region.label else ""
         place = f" ({instruction.code})" if instruction.code else ""
-        lanes.launch.diagnostics.reporter.add(
-            "races", CODE, f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
-            lanes.instruction, count=int(element.sum()), where=where, address=address,
-            other=f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
-            note=self._missing_wait(places.read[granule] if reading else places.written[granule], instruction),
-        )
+        note = self._missing_wait(places.read[granule] if reading else places.written[granule], instruction)
+        return {
+            "check": self.name, "code": CODE, "instruction": lanes.instruction, "count": int(element.sum()), "where": where,
+            "message": f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
+            "address": address, "other": f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
+            "note": note or self._missing_fence(lanes, frame, (a, b, lane), int(actor), places, granule, reading),
+        }
+
+    def _keep_unused(
+        self, lanes: NumpyLanes, piece: Piece, bad: Array, other: Array, kind: AccessKind, places: _Places, granules: Array,
+        me: Actor,
+    ) -> Array:
+        """`bad` without the races of loads whose value may never be used: these are kept until it is known."""
+        if kind == "read":
+            loads = np.broadcast_to(np.int64(lanes.instruction.index), bad.shape)
+            reader, reading = np.broadcast_to(me[0], bad.shape), bad
+        else:
+            loads = -1 - np.broadcast_to(other, bad.shape).astype(np.int64)
+            reader, reading = places.reader[granules], bad & (loads >= 0) & ~places.mixed[granules]
+        acting = np.unique(np.broadcast_to(me[3], bad.shape)[reading])
+        for load in np.unique(loads[reading]).tolist():
+            for actor in np.unique(reader[reading & (loads == load)]).tolist():
+                group, wave = actor // 64 - 1, actor % 64
+                if actor == int(_SEVERAL_GROUPS) or not self._unused.may_be_unused(load, group):
+                    continue
+                waves = np.array([wave])
+                if wave == _SEVERAL_WAVES:
+                    others = acting if kind != "read" and len(acting) == 1 else np.empty(0, dtype=np.int64)
+                    waves = np.setdiff1d(np.arange(lanes.batch.frame.shape[1]), others)
+                chosen = reading & (loads == load) & (reader == actor)
+                self._unused.keep(load, group, waves, self._finding(lanes, piece, chosen, other, kind, places, granules))
+                bad = bad & ~chosen
+        return bad
+
+    def _missing_fence(
+        self, lanes: NumpyLanes, frame: Frame, where: tuple[int, int, int], actor: int, places: _Places, granule: int, reading: bool
+    ) -> str | None:
+        """That the other access was released and seen, and nothing has acquired it yet."""
+        if actor == int(_SEVERAL_GROUPS):
+            return None
+        slot = int(np.broadcast_to(frame.group, frame.shape)[where])
+        mine, group, wave = int(lanes.batch.workgroups[slot]), actor // 64 - 1, actor % 64
+        clock = int(places.read[granule] if reading else places.written[granule])
+        if group == mine or not _covers(self._seen.get(mine, {}), group, wave, clock):
+            return None
+        return "the other access was released, and this workgroup has seen it without acquiring it: a fence must stand between"
 
     def _missing_wait(self, clock: Any, instruction: Instruction) -> str | None:
         """What besides a barrier the other access needs before it counts as made."""
@@ -388,6 +446,14 @@ class Races(Check):
             _join(knowledge, self._known.get(group, {}))
             _join(knowledge, {group: batch.clocks[slot, wave].copy()})
             batch.clocks[slot, wave, wave] += 1
+
+
+def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:
+    """Whether all accesses of a wave up to a clock are known to be ordered before."""
+    clocks = knowledge.get(group)
+    if clocks is None:
+        return False
+    return bool((clocks.min() if wave == _SEVERAL_WAVES else clocks[wave]) >= clock)
 
 
 def _join(into: Knowledge, other: Knowledge) -> None:
