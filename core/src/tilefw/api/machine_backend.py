@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tilefw.api.artifact import Artifact, Entry, Parameter, Resources
 from tilefw.api.backend import Backend, CompileOptions
-from tilefw.api.errors import CodeError
+from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.machine.inst import Function
 from tilefw.machine.spill_model import SpillModel
 from tilefw.machine.table import InstructionTable
@@ -21,7 +21,7 @@ class MachineBackend(Backend):
     """A backend whose `pipeline` ends in machine functions (`FunctionOp`), by whatever lowering.
 
     The text of machine functions is itself an artifact (`format` "machine") for a chip that has no other; a chip with an
-    assembly language of its own says its format and overrides `emit_functions` and `parse`. Of each function's attributes
+    assembly language of its own says its format and overrides `emit_functions` and `parse_functions`. Of each function's attributes
     `parameters` and `workgroup` say how it is called (`entry_of`).
     """
 
@@ -35,15 +35,21 @@ class MachineBackend(Backend):
         """What the functions take of the chip, as far as they say it themselves."""
         return _resources(functions)
 
-    def parse(self, data: str | bytes, name: str) -> Artifact:
-        """A file of `machine.func` text, where that is the chip's format."""
+    def parse_functions(self, text: str, name: str) -> Sequence[Function]:
+        """The functions of a file of the chip's text, which `emit_functions` prints; `name` is the file's, for messages.
+
+        Raises CodeError, with the place, for text that cannot be read, UnsupportedError TFW0701 where the chip reads none."""
         if self.format != "machine":
-            return super().parse(data, name)
+            raise UnsupportedError(f"{self.target.name} does not load machine code from files", code="TFW0701")
+        return parse_functions(text, name)
+
+    def parse(self, data: str | bytes, name: str) -> Artifact:
+        """A file of the chip's text as an artifact; raises what `parse_functions` raises."""
         try:
             text = data if isinstance(data, str) else data.decode()
         except UnicodeDecodeError as error:
             raise CodeError(f"{name} is not text: {error}", code="TFW0702") from None
-        functions = parse_functions(text, name)
+        functions = self.parse_functions(text, name)
         return Artifact(self.target.name, self.format, text, tuple(entry_of(f) for f in functions), None, _resources(functions))
 
     def emit(self, module: ModuleOp, options: CompileOptions) -> Artifact:

@@ -115,8 +115,9 @@ class Spiller:
         if choice.touches:
             self.spilled[self.table.file(reg.cls)] += reg.width
         if home.holder == MEMORY:
-            size = self.table.classes[reg.cls].bits // 8
-            at, self.scratch_bytes = self.scratch_bytes, self.scratch_bytes + size * reg.width
+            size = -(-self.table.classes[reg.cls].bits // 8)  # a predicate takes a byte
+            at = -(-self.scratch_bytes // size) * size
+            self.scratch_bytes = at + size * reg.width
             if self.model.memory_bytes is not None and self.scratch_bytes > self.model.memory_bytes:
                 raise MemoryFull(self.scratch_bytes)
             return _Place(choice, None, at)
