@@ -16,25 +16,12 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, whole
-from tilefw.simt.select.cells import BY_SIGN, Cell, Half, cell_of, half_of
+from tilefw.simt.select.cells import BY_SIGN, Cell, Half, Wanted, cell_of, half_of
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
 
 _TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
 _TRUE, _RELAXED = Const("i1", 1), "relaxed"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One access as the op has it; `operands` have the type `type`, which is an integer's but for sums."""
-
-    kind: str
-    type: str
-    bits: int
-    operands: tuple[Element, ...]
-    address: Slice
-    immediate: int
-    predicate: Slice | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.machine.inst import Slice
 from tilefw.simt.chip import LaneChip
 from tilefw.simt.select.code import Code, Const, Element
-
-if TYPE_CHECKING:
-    from tilefw.simt.select.atomics import Wanted
 
 _HALF, _WORD = 16, "i32"
 _NEGATIVE_ZEROS = 0x80008000  # of two floats of 16 bits
@@ -22,6 +19,19 @@ _ROWS = {
 # Floats are ordered by their codes: as integers with a sign where the operand has none, the other way round where it has one. By
 # kind, what that is for operands without and with a sign.
 BY_SIGN = {"maxf": ("maxs", "minu"), "minf": ("mins", "maxu")}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One access as the op has it; `operands` have the type `type`, which is an integer's but for sums."""
+
+    kind: str
+    type: str
+    bits: int
+    operands: tuple[Element, ...]
+    address: Slice
+    immediate: int
+    predicate: Slice | None
 
 
 class Cell(Protocol):

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from tilefw.api.errors import Place, PluginError, UnsupportedError
 from tilefw.machine.inst import Block, Function, Inst, Operand, Slice
+from tilefw.machine.table import InstructionTable
 from tilefw.tile.text.source_location import place_of_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
-
-    from tilefw.simt.chip import LaneChip
 
 
 class Const(NamedTuple):
@@ -31,6 +30,48 @@ class Const(NamedTuple):
 
 Element = Slice | Const
 """One selected element: registers, or a literal that no register holds yet."""
+
+
+
+class Serving(Protocol):
+    """What `Code` asks of the chip that it emits for; see `tilefw.simt.chip.LaneChip`, which has more."""
+
+    forms: ClassVar[Mapping[str, tuple[str, int, int]]]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def table(self) -> InstructionTable: ...
+
+    @property
+    def rules(self) -> Mapping[str, Callable[..., Any]]: ...
+
+    @property
+    def uniform_classes(self) -> frozenset[str]: ...
+
+    @property
+    def uniform_rules(self) -> Mapping[str, Callable[..., Any]]: ...
+
+    @property
+    def consecutive(self) -> bool: ...
+
+    def alignment(self, cls: str, width: int) -> int: ...
+
+    def rule(self, key: str) -> Callable[..., Any] | None: ...
+
+    def wide_product(self, code: Any, x: Element, y: Element) -> Element | None: ...
+
+    def operand(self, code: Any, element: Element) -> Operand: ...
+
+    def move(self, code: Any, to: Slice, source: Element) -> None: ...
+
+    def pack(self, code: Any, bits: int, elements: Sequence[Element]) -> Element: ...
+
+    def unpack(self, code: Any, bits: int, packed: Element, count: int) -> Sequence[Element]: ...
+
+    def thread_id(self, code: Any) -> Element: ...
+
 
 _MASK32 = 0xFFFFFFFF
 # What literals come to: sums and places that nobody computes, so that addresses of them stay uniform.
@@ -77,7 +118,7 @@ def _line_of(chip: type) -> Place | None:
 class Code:
     """The machine function under construction and the place in it where instructions go."""
 
-    def __init__(self, function: Function, chip: LaneChip) -> None:
+    def __init__(self, function: Function, chip: Serving) -> None:
         self.function = function
         self.chip = chip
         self._uniform_classes, self._uniform_rules = chip.uniform_classes, chip.uniform_rules
