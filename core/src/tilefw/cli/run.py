@@ -82,11 +82,11 @@ def _library(args: argparse.Namespace) -> int:
         print_json("run", to_json(verdict))
     else:
         print(render(verdict))
-    failed = verdict.failed
-    if failed is not None and isinstance(failed.error, InternalError):
-        raise failed.error
-    if failed is not None and failed.error is not None:
-        return failed.error.exit_code  # a plugin that does not load is no fault of the kernel
+    error = None if verdict.failed is None else verdict.failed.error
+    if isinstance(error, InternalError):
+        raise error
+    if error is not None:
+        return error.exit_code  # a plugin that does not load is no fault of the kernel
     return 0 if verdict.ok else 1
 
 

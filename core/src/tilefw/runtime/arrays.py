@@ -230,7 +230,7 @@ class Storage:
         if self.nbytes == 0:
             return np.empty(0, np.uint8)
         raw = (ctypes.c_ubyte * self.nbytes).from_address(self.start)
-        return np.frombuffer(raw, np.uint8)
+        return np.frombuffer(memoryview(raw), np.uint8)
 
 
 def storages(arrays: Sequence[tuple[str, HostArray]]) -> list[Storage]:

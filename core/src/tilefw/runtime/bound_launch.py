@@ -33,7 +33,8 @@ def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int,
 def _number(value: Any) -> int | float:
     """A scalar argument, which may be typed (`np.float32(2)`, `Scalar`), as a Python number."""
     plain = value.value if isinstance(value, Scalar) else value
-    return plain.item() if hasattr(plain, "item") else plain
+    item = getattr(plain, "item", None)
+    return plain if item is None else item()
 
 
 def stated_launch(

@@ -241,8 +241,9 @@ class _Reader:
 
     def _number(self, node: yaml.Node, what: str) -> int | float:
         text = self._scalar(node, what)
-        value = number(text) if not node.style else None
-        if value is None and not node.style and text.lower() in ("true", "false"):
+        plain = isinstance(node, yaml.ScalarNode) and not node.style
+        value = number(text) if plain else None
+        if value is None and plain and text.lower() in ("true", "false"):
             value = int(text.lower() == "true")
         if value is None:
             self._fail(node, f"{what} is a number, not {text!r}", "TFW0933")

@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilefw.api.dtypes import DType
 from tilefw.simt import lane
 from tilefw.simt.description import Machine, MatrixAtom
+from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
 from tilefw.testing import lane_atomics
 from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
@@ -126,7 +127,7 @@ class _Workgroup:
 
     # -- memory
 
-    def mask(self, op: lane.AccessOp, k: int) -> Array:
+    def mask(self, op: AccessOp, k: int) -> Array:
         mask = op.part("mask")
         if mask is None:
             return np.ones(self.machine.threads, np.bool_)

@@ -71,7 +71,7 @@ class NumpyChip:
         if row in BINARY:
             return BINARY[row](*values)
         if row in ("shl", "shru", "shrs"):
-            return _shift(*values, row)
+            return _shift(values[0], values[1], row)
         if row == "lts":
             return _signed(values[0]) < _signed(values[1])
         if row == "mulhu":
@@ -81,7 +81,7 @@ class NumpyChip:
         if row == "select":
             return np.where(values[0], values[1], values[2])
         if row == "fma":
-            return _fma(*values, result)
+            return _fma(values[0], values[1], values[2], result)
         if row == "s2f":
             return _signed(values[0]).astype(WORDS[result])
         if row == "u2f":

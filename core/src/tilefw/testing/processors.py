@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from numpy._core import _multiarray_umath as numpy_core  # NumPy has no public list of these features
+from numpy._core import _multiarray_umath as numpy_core  # pyright: ignore[reportAttributeAccessIssue]  # no public list of these features
 
 _SECONDS = 900
 

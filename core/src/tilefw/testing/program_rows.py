@@ -86,7 +86,7 @@ def _cast_types(program: ProgramValues, row: Row) -> tuple[str, str]:
         return pick(FLOATS), pick(INTEGERS)
     narrow, wide = sorted(program.rng.sample(range(len(_CASTABLE_INTEGERS)), 2))
     pair = _CASTABLE_INTEGERS[narrow], _CASTABLE_INTEGERS[wide]
-    return pair[::-1] if row.name == "trunci" else pair
+    return (pair[1], pair[0]) if row.name == "trunci" else pair
 
 
 def _by_integer_address(program: ProgramValues) -> None:

@@ -206,8 +206,8 @@ def _dot_loop(program: ProgramValues) -> None:
     program.line(f"{made} = scf.for {counter} = {low.name} to %trips step {step.name} {heads} : i32 {{")
     inner = Value(carried, acc.element, acc.shape, used=True)
     with program.region(Value(counter, "int32", used=True), inner):
-        factors = [program.load_round(v.element, v.shape, counter) for v in (a, b)]
-        total = _multiplied(program, *factors, inner, words)
+        left, right = (program.load_round(v.element, v.shape, counter) for v in (a, b))
+        total = _multiplied(program, left, right, inner, words)
         total.used = True
         program.line(f"scf.yield {total.name} : {acc.type}")
     stages = program.rng.choice((0, 1, 2, 4))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilefw.api import CompileOptions, UsageError
 from tilefw.api.ir import Context, ModuleOp, ModulePass
@@ -87,4 +87,5 @@ def __getattr__(name: str) -> type[ModulePass]:
     if chip_name == name or chip_name not in chips():
         raise AttributeError(name)
     kind, pass_name = (LaneToMachine, f"lane-to-{chip_name}") if name.startswith("lane") else (MachineCode, f"{chip_name}-code")
-    return type(name, (kind,), {"name": pass_name, "chip": named(chip_name), "__doc__": kind.__doc__, "__module__": __name__})
+    made: Any = type(name, (kind,), {"name": pass_name, "chip": named(chip_name), "__doc__": kind.__doc__, "__module__": __name__})
+    return made

@@ -92,7 +92,7 @@ def _is_early(row: Row) -> bool:
     page fault replays the load (LLVM, SMInstructions.td, `_ec`)."""
     most = 128 if row.passes else 32 if row.unit == "smem" else None
     kind = row.destinations[0].type if most is not None and row.destinations else None
-    return kind is not None and kind.bits > most
+    return kind is not None and most is not None and kind.bits > most
 
 
 def _memory(row: Row) -> str:

@@ -34,8 +34,9 @@ class Register(NamedTuple):
     """
 
     file: File
-    index: int
-    count: int = 1
+    # They hide two methods of tuples, which nobody calls on a register: a plain class takes twice as long to make.
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
+    count: int = 1  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class Constant(NamedTuple):

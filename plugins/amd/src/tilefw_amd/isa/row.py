@@ -175,6 +175,12 @@ _OPERAND = re.compile(
 
 _IMPLICIT = {"scc": None, "vcc": "b64", "exec": "b64", "m0": "b32", "pc": "b64"}
 
+RowFacts = dict[str, Any]
+"""Arguments of `row` that several rows share."""
+Opcodes = dict[str, Any]
+"""An instruction's opcodes (integers) by encoding, as arguments of `row`."""
+
+
 
 class Chapter:
     """The rows of one module, in its order. A name may have several rows for chips of different generations."""

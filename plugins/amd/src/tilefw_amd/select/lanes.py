@@ -26,7 +26,8 @@ from tilefw_amd import abi
 from tilefw_amd.chips import WAVE, Chip, occupancy
 from tilefw_amd.finish.traits import SCALARS, instructions
 from tilefw_amd.isa.set import InstructionSet, instruction_set
-from tilefw_amd.select import access, atomics, operands, packing, program_order, shuffles
+from tilefw_amd.select import access as accesses
+from tilefw_amd.select import atomics, operands, packing, program_order, shuffles
 from tilefw_amd.select.combine import combiner
 from tilefw_amd.select.matrix import multiply, of_rows
 from tilefw_amd.select.rules import integers, rules, uniform_rules
@@ -153,15 +154,15 @@ class AmdLanes(LaneChip):
         return code.inst("s_load_dword", "uw32", self._arguments(code), abi.workgroup_count_offset(listed, axis))
 
     def parameter(self, code: Code, index: int, type: str) -> Element:
-        return access.parameter(code, self._arguments(code), index, type)
+        return accesses.parameter(code, self._arguments(code), index, type)
 
     # -- memory
 
-    def load(self, code: Code, access_: Access) -> None:
-        access.load(code, access_)
+    def load(self, code: Code, access: Access) -> None:
+        accesses.load(code, access)
 
-    def store(self, code: Code, access_: Access) -> None:
-        access.store(code, access_)
+    def store(self, code: Code, access: Access) -> None:
+        accesses.store(code, access)
 
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         atomics.atomic(code, access)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, Opcodes
 from tilefw_amd.isa.rows.precision import SHAPES, flush_of, is_nan, is_signaling, rounding_of, unit_of
 
 CHAPTER = Chapter()
@@ -146,7 +148,7 @@ def _median3(fmt, m):
 # --- the rows ---------------------------------------------------------------------------------------------------------
 
 # Name, meaning, opcodes: VOP2 of f32 and f16, VOP3 of f64 (which has no difference: it negates b).
-_BINARY = (
+_BINARY: tuple[tuple[str, Callable[..., Any], dict[str, Opcodes]], ...] = (
     ("add", _sum, {"f32": {"vop2": 1}, "f16": {"vop2": 31}, "f64": {"vop3": 0x280}}),
     ("sub", _difference, {"f32": {"vop2": 2}, "f16": {"vop2": 32}}),
     ("subrev", _reversed_difference, {"f32": {"vop2": 3}, "f16": {"vop2": 33}}),

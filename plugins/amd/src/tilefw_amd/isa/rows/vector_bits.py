@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, Opcodes, RowFacts
 from tilefw_amd.isa.rows.precision import refuse
 from tilefw_amd.isa.rows.scalar import said
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-VOP1 = {"unit": "valu", "section": "VOP1"}
-VOP2 = {"unit": "valu", "section": "VOP2"}
-VOP3 = {"unit": "valu", "section": "VOP3A"}
-WIDE = {"unit": "valu64", "section": "VOP3A"}
+VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
+VOP2: RowFacts = {"unit": "valu", "section": "VOP2"}
+VOP3: RowFacts = {"unit": "valu", "section": "VOP3A"}
+WIDE: RowFacts = {"unit": "valu64", "section": "VOP3A"}
 
 
 def _low(lanes, a, bits):
@@ -25,7 +27,7 @@ def _low(lanes, a, bits):
 # --- logic ------------------------------------------------------------------------------------------------------------
 
 _TERNARY = "d:b32, a:b32, b:b32, c:b32"
-_LOGIC = (
+_LOGIC: tuple[tuple[str, Opcodes, str, Callable[..., Any]], ...] = (
     ("v_not_b32 d:b32, a:b32", {"vop1": 43}, "~a", lambda lanes, a: lanes.not_(a)),
     ("v_and_b32 d:b32, a:b32, b:b32", {"vop2": 19}, "a & b", lambda lanes, a, b: lanes.and_(a, b)),
     ("v_or_b32 d:b32, a:b32, b:b32", {"vop2": 20}, "a | b", lambda lanes, a, b: lanes.or_(a, b)),

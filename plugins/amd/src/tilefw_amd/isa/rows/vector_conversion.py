@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, RowFacts
 from tilefw_amd.isa.rows.precision import SHAPES, flush_of, flushed, refuse, rounding_of
 from tilefw_amd.isa.types import TYPES
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-VOP1 = {"unit": "valu", "section": "VOP1"}
-VOP3 = {"unit": "valu", "section": "VOP3A"}
+VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
+VOP3: RowFacts = {"unit": "valu", "section": "VOP3A"}
 
 
-def _facts(*formats):
+def _facts(*formats: str) -> RowFacts:
     """64-bit operands go to the wide pipe, and have no SDWA."""
     wide = "f64" in formats
     return {"unit": "valu64" if wide else "valu", "section": "VOP1", "without": "sdwa" if wide else ""}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, RowFacts
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-FACTS = {"unit": "valu", "section": "VOP3A"}
-QUAD = {"unit": "valu64", "section": "VOP3A", "modifiers": "clamp"}
+FACTS: RowFacts = {"unit": "valu", "section": "VOP3A"}
+QUAD: RowFacts = {"unit": "valu64", "section": "VOP3A", "modifiers": "clamp"}
 
 
 def _part(lanes, a, index, width):

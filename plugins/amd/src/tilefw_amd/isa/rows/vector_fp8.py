@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, RowFacts
 from tilefw_amd.isa.rows.precision import SHAPES
 
 CHAPTER = Chapter()
@@ -18,9 +18,9 @@ row = CHAPTER.row
 _MANTISSA = {"fp8": 3, "bf8": 2}
 # The largest numbers are 240 and 57344: one step further stand these powers of two.
 _ABOVE = {"fp8": 8, "bf8": 16}
-VOP1 = {"unit": "valu", "section": "VOP1"}
+VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
 _NO_PART = "dst_sel dst_unused"  # SDWA selects of the source alone
-VOP3 = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
+VOP3: RowFacts = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
 
 
 def _one(name, m):

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, RowFacts
 from tilefw_amd.isa.types import TYPES
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-VOP2 = {"unit": "valu", "section": "VOP2"}
-VOP3 = {"unit": "valu", "section": "VOP3A"}
-HALVES = {**VOP3, "facts": "keeps half"}  # those of gfx9, with op_sel
+VOP2: RowFacts = {"unit": "valu", "section": "VOP2"}
+VOP3: RowFacts = {"unit": "valu", "section": "VOP3A"}
+HALVES: RowFacts = {**VOP3, "facts": "keeps half"}  # those of gfx9, with op_sel
 
 
 def _bounded(lanes, wide, kind):
@@ -281,7 +281,7 @@ _TERNARY = (
 )
 for _name, _build, *_opcodes in _TERNARY:
     for _kind, _opcode in zip(("i32", "u32", "i16", "u16"), _opcodes, strict=True):
-        _facts = {**HALVES, "modifiers": "clamp op_sel"} if TYPES[_kind].bits == 16 else VOP3
+        _facts: RowFacts = {**HALVES, "modifiers": "clamp op_sel"} if TYPES[_kind].bits == 16 else VOP3
         row(f"v_{_name}_{_kind} d:{_kind}, a:{_kind}, b:{_kind}, c:{_kind}", vop3=_opcode, **_facts)(
             partial(_build, TYPES[_kind].signed)
         )

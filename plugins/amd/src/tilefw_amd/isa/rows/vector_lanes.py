@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tilefw_amd.isa.row import Chapter
+from tilefw_amd.isa.row import Chapter, RowFacts
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
-VOP1 = {"unit": "valu", "section": "VOP1"}
-VOP3 = {"unit": "valu", "section": "VOP3A"}
+VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
+VOP3: RowFacts = {"unit": "valu", "section": "VOP3A"}
 
 
 @row("v_nop", vop1=0, without="sdwa dpp", **VOP1)

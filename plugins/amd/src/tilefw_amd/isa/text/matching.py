@@ -196,7 +196,7 @@ def modifier_value(written: Written, modifier: FormModifier) -> Modifier | None:
         return value
     width = sum(bits for _, bits in modifier.pieces)
     low, high = (-(1 << (width - 1)), 1 << (width - 1)) if modifier.signed else (0, 1 << width)
-    return value if low <= value < high else None
+    return value if isinstance(value, int) and low <= value < high else None
 
 
 @functools.lru_cache(maxsize=65536)
@@ -258,8 +258,7 @@ def _constant(written: Written, operand: FormOperand) -> Operand | str:
     value, sign = written.value, written.sign & (NEG | ABS)
     if sign and literal:  # forms of 32 bits have no field for signs
         value = literals.with_sign(value, kind, negate=bool(sign & NEG), absolute=bool(sign & ABS))
-    read = literals.from_integer if isinstance(value, int) else literals.from_float
-    found = read(value, kind, literal)
+    found = literals.from_integer(value, kind, literal) if isinstance(value, int) else literals.from_float(value, kind, literal)
     if found is None or (isinstance(found, Constant) and operand.codes is not None and found not in operand.codes.encode):
         return UNFIT
     return found
