@@ -6,7 +6,7 @@ and old values are not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -103,7 +103,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     return Launch(arguments, constexprs, (max(1, -(-n // block)), 1, 1), outputs, {"num_warps": p["num_warps"]})
 
 
-_COMBINED: dict[str, Callable[..., Any]] = {
+_COMBINED: dict[str, np.ufunc] = {
     "add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
 }
 

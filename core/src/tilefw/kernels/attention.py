@@ -154,7 +154,9 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     q, k, v = (formats.decode(launch.buffer(name).array, p["dtype"]) for name in ("q_ptr", "k_ptr", "v_ptr"))
     k, v = (np.repeat(part, p["heads"] // p["kv_heads"], axis=1) for part in (k, v))
     # The scale for powers of two is one fp32 number, rounded twice; the kernel has no other choice.
-    scale = np.float32(launch.arguments["scale"]) * np.float32(LOG2_E.value)
+    given = launch.arguments["scale"]
+    assert isinstance(given, float)
+    scale = np.float32(given) * np.float32(LOG2_E.value)
     scores = q @ k.swapaxes(-1, -2) * float(scale)
     if p["causal"]:
         position = np.arange(p["queries"])[:, None] + p["keys"] - p["queries"]

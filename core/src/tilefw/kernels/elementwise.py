@@ -69,8 +69,8 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
 
 def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     operation, name = OPERATIONS[p["operation"]], p["dtype"]
-    given = [launch.arguments[argument] for argument in ("x_ptr", "y_ptr", "z_ptr")]
-    x, y, z = (formats.decode((given[0] if buffer is None else buffer).array, name) for buffer in given)
+    given = ["x_ptr" if launch.arguments[argument] is None else argument for argument in ("x_ptr", "y_ptr", "z_ptr")]
+    x, y, z = (formats.decode(launch.buffer(argument).array, name) for argument in given)
     found = operation.numpy(x, y, z)
     return {"out_ptr": formats.wrap(found, operation.result or name)}
 

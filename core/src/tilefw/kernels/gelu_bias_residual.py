@@ -69,7 +69,7 @@ def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:
     with np.errstate(all="ignore"):
         z = x + bias[None, :]
         if p["approximation"] == "erf":
-            erf = np.frompyfunc(math.erf, 1, 1)(z * real(math.sqrt(0.5))).astype(real)
+            erf = np.asarray(np.frompyfunc(math.erf, 1, 1)(z * real(math.sqrt(0.5)))).astype(real)
             activated = real(0.5) * z * (1 + erf)
         else:
             steepness = real(2 * math.sqrt(2 / math.pi))

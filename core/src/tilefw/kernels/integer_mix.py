@@ -34,7 +34,7 @@ def integer_mix(
     # An xorshift-multiply hash in 32 unsigned bits, with as many rounds as the launch says …
     h = x.to(tl.uint32) ^ y.to(tl.uint32)
     for step in range(rounds):
-        h = (h ^ (h >> 15)) * 0x2C1B3C6D + step.to(tl.uint32)
+        h = (h ^ (h >> 15)) * 0x2C1B3C6D + step.to(tl.uint32)  # pyright: ignore[reportAttributeAccessIssue]
         h = tl.umulhi(h, 0x9E3779B1) ^ h
     # … and a `while` whose trips depend on the program: the Collatz sequence of its number.
     trips = 0
@@ -44,7 +44,7 @@ def integer_mix(
         trips += 1
     signed = h.to(tl.int32)
     ends = (libdevice.popc(signed) << 6) ^ libdevice.clz(signed)
-    tl.store(hash_ptr + offsets, (h ^ ends.to(tl.uint32)) + trips.to(tl.uint32), mask=inside)
+    tl.store(hash_ptr + offsets, (h ^ ends.to(tl.uint32)) + trips.to(tl.uint32), mask=inside)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:

@@ -57,7 +57,7 @@ def lanewise_sum(terms: np.ndarray, block: int, axis: int = -1) -> np.ndarray:
 
 def gelu(x: np.ndarray) -> np.ndarray:
     """x·Φ(x) (Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016), in the type of `x`."""
-    erf = np.frompyfunc(math.erf, 1, 1)(x * x.dtype.type(math.sqrt(0.5))).astype(x.dtype)
+    erf = np.asarray(np.frompyfunc(math.erf, 1, 1)(x * x.dtype.type(math.sqrt(0.5)))).astype(x.dtype)
     return x.dtype.type(0.5) * x * (1 + erf)
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # To a type checker a constexpr is whatever its value is: `tl.arange(0, BLOCK)` takes one for an int.
+    _Value = Any
+else:
+    _Value = object
 
 
-class constexpr:  # noqa: N801  (Triton's spelling)
+class constexpr(_Value):  # noqa: N801  (Triton's spelling)
     """Marks what is known at compile time.
 
     As an annotation (`BLOCK: tl.constexpr`) it makes a parameter part of the compiled kernel; `x: tl.constexpr = expression`

@@ -33,7 +33,7 @@ Element = Slice | Const
 
 
 
-class Serving(Protocol):
+class ChipRules(Protocol):
     """What `Code` asks of the chip that it emits for; see `tilefw.simt.chip.LaneChip`, which has more."""
 
     forms: ClassVar[Mapping[str, tuple[str, int, int]]]
@@ -118,7 +118,7 @@ def _line_of(chip: type) -> Place | None:
 class Code:
     """The machine function under construction and the place in it where instructions go."""
 
-    def __init__(self, function: Function, chip: Serving) -> None:
+    def __init__(self, function: Function, chip: ChipRules) -> None:
         self.function = function
         self.chip = chip
         self._uniform_classes, self._uniform_rules = chip.uniform_classes, chip.uniform_rules
