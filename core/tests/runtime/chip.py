@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw.api import Artifact, Backend, Entry, Finding, LaunchReport, Parameter, Place
+from tilefw.api import ALL_CHECKS, Artifact, Backend, Entry, Finding, LaunchReport, Parameter, Place
 
 POINTERS = ("x_ptr", "out_ptr")
 
@@ -13,6 +13,7 @@ class Memory:
     name = "toy"
     executor = "sim"
     assembled = False
+    checks = ALL_CHECKS
 
     def __init__(self):
         self.allocations, self.log, self.next = {}, [], 1

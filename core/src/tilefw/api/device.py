@@ -113,9 +113,17 @@ class Device(Protocol):
     Handles are opaque positive integers. `load` may raise CodeError; `launch` raises LaunchError when the arguments
     do not fit the entry, and returns findings rather than raising them. Everything is complete on return unless the
     device says `asynchronous`.
+
+    `checks` are the names of the checks that it makes: `--checks all` means all of these, and a launch that asks by name for
+    another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked.
     """
 
     name: str
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """The checks that it makes."""
+        ...
 
     @property
     def executor(self) -> Literal["sim", "hw", "ref"]:

@@ -222,14 +222,16 @@ class _Run:
         self.compiled = work.finish(simple, request, self.asked.assemble)
         self.fields["artifact"] = self.compiled.artifact
 
-    def _execute(self) -> None:
+    def _execute(self) -> str:
+        """What there is to note of the launch: that no check was made."""
         try:
-            self._launch()
+            return "" if self._launch() else "unchecked: no check was made"
         except CheckError as error:
             self.fields["findings"] = tuple(error.findings)
             raise
 
-    def _launch(self) -> None:
+    def _launch(self) -> frozenset[str]:
+        """Run the kernel; the checks that the device made."""
         # Before the launch, which writes into the very arrays that the reference and the NumPy expression start from;
         # its time is the comparison's.
         passed = self.instance.passed
@@ -246,6 +248,7 @@ class _Run:
         result = execute(self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name)
         self.times.update(result.times)
         self.fields.update(counters=result.counters, findings=result.diagnostics, utilisation=result.utilisation)
+        return result.checks
 
     def _compare(self) -> str:
         compared: dict[str, Comparison] = {}

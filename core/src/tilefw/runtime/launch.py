@@ -15,6 +15,7 @@ from tilefw.runtime import compiler, config, options, plugin_checks
 from tilefw.runtime.arrays import host_array, is_array, storages
 from tilefw.runtime.binding import bind, grid_of
 from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.device_checks import made_by
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.kernel_source import from_jit
@@ -29,7 +30,8 @@ class LaunchResult:
     """What one launch did. `times` holds seconds by stage; `found` says where the artifact came from: the `memory` or `disk` cache,
     a `file` of machine code, or `` when it was compiled now.
 
-    `diagnostics` are the findings that are warnings: an error raises CheckError instead.
+    `diagnostics` are the findings that are warnings: an error raises CheckError instead. `checks` are those that the device made;
+    a launch without any is unchecked.
     """
 
     kernel: str
@@ -43,6 +45,7 @@ class LaunchResult:
     found: str = ""
     utilisation: tuple[Utilisation, ...] = ()
     timeline: Timeline | None = None
+    checks: frozenset[str] = frozenset()
 
     @property
     def notes(self) -> tuple[Mapping[str, str], ...]:
@@ -57,6 +60,7 @@ class LaunchResult:
             f"  milliseconds: {seconds}" if seconds else "",
             "  " + render_counters(self.counters) if self.counters else "",
             "  " + render_utilisation(self.utilisation) if self.utilisation else "",
+            "" if self.checks else "  unchecked: no check was made",
             render_findings(self.diagnostics),
             render_notes(self.notes),
         ]
@@ -99,25 +103,26 @@ def execute(
     """Run bound arguments on the executor that the settings name; a grid with an extent of 0 runs nothing, as in Triton.
 
     With `timeline` the result has one: raises UnsupportedError TFW0645 for a target that makes none, LaunchError TFW0646 where this
-    launch has none."""
+    launch has none. Raises UsageError TFW0903 for a check that the device does not make."""
     if timeline:
         require_timeline(target.info)
+    device = executor_for(target, resolved.executor).device
+    checks = made_by(device, resolved.checks)
     launch_options = LaunchOptions(
-        block=block, dynamic_shared=dynamic_shared, checks=resolved.checks, budget=resolved.budget,
+        block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
-        observers=plugin_checks.observers(resolved.checks),
+        observers=plugin_checks.observers(checks),
     )
     clock = StageClock(compiled.times)
     report = LaunchReport()
-    executor = executor_for(target, resolved.executor).device.executor
     if all(grid):
         report = run(target, resolved.executor, compiled.artifact, entry, grid, args, launch_options, clock)
     if timeline and report.timeline is None:
-        reason = f"its {executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
+        reason = f"its {device.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
         raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
     return LaunchResult(
-        kernel, target.name, executor, compiled.artifact, grid, report.findings, report.counters, clock.seconds, compiled.found,
-        report.utilisation, report.timeline,
+        kernel, target.name, device.executor, compiled.artifact, grid, report.findings, report.counters, clock.seconds,
+        compiled.found, report.utilisation, report.timeline, checks,
     )
 
 

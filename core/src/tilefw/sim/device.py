@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
+from tilefw.api.checks import ALL_CHECKS
 from tilefw.api.collector import paused
 from tilefw.api.device import Argument, BufferView, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
@@ -37,6 +38,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
 
     executor: Literal["sim"] = "sim"
     assembled = False
+    checks = ALL_CHECKS
     format: ClassVar[str]
 
     def __init__(self, chip: Chip) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tilefw.api.artifact import Artifact, Resources
 from tilefw.api.backend import Backend, CompileOptions
+from tilefw.api.checks import ALL_CHECKS
 from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import LaunchError
@@ -63,6 +64,8 @@ class ReferenceDevice:
 
     executor: Literal["sim", "hw", "ref"] = "ref"
     assembled = False
+    # A program of the reference has no waves, registers or banks, and waits for nothing.
+    checks = ALL_CHECKS - {"pending", "hazards", "barriers", "leftovers", "bank_conflicts"}
 
     def __init__(self, name: str = "reference") -> None:
         from tilefw.tile.reference.memory import RefMemory

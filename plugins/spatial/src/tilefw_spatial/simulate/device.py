@@ -39,6 +39,7 @@ class SpatialDevice(SimulatedBuffers):
 
     executor: Literal["sim"] = "sim"
     assembled = True
+    checks = frozenset(fault.value.check for fault in Faults)
 
     def __init__(self, machine: Machine, name: str = "") -> None:
         super().__init__()
