@@ -79,6 +79,20 @@ def test_what_is_malformed_is_refused(op: str, change: tuple[str, str], words: s
         parse(text(LINES[op].replace(*change)), dialects=[Lane])
 
 
+@pytest.mark.parametrize("op", [op for op, line in LINES.items() if "buffer = " in line])
+@pytest.mark.parametrize("written", ["", 'buffer = "x"'])
+def test_an_access_without_its_buffer_is_refused(op: str, written: str) -> None:
+    line = re.sub(r"buffer = -?[0-9]+ : i64", written, LINES[op]).replace(", ,", ",").replace(", }", "}")
+    with pytest.raises(IRError, match="needs the integer property buffer") as caught:
+        parse(text(line), dialects=[Lane])
+    assert caught.value.code == "TFW0402" and caught.value.place is not None
+
+
+def test_a_copy_without_its_size_is_refused() -> None:
+    with pytest.raises(IRError, match="needs the integer property bytes"):
+        parse(text(LINES["copy"].replace("bytes = 16 : i64, ", "")), dialects=[Lane])
+
+
 @pytest.mark.parametrize("change", [("align = 16", "align = 12"), ("bytes = 1024", "bytes = 0")])
 def test_an_allocation_has_a_size_and_an_alignment(change: tuple[str, str]) -> None:
     with pytest.raises(IRError, match="sizes are positive and alignments powers of two"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,15 @@ def test_it_stops_behind_a_pass(tilefw, lanes) -> None:
 def test_a_pass_that_is_not_there_is_an_error_that_lists_those_that_are(tilefw, lanes) -> None:
     status, _, err = tilefw("opt", lanes, "-p", "lane-to-gfx942,gfx942-code{until=waits}")
     assert status == 2 and "TFW0404" in err and "schedule-instructions, tie-operands, assign-registers, finish, insert-waits" in err
+
+
+@pytest.mark.parametrize(("written", "words"), [
+    (r", buffer = -?\d+ : i64", "needs the integer property buffer"), (r", offset = \d+ : i64", "run the pass place-shared first"),
+])
+def test_lane_text_that_lacks_what_selection_reads_is_the_users_to_mend(tilefw, lanes, written: str, words: str) -> None:
+    whole = Path(lanes).read_text(encoding="utf-8")
+    lacking = re.sub(written, "", whole)
+    assert lacking != whole
+    Path("lacking.mlir").write_text(lacking, encoding="utf-8")
+    status, _, err = tilefw("opt", "lacking.mlir", "-p", "lane-to-gfx942")
+    assert status == 1 and "TFW0402" in err and words in err

@@ -101,7 +101,8 @@ class AccessOp(GenericOp):
         return self.integer("deal") if "deal" in self.properties else 0
 
     def address_problem(self, part: str, slots: str, immediates: str) -> str | None:
-        """Whether the accesses' addresses are there."""
+        """Whether the accesses' addresses are there, and the allocation that they go to is named."""
+        _ = self.buffer, self.ring, self.phase, self.deal  # each raises VerifyException where it is absent or no integer
         address = self.part(part)
         if address is None:
             return f"there is no {part}"
@@ -281,6 +282,8 @@ class CopyAsyncOp(AccessOp):
 
     def problem(self) -> str | None:
         count = len(self.slots)
+        if self.bytes < 1:
+            return f"a copy of {self.bytes} bytes"
         if len(self.source_slots) != count:
             return f"{count} places for {len(self.source_slots)} sources"
         return (

@@ -12,7 +12,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.api.errors import InternalError
+from tilefw.api.errors import IRError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
@@ -21,6 +21,7 @@ from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.text.source_location import place_of
 
 Needs = list[tuple[SSAValue, int]]
 
@@ -201,7 +202,9 @@ class Values:
 
     def _alloc(self, op: lane.AllocOp, vector: Vector, chunk: int) -> Piece:
         if op.offset is None:
-            raise InternalError(f"{op.label} has no place: the pass place-shared has not run")
+            raise IRError(
+                f"{op.label} has no offset in shared memory", "TFW0402", place_of(op), help="run the pass place-shared first"
+            )
         return Piece(elements=[self.code.displaced(self.chip.shared_base(self.code), op.offset)])
 
     def _shuffle(self, op: lane.ShuffleOp, vector: Vector, chunk: int) -> Piece:

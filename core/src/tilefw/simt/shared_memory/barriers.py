@@ -36,10 +36,11 @@ from xdsl.dialects.scf import ForOp, IfOp, WhileOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from tilefw.api.errors import InternalError
+from tilefw.api.errors import InternalError, IRError
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.tile import types
+from tilefw.tile.text.source_location import place_of
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,11 @@ class _Barriers:
             return a[1] is None or b[1] is None or a[1] == b[1]
         first, second = self.buffers[a[0]], self.buffers[b[0]]
         if first.offset is None or second.offset is None:
-            raise InternalError("shared memory is not placed: the pass place-shared has not run")
+            unplaced = first if first.offset is None else second
+            raise IRError(
+                f"{unplaced.label} has no offset in shared memory", "TFW0402", place_of(unplaced),
+                help="run the pass place-shared first",
+            )
         return first.offset < second.offset + second.bytes and second.offset < first.offset + first.bytes
 
     # -- control flow
