@@ -20,7 +20,7 @@ from tilefw_amd.isa.text import printer
 from tilefw_amd.resources import KernelResources, kernel_resources
 
 # Behind the code stand pauses, so that what is fetched ahead of the end is no stale data: LLVM, AMDGPUTargetStreamer.cpp,
-# EmitCodeEnd: of gfx90a and later 16 cache lines of 64 bytes.
+# EmitCodeEnd: 16 cache lines of 64 bytes.
 _PAUSE, _LINE_BITS, _PAUSES = 0xBF800000, 6, 16 * 64 // 4
 
 

@@ -17,7 +17,7 @@ from tilefw_nvidia.select.lanes import PtxChip
 
 @dataclass(frozen=True)
 class LaneToPtx(ModulePass):
-    """`lane-to-ptx{fusion=false target="nvidia-sm86"}`: without fusion no multiplication and addition are contracted."""
+    """`lane-to-ptx{fusion=false target="NAME"}`: without fusion no multiplication and addition are contracted."""
 
     name = "lane-to-ptx"
     fusion: bool = True

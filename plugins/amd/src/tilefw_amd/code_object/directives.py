@@ -1,7 +1,7 @@
 """The `.amdhsa_` directives of an `.amdhsa_kernel` block, as fields of a kernel descriptor and back.
 
 Source: LLVM's AMDGPUUsage, "Code Object V3 and Above Assembler Directives", table "amdhsa Kernel Assembler Directives", and
-AMDGPUAsmParser.cpp (`ParseDirectiveAMDHSAKernel`) for what it demands of gfx90a and later.
+AMDGPUAsmParser.cpp (`ParseDirectiveAMDHSAKernel`) for what it demands.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The registers of the family: their names in LLVM's syntax, the rules of tuples, and their numbers in a program of the simulator.
 
 Codes: CDNA3 ISA, table "Scalar operands". Names: LLVM's `AMDGPUUsage.rst` and `SIRegisterInfo.td`. Tuples: 64 bits and wider of
-vector and accumulation registers begin at an even register on gfx90a and later; pairs of scalar registers at an even one,
+vector and accumulation registers begin at an even register; pairs of scalar registers at an even one,
 wider tuples at a multiple of four.
 """
 

@@ -98,7 +98,7 @@ class AmdLanes(LaneChip):
         return _INTEGERS[type] if uniform and type in _INTEGERS else super().form(type, uniform)
 
     def alignment(self, cls: str, width: int) -> int:
-        """CDNA3 ISA, "SGPR Alignment" and, of vector registers, LLVM's AMDGPUUsage, gfx90a: tuples begin at even registers."""
+        """CDNA3 ISA, "SGPR Alignment" and, of vector registers, LLVM's AMDGPUUsage: tuples begin at even registers."""
         return 4 if cls == "s" and width > 2 else min(width, 2)
 
     def literal(self, code: Code, const: Const) -> Operand:

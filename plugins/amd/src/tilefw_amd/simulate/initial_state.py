@@ -1,6 +1,6 @@
 """What registers hold when a wave starts, from the kernel descriptor.
 
-LLVM's AMDGPUUsage, section "Initial Kernel Execution State", tables for GFX942: user SGPRs in the order of the descriptor's
+LLVM's AMDGPUUsage, section "Initial Kernel Execution State": user SGPRs in the order of the descriptor's
 bits, preloaded kernel arguments behind them, then the workgroup's ids; the work-item's ids packed in v0; EXEC the lanes that there
 are. Scratch is architected on this chip (no SGPR describes it). What stands nowhere here is undefined.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-_HOPPER = "it is of the ninth generation, which no chip here is"
-_BLACKWELL = "it is of the tenth generation, which no chip here is"
+_NINTH = "it is of the ninth generation, which no chip here is"
+_TENTH = "it is of the tenth generation, which no chip here is"
 _TEXTURE = "textures and surfaces are not modelled"
 _CALLS = "only functions that the module defines are called, by `call` and `call.uni`"
 _VIDEO = "scalar video instructions are not modelled; those of four bytes and of two halves are"
@@ -13,9 +13,9 @@ NOT_SERVED_OPCODES: dict[str, str] = {
     **dict.fromkeys(["call", "alloca", "stacksave", "stackrestore"], _CALLS),
     **dict.fromkeys(
         ["wgmma", "stmatrix", "multimem", "mapa", "getctarank", "elect", "griddepcontrol", "setmaxnreg", "tensormap", "mbarrier"],
-        _HOPPER,
+        _NINTH,
     ),
-    **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _BLACKWELL),
+    **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _TENTH),
     **dict.fromkeys(["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], _VIDEO),
     "wmma": "mma.sync is the form with a documented fragment layout",
     "fns": "",

@@ -88,8 +88,9 @@ class Form:
     """One line of the manual's syntax with its meaning.
 
     Chips from `since` on have it, up to and without `until` (0: for ever); `only`, where it is not empty, names the targets
-    (`sm_90a`) that alone have it. `needs` raises version and `since` for single modifiers; `refuse` says why a combination of
-    allowed modifiers is none ("" when it is one). `of_chip`: the meaning depends on the chip, which `build` takes as well.
+    (their names end in `a`) that alone have it. `needs` raises version and `since` for single modifiers; `refuse` says why a
+    combination of allowed modifiers is none ("" when it is one). `of_chip`: the meaning depends on the chip, which `build` takes
+    as well.
     """
 
     pattern: str

@@ -1,6 +1,6 @@
 """The ways to write each encoding: suffix, what `[addr]` stands for, fixed bits, and modifiers in the order LLVM prints them.
 
-Sources: LLVM's `FLATInstructions.td` (modes off, saddr, ST, SVS of gfx940), `BUFInstructions.td` (off, offen, idxen, bothen),
+Sources: LLVM's `FLATInstructions.td` (modes off, saddr, ST, SVS), `BUFInstructions.td` (off, offen, idxen, bothen),
 `SMInstructions.td` (imm, sgpr, sgpr_imm), `VOP*Instructions.td` (the suffixes); CDNA3 ISA, chapter "Microcode formats".
 """
 

@@ -47,7 +47,7 @@ _FLOATS: dict[str, tuple[int, str, str, int]] = {
     "max_f64": (0x51, "fmax", "f64", 64),
     "pk_add_bf16": (0x52, "fadd", "bf16x2", 32),
 }
-_FLAT_ONLY = frozenset({"pk_add_bf16"})  # gfx942 has it in the flat encoding alone (`BUFInstructions.td`)
+_FLAT_ONLY = frozenset({"pk_add_bf16"})  # it is in the flat encoding alone (`BUFInstructions.td`)
 # What these give back goes to vector registers only (`FLATInstructions.td`, FLAT_Global_Atomic_Pseudo without the AGPR form).
 _VECTORS_ONLY = frozenset({("global", "add_f32"), ("global", "pk_add_f16")})
 _COMPARE_SWAP = 0x41

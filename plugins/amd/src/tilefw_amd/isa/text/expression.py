@@ -88,7 +88,7 @@ _APPLY: dict[str, Callable[[int, int], int]] = {
 
 
 def _total_vgprs(accumulators: int, vectors: int) -> int:
-    """Both files of a lane share its registers on gfx90a and later; accumulators begin at a multiple of 4."""
+    """Both files of a lane share its registers; accumulators begin at a multiple of 4."""
     return -(-vectors // 4) * 4 + accumulators if accumulators else vectors
 
 

@@ -90,7 +90,7 @@ def _data_files(form: Form) -> bool:
 
 
 def same_file(inst: Inst) -> str:
-    """One bit says for all data of a memory instruction that it is in accumulation registers (gfx90a and later)."""
+    """One bit says for all data of a memory instruction that it is in accumulation registers."""
     files = {
         operand.file
         for operand, of in zip(inst.operands, inst.form.operands, strict=False)

@@ -8,7 +8,7 @@ CHAPTER = Chapter()
 form = CHAPTER.form
 
 ROUNDING = "rn rz rm rp"
-DIRECTED = {"rm": ("1.0", 20), "rp": ("1.0", 20)}  # "Target ISA Notes": sm_20 rounds f32 towards infinities
+DIRECTED = {"rm": ("1.0", 20), "rp": ("1.0", 20)}  # the first to round f32 towards infinities: "Target ISA Notes"
 SECTION = "Floating-Point"
 
 

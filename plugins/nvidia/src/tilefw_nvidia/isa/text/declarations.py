@@ -13,7 +13,7 @@ SPACES: dict[str, Space] = {".global": "global", ".const": "const", ".shared": "
 # Far more than any device has; it keeps a damaged file from asking for absurd amounts.
 MAX_BYTES = 1 << 32
 MAX_REGISTERS = 1 << 20
-MAX_PARAMETER_BYTES = 32764  # PTX ISA, "Kernel Function Parameters", from .version 8.1 on sm_70
+MAX_PARAMETER_BYTES = 32764  # PTX ISA, "Kernel Function Parameters", from .version 8.1
 
 
 def read_type(cursor: Cursor, expected: str = "a type") -> Type:

@@ -202,8 +202,8 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """A PTX file. `target` is as written (`sm_90a`); `files` holds the names of `.file` by number, `aliases` other names of
-    functions."""
+    """A PTX file. `target` is as written (a suffix `a` or `f` included); `files` holds the names of `.file` by number,
+    `aliases` other names of functions."""
 
     source: Source
     version: tuple[int, int] = (0, 0)
