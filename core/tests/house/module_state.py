@@ -19,12 +19,16 @@ def changed(path: Path) -> Iterator[tuple[str, int]]:
     empties or assigns items of, and a name that a function declares `global`."""
     module = tree(path)
     containers = {name for statement in module.body for name in _containers(statement)}
+    imported = {alias.asname or alias.name for node in module.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     for function in ast.walk(module):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             local = _locals(function)
             for node in ast.walk(function):
                 if isinstance(node, ast.Global):
                     yield from ((name, node.lineno) for name in node.names)
+                for base, table in _tables(node):
+                    if base in imported and base not in local:
+                        yield f"{base}.{table}", getattr(node, "lineno", function.lineno)
                 for name in _targets(node):
                     if name in containers and name not in local:
                         yield name, getattr(node, "lineno", function.lineno)
@@ -47,6 +51,17 @@ def _locals(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> se
     """Parameters, and names that the function itself assigns."""
     parameters = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
     return parameters | {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _tables(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """`module.TABLE[…] = …` and `module.TABLE.append(…)`, of tables as constants are spelled: (module, TABLE)."""
+    changed = None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+        changed = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        changed = node.func.value
+    if isinstance(changed, ast.Attribute) and isinstance(changed.value, ast.Name) and changed.attr.isupper():
+        yield changed.value.id, changed.attr
 
 
 def _targets(node: ast.AST) -> Iterator[str]:

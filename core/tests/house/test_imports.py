@@ -21,7 +21,9 @@ FACADES = {
     "kernels": {"kernels", "language", "runtime"},
 }
 VENDORS = re.compile(
-    r"nvidia|cuda|ptx|\bamd\b|rocm|\bhip\b|hsaco|cdna|gfx\d|warpgroup|wgmma|cutlass|\bsm_?\d\d|cubin|sass\b", re.IGNORECASE
+    r"nvidia|cuda|ptx|\bamd\b|rocm|\bhip\b|hsaco|cdna|gfx\d|warpgroup|wgmma|cutlass|\bsm_?\d\d|cubin|sass\b|hopper|ampere"
+    r"|blackwell|\b[ah]100\b|\bmi300",
+    re.IGNORECASE,
 )
 # A protocol between array libraries, named so by its authors; what else core must say is listed word by word.
 VENDOR_WORDS = {"__cuda_array_interface__"}

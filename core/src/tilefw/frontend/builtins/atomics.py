@@ -9,10 +9,12 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins.memory import checked_pointer, fitted, fitted_mask, read_only, shape_of_access
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.values import Value, describe, lowered
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import CAS_ELEMENTS, KINDS, ORDERS
+
+meaning = Meanings()
 
 _DEFAULT_ORDER = "acq_rel"
 _ORDERS = {word: word for word in ORDERS}

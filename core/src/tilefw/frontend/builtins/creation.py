@@ -7,10 +7,12 @@ from typing import Any
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder, power_of_two
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import checked_shape, not_constexpr
 from tilefw.frontend.values import Value, describe, is_number, named
+
+meaning = Meanings()
 
 
 @meaning("program_id")

@@ -6,10 +6,12 @@ from typing import Any
 
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import not_constexpr
 from tilefw.frontend.values import Value, describe, named
+
+meaning = Meanings()
 
 
 def _hint(name: str, attribute: str) -> None:

@@ -9,10 +9,12 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.arithmetic import stretched
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import bitcast, cast, to_value
 from tilefw.frontend.semantics import broadcast_shapes
 from tilefw.frontend.values import Value
+
+meaning = Meanings()
 
 _F32, _F64 = ("fp32",), ("fp64",)
 _FLOATS = _F32 + _F64

@@ -10,10 +10,12 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend import arithmetic
 from tilefw.frontend.arithmetic import element_type, in_type, promoted, refuse_narrow, stretched
 from tilefw.frontend.builder import Builder
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, number_type, promote
 from tilefw.frontend.values import Value, describe, is_number
+
+meaning = Meanings()
 
 _FLOATS = ("fp32", "fp64")
 _UNARY = {

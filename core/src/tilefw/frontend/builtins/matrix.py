@@ -7,10 +7,12 @@ from typing import Any
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder, element_count
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant
 from tilefw.frontend.semantics import checked_flag, not_constexpr
 from tilefw.frontend.values import Value, describe, named
+
+meaning = Meanings()
 
 _OPERANDS = (tl.float16, tl.bfloat16, tl.float32, tl.float64, tl.int8, tl.uint8)
 # The result of operands that leave no choice; float16 and 8-bit floats give float32 or float16.

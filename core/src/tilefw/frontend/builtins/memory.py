@@ -10,10 +10,12 @@ import tilefw.language as tl
 from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.frontend.arithmetic import stretched
 from tilefw.frontend.builder import Builder, element_of
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, constant, to_value
 from tilefw.frontend.semantics import broadcast_shapes, not_constexpr, number_type
 from tilefw.frontend.values import Value, describe, is_number, named
+
+meaning = Meanings()
 
 _LOAD_CACHE = ("", ".ca", ".cg", ".cs", ".cv")
 _STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")

@@ -7,10 +7,12 @@ from typing import Any
 from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import shape
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import Value, named
+
+meaning = Meanings()
 
 
 @meaning("join")

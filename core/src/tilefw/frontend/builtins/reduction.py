@@ -11,11 +11,13 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend import arithmetic
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins import math
-from tilefw.frontend.builtins.registry import MEANINGS, meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
 from tilefw.frontend.combine import REDUCE, Combine, combinable, combinables, combine_block, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import Value
+
+meaning = Meanings()
 
 
 @meaning("reduce")
@@ -96,7 +98,7 @@ def _extremum(name: str, elementwise: str, beats: str) -> None:
     """`max` and `min` and their arg forms; `beats` compares the better element with the other."""
 
     def best(b: Builder, pair: Sequence[Value]) -> Value:
-        return MEANINGS[elementwise](b, *pair, tl.PropagateNan.NONE)
+        return math.meaning.of[elementwise](b, *pair, tl.PropagateNan.NONE)
 
     @meaning(name)
     def compute(b: Builder, input: Any, axis: Any, return_indices: Any, return_indices_tie_break_left: Any, keep_dims: Any) -> Any:
@@ -150,6 +152,6 @@ def softmax(b: Builder, x: Any, dim: Any, keep_dims: Any, ieee_rounding: Any) ->
         raise CompileError(f"tl.softmax takes floats, not {tile.dtype}", "TFW0209", help="cast first: `x.to(tl.float32)`")
     if keep_dims is not None:
         warnings.warn("tl.softmax ignores keep_dims: its result has the shape of its input", DeprecationWarning, stacklevel=2)
-    largest = MEANINGS["max"](b, tile, axis, False, True, True)
-    powers = MEANINGS["exp"](b, arithmetic.subtract(b, tile, largest))
+    largest = meaning.of["max"](b, tile, axis, False, True, True)
+    powers = math.meaning.of["exp"](b, arithmetic.subtract(b, tile, largest))
     return math.fdiv(b, powers, total(b, powers, axis, True, None), checked_flag(ieee_rounding, "ieee_rounding"), False)

@@ -1,18 +1,22 @@
-"""The table of meanings and the decorator that fills it while the files of this folder are imported."""
+"""The meanings that one file of this folder gives: builtin names to functions that build IR."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-MEANINGS: dict[str, Callable[..., Any]] = {}
+Meaning = Callable[..., Any]
 
 
-def meaning(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the meaning of the builtin `name`."""
+class Meanings:
+    """Called with a builtin's name, it is the decorator of the function that means it; `of` has the functions by name."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        MEANINGS[name] = function
-        return function
+    def __init__(self) -> None:
+        self.of: dict[str, Meaning] = {}
 
-    return register
+    def __call__(self, name: str) -> Callable[[Meaning], Meaning]:
+        def register(function: Meaning) -> Meaning:
+            self.of[name] = function
+            return function
+
+        return register

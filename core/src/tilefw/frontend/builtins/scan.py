@@ -8,11 +8,13 @@ from typing import Any
 from tilefw.frontend import arithmetic
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.builtins.reduction import sum_type
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast
 from tilefw.frontend.combine import SCAN, Combine, combinable, combinables, combine_block, user_combine
 from tilefw.frontend.semantics import checked_axis, checked_flag
 from tilefw.frontend.values import Value
+
+meaning = Meanings()
 
 
 @meaning("associative_scan")

@@ -8,10 +8,12 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend import casts
 from tilefw.frontend.arithmetic import stretched
 from tilefw.frontend.builder import Builder, element_count
-from tilefw.frontend.builtins.registry import meaning
+from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.semantics import broadcast_shapes, checked_axis, checked_shape, not_constexpr
 from tilefw.frontend.values import Value, named
+
+meaning = Meanings()
 
 
 @meaning("broadcast")
