@@ -306,3 +306,28 @@ def test_the_base_set_is_small_and_expansions_use_nothing_else() -> None:
     for row in OPENCL_ULP:
         builder(row, x)
     assert len(BASE_ROWS) <= 29  # + 4 ways to look at bits, 6 memory accesses and a barrier: at most 40
+
+
+DOUBLES = BASE_ROWS | {"castf.f64.f32", "castf.f32.f64", "ltf.f64", "eqf.f64"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.floats(width=64) | st.floats(width=32), min_size=1, max_size=16))
+def test_f64_is_cut_to_f32_towards_zero_on_a_chip_that_only_rounds_to_nearest(values: list[float]) -> None:
+    x = np.array(values)
+    with np.errstate(over="ignore"):
+        nearest = x.astype(np.float32)
+    wanted = np.where(np.abs(nearest.astype(np.float64)) > np.abs(x), np.nextafter(nearest, np.float32(0)), nearest)
+    chip = NumpyChip(DOUBLES, len(x))
+    cut = legal(chip)("castf_rtz", Lanes(x, "f64"), to="f32").data
+    np.testing.assert_array_equal(cut, wanted)
+    assert not {row for row in chip.used if "rtz" in row}
+
+
+@pytest.mark.parametrize("small", SMALL)
+def test_f64_is_rounded_once_to_a_small_float_without_a_row_that_cuts(small: str) -> None:
+    x = np.array([1.0, 1 + 2**-8 + 2**-40, -(1 + 2**-8 + 2**-40), 1 + 2**-11 + 2**-40, 0.1, -2.5, 1e-3, 448.0, 1e300, -1e300, 0.0])
+    chip = NumpyChip(DOUBLES, len(x))
+    found = decoded(legal(chip)("castf", Lanes(x, "f64"), to=small).data, small)
+    np.testing.assert_array_equal(found, numbers.round_to(x, TYPES[small]))
+    assert not {row for row in chip.used if "rtz" in row}

@@ -111,6 +111,17 @@ def _from_f64(row: str, b: Legal, x: Value, to: str) -> Value:
     return b(row, b.narrow(b("ori", b.bits(cut), inexact), "f32"), to=to)
 
 
+def _cut_from_f64(b: Legal, x: Value, to: str) -> Value:
+    """f64 to f32 towards zero: the nearest f32, or its neighbour where that is further from zero than x. One code below infinity is
+    the largest number."""
+    nearest = b("castf", x, to="f32")
+    back, zero = b("castf", nearest, to="f64"), b.real(0.0, "f64")
+    above = b("andi", b("ltf", x, back), b("ltf", zero, x))
+    below = b("andi", b("ltf", back, x), b("ltf", x, zero))
+    code = b.bits(nearest)
+    return b.narrow(b("select", b("ori", above, below), b("subi", code, b.i32(1)), code), to)
+
+
 # --- integers to floats -----------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +226,7 @@ def _rules() -> dict[str, Rule]:
             rules |= {key(row, t, "f64"): partial(_through_f32, "castf"), key(row, "f64", t): partial(_from_f64, row)}
         for i in ("i4", "i8", "i16", "i32", "i64"):
             rules |= {key(row, t, i): partial(_through_f32, row) for row in ("f2s", "f2u")}
+    rules[key("castf_rtz", "f64", "f32")] = _cut_from_f64
     rules[key("castf_rtz", "f32", "f64")] = lambda b, x, to: b("castf", x, to=to)
     for to in (*SMALL, "f32"):
         for i in ("i1", "i4", "i8", "i16", "i32", "i64"):
