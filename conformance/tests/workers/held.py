@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 
@@ -23,5 +24,6 @@ def hold_after(count: int) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs with the signal ignored
     hold_after(int(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))
