@@ -82,3 +82,11 @@ def test_the_verdict_of_a_library_kernel_notes_that_it_was_unchecked() -> None:
         for checks in ("none", "all")
     }
     assert "unchecked" in notes["none"]["simulate"] and notes["all"]["simulate"] == ""
+
+
+def test_a_check_of_a_plugin_is_made_by_devices_that_are_observed_and_by_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="does not make the check watcher:stores") as caught:
+        launch("watcher:stores")
+    assert caught.value.code == "TFW0903"
+    monkeypatch.setattr(chip.Memory, "observable", True, raising=False)
+    assert made_by(chip.Memory(), frozenset({"watcher:stores"})) == {"watcher:stores"}

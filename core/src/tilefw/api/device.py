@@ -115,7 +115,9 @@ class Device(Protocol):
     device says `asynchronous`.
 
     `checks` are the names of the checks that it makes: `--checks all` means all of these, and a launch that asks by name for
-    another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked.
+    another is refused before it runs. A device that makes none has an empty set, and its launches are reported as unchecked. A
+    device with a true `observable`, as the simulators of the kit have, makes the checks of plugins as well
+    (`LaunchOptions.observers`).
     """
 
     name: str

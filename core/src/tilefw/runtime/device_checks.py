@@ -10,15 +10,16 @@ from tilefw.api.errors import UsageError
 def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
     """Those of the checks `asked` that `device` makes; a device that declares none makes none.
 
-    Checks of plugins (`PLUGIN:NAME`) are the simulator kit's to make and stay as they are. Raises UsageError TFW0903 where a check
-    is asked for by name, beyond `all` or `default`, that the device does not make.
+    Checks of plugins (`PLUGIN:NAME`) are made by every device that is `observable`, as those of the simulator kit are. Raises
+    UsageError TFW0903 where a check is asked for by name, beyond `all` or `default`, that the device does not make.
     """
+    observable: bool = getattr(device, "observable", False)
     makes: frozenset[str] = getattr(device, "checks", frozenset())
     whole = next((some for some in (ALL_CHECKS, DEFAULT_CHECKS) if some <= asked), frozenset())
-    missing = sorted(name for name in asked - whole - makes if ":" not in name)
+    missing = sorted(name for name in asked - whole - makes if not (observable and ":" in name))
     if missing:
         raise UsageError(
             f"{device.name} does not make the check{'s' if len(missing) > 1 else ''} {', '.join(missing)}", code="TFW0903",
             note=f"it makes: {', '.join(sorted(makes)) or 'none'}", help="`--checks all` means all that the device makes",
         )
-    return frozenset(name for name in asked if name in makes or ":" in name)
+    return frozenset(name for name in asked if name in makes or (observable and ":" in name))

@@ -39,6 +39,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     executor: Literal["sim"] = "sim"
     assembled = False
     checks = ALL_CHECKS
+    observable = True
     format: ClassVar[str]
 
     def __init__(self, chip: Chip) -> None:

@@ -120,9 +120,9 @@ def _memory() -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for bits in (8, 16, 32):
         rows[f"param{bits}"] = Row("v", "i", "memory", 4, _parameter(bits))
-        rows[f"ld{bits}"] = Row("v", "di", "memory", 20, _load(bits))
+        rows[f"ld{bits}"] = Row("v", "di", "memory", 20, _load(bits), InstructionTraits(memory="global"))
         rows[f"st{bits}"] = Row("", "div", "memory", 1, _store(bits), EFFECT)
-        rows[f"lds{bits}"] = Row("v", "vi", "shared", 6, _load_shared(bits))
+        rows[f"lds{bits}"] = Row("v", "vi", "shared", 6, _load_shared(bits), InstructionTraits(memory="shared"))
         rows[f"sts{bits}"] = Row("", "viv", "shared", 1, _store_shared(bits), EFFECT)
     rows["cas32"] = Row("v", "divv", "memory", 40, _compare_swap, EFFECT)
     rows["cas64"] = Row("d", "didd", "memory", 40, _compare_swap, EFFECT)

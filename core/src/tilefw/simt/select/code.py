@@ -109,6 +109,11 @@ def _line_of(chip: type) -> Place | None:
         frame = frame.f_back
     if frame.f_globals.get("__name__", "").partition(".")[0] == chip.__module__.partition(".")[0]:
         return Place(frame.f_code.co_filename, frame.f_lineno)
+    return place_of_class(chip)
+
+
+def place_of_class(chip: type) -> Place | None:
+    """The line where a chip's class begins; None where there is no source of it."""
     try:
         return Place(inspect.getfile(chip), inspect.getsourcelines(chip)[1])
     except (OSError, TypeError):

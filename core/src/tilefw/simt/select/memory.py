@@ -7,12 +7,13 @@ from typing import Self
 
 from xdsl.ir import SSAValue
 
+from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import Access, AsyncCopy
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name, whole
-from tilefw.simt.select.code import Const, Element
+from tilefw.simt.select.code import Const, Element, place_of_class
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
 
@@ -86,14 +87,33 @@ class MemorySelection:
         registers = code.new_registers(form, len(fills))
         predicate = self.guard(accesses.mask, k)
         if accesses.limit is not None:
-            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, None))
+            self._read(self._access(accesses, k, tuple(registers), bits, extra, None))
             return [self._filled(predicate, r, fill, bits) for r, fill in zip(registers, fills, strict=True)]
         if predicate is not None:
             for register, fill in zip(registers, fills, strict=True):
                 self.chip.move(code, register, Const(f"i{bits}", 0) if fill is None else fill)
         if not isinstance(predicate, Const):
-            self.chip.load(code, self._access(accesses, k, tuple(registers), bits, extra, predicate))
+            self._read(self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return list(registers)
+
+    def _read(self, access: Access) -> None:
+        """Have the chip load. Raises PluginError where its table does not say that what loads reads memory: passes would take it
+        for an instruction that only computes, and move it over stores and barriers."""
+        code, block = self.code, self.code.block
+        before = len(block.insts)
+        self.chip.load(code, access)
+        made = block.insts[before:] if code.block is block else code.block.insts
+        loaded = {r.reg for r in access.registers if isinstance(r, Slice)}
+        traits = [self.chip.table.traits(inst.opcode) for inst in made]
+        if any(its.memory or its.effects for its in traits):
+            return
+        opcode = next((inst.opcode for inst in reversed(made) if any(d.reg in loaded for d in inst.defs)), None)
+        if opcode is not None:
+            raise PluginError(
+                f"{self.chip.name} loads with '{opcode}', which reads no memory by the instruction table", code="TFW0515",
+                place=place_of_class(type(self.chip)), note="passes may move it over stores and barriers",
+                help='give its `InstructionTraits` a `memory`: "global" or "shared"',
+            )
 
     def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, bits: int) -> Element:
         """What a load gave, or the fill where it reached beyond its limit."""

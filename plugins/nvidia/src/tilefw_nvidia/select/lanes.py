@@ -28,6 +28,7 @@ from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, mu
 from tilefw_nvidia.select.rules import rules
 
 _EFFECTS = {"st", "bar", "atom", "red", "membar", "fence", "cp"}
+_LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
 
@@ -39,6 +40,8 @@ def traits(opcode: str) -> InstructionTraits:
         return JUMP
     if base in _EFFECTS:
         return EFFECT
+    if base in _LOADS and not opcode.startswith("ld.param"):
+        return InstructionTraits(memory="shared" if ".shared" in opcode else "global")
     return MOVE if opcode in _MOVES else PURE
 
 
