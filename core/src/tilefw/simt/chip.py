@@ -30,9 +30,10 @@ class Access:
     """One memory access of a lane: registers of `bits` bits each, the address, a constant added to it in bytes, hints, guard.
 
     A load's registers are slices (of one register, in order, on a chip of `consecutive` ones), a store's may be literals and
-    stand anywhere (`Code.tuple`). Registers of 8 or 16 bits come alone. `space` is empty for global memory, else `shared`; `buffer`
-    is then the allocation. The instruction is told the `buffer`, and whether it is `volatile` (see `Inst`). Where all is uniform
-    (`Code.uniform` of a load's registers), one value is read for all lanes.
+    stand anywhere (`Code.tuple`), in any register file: a slice has its class, a literal its type. Loaded elements that fill a
+    register are in the form of their type, where the chip has one (`LaneChip.forms`). Registers of 8 or 16 bits come alone. `space`
+    is empty for global memory, else `shared`; `buffer` is then the allocation. The instruction is told the `buffer`, and whether it
+    is `volatile` (see `Inst`). Where all is uniform (`Code.uniform` of a load's registers), one value is read for all lanes.
 
     With a `base`, uniform and of the pointer's width, `address` is what the lane adds to it: 32 bits, unsigned, in bytes; it may be
     uniform too. `limit`, a uniform i32, bounds that: of registers that end beyond it a load reads zeros and a store writes nothing
@@ -109,7 +110,10 @@ class LaneChip(ABC):
 
     `lanes` a warp (a power of two), `pointer_bits`, `access_bytes` of the widest memory access of a lane. `forms`
     gives for each register form its (class, width, alignment): `i1` a predicate, `e8` and `e16` one small element,
-    `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. `combiner` holds the chip's rewrites over
+    `w32` a 32-bit element or packed small ones, `w64` a 64-bit element. The name of an element type may be a form too: elements of
+    that type then stand there, ahead of the form of their bits, where they are loaded, carried by loops and branches, or summed up
+    by atoms. So `"f32": ("f", 1, 1)` is a register file for floats; packed elements and results of atomic accesses stay in those
+    of bits, operands of rules come from either file, and `move` copies from each to each. `combiner` holds the chip's rewrites over
     selected code, if it has any. What only some chips have (shared memory, shuffles, …) raises PluginError (TFW0511) until a
     chip whose description promises it brings it.
 
@@ -153,8 +157,8 @@ class LaneChip(ABC):
 
     def form(self, type: str, uniform: bool) -> str:
         """The form of one element that several places write, as loops and branches do; `uniform` for a scalar of lane IR, which is
-        equal in all lanes."""
-        return form_of(type)
+        equal in all lanes. By the element's type where `forms` has it, else by its bits."""
+        return type if type in self.forms else form_of(type)
 
     def alignment(self, cls: str, width: int) -> int:
         """The number whose multiples `width` registers of a class begin at, where an instruction takes them together."""

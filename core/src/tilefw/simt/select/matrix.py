@@ -11,7 +11,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import FragmentAccess, LaneChip
 from tilefw.simt.description import MatrixAtom
-from tilefw.simt.lane.registers import form_of, per_register, size_of, type_name, whole
+from tilefw.simt.lane.registers import per_register, size_of, type_name, whole
 from tilefw.simt.layout.atoms import LANE_ATOM, find
 from tilefw.simt.select.code import Const, Element, in_order
 from tilefw.simt.select.memory import MemorySelection, address_of, places_of
@@ -99,7 +99,7 @@ class MatrixSelection:
         left, right, sums = (values.all_packed(v) for v in (a, b, c))
         pers = [per_register(type_name(v.type)) for v in (a, b, c)]
         sizes = [layout.registers // per for layout, per in zip((atom.a_layout, atom.b_layout, atom.d_layout), pers, strict=True)]
-        form = form_of(type_name(c.type)) if pers[2] == 1 else "w32"
+        form = self.chip.form(type_name(c.type), False) if pers[2] == 1 else "w32"
         mine = [isinstance(s, Slice) and owned for s in sums]
         for i, j, d in ((i // pers[0], j // pers[1], d // pers[2]) for i, j, d in firsts):
             source = sums[d : d + sizes[2]]

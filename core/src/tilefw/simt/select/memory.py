@@ -70,28 +70,31 @@ class MemorySelection:
         narrow = bits * width < 32
         accesses, other = _Accesses.of(op), op.part("other")
         registers: list[Element] = []
+        type = self._register_type(stored, bits if narrow else max(bits, 32))
+        form = self.chip.form(type, not types.shape_of(op.accessed))
         for k in range(n // width):
             if narrow:
                 for i in range(width):
                     fill = None if other is None else self._stored(other, name, k * width + i)
-                    registers += self._load(accesses, k, self._form(op, bits), [fill], bits, i * bits // 8)
+                    registers += self._load(accesses, k, type, form, [fill], bits, i * bits // 8)
                 continue
-            form = self._form(op, 64 if bits == 64 else 32)
-            count = bits * width // (64 if bits == 64 else 32)
+            count = bits * width // max(bits, 32)
             fills = [None if other is None else self._stored_register(other, name, k * count + i) for i in range(count)]
-            registers += self._load(accesses, k, form, fills, max(bits, 32), 0)
+            registers += self._load(accesses, k, type, form, fills, max(bits, 32), 0)
         self.values.vectors[op.results[0]] = self._loaded(name, stored, n, registers, narrow)
 
-    def _load(self, accesses: _Accesses, k: int, form: str, fills: list[Element | None], bits: int, extra: int) -> list[Element]:
+    def _load(
+        self, accesses: _Accesses, k: int, type: str, form: str, fills: list[Element | None], bits: int, extra: int
+    ) -> list[Element]:
         code = self.code
         registers = code.new_registers(form, len(fills))
         predicate = self.guard(accesses.mask, k)
         if accesses.limit is not None:
             self._read(self._access(accesses, k, tuple(registers), bits, extra, None))
-            return [self._filled(predicate, r, fill, bits) for r, fill in zip(registers, fills, strict=True)]
+            return [self._filled(predicate, r, fill, type) for r, fill in zip(registers, fills, strict=True)]
         if predicate is not None:
             for register, fill in zip(registers, fills, strict=True):
-                self.chip.move(code, register, Const(f"i{bits}", 0) if fill is None else fill)
+                self.chip.move(code, register, Const(type, 0) if fill is None else fill)
         if not isinstance(predicate, Const):
             self._read(self._access(accesses, k, tuple(registers), bits, extra, predicate))
         return list(registers)
@@ -115,15 +118,16 @@ class MemorySelection:
                 help='give its `InstructionTraits` a `memory`: "global" or "shared"',
             )
 
-    def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, bits: int) -> Element:
+    def _filled(self, predicate: Slice | Const | None, loaded: Slice, fill: Element | None, type: str) -> Element:
         """What a load gave, or the fill where it reached beyond its limit."""
         if predicate is None or fill is None or _is_zero(fill):
             return loaded
-        return self.code(f"select.i{bits}", predicate, loaded, fill)
+        return self.code(f"select.{type}", predicate, loaded, fill)
 
-    def _form(self, op: lane.LoadOp, bits: int) -> str:
-        """The form of one loaded register; of a scalar, which is read once for all lanes, as an integer is."""
-        return self.chip.form(f"i{bits}", not types.shape_of(op.accessed))
+    def _register_type(self, name: str, bits: int) -> str:
+        """The type of a loaded register of so many bits: the element's, where one fills the register and the chip has a form for
+        its type; else an integer's, as of packed elements and of types that the chip does not tell apart."""
+        return name if name in self.chip.forms and bits_of(name) == bits else f"i{bits}"
 
     def _loaded(self, name: str, stored: str, n: int, registers: list[Element], narrow: bool) -> Vector:
         vector = whole(stored, n, registers, not narrow)
