@@ -1,0 +1,136 @@
+"""The simulator of the Rook R1: machine text to the simulator kit's instructions, row by row; nothing of the compiler is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from tilefw.api import Artifact, CodeError, Place, sim
+from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
+from tilefw_rook.isa import ROWS, SMALL, Meaning, Row, anywhere, holds
+from tilefw_rook.target import R1
+
+_FILES = {"x": R1.limits["integer_registers"], "f": R1.limits["float_registers"]}
+_FIRST = {"x": 0, "f": _FILES["x"]}  # the number of a file's first register
+_CONSTANTS = {"i": range(-(1 << 31), 1 << 32), "c": SMALL, "o": SMALL}
+_ACTIVE = sim.Register(sum(_FILES.values()), 1)  # whether the lane is awake
+_STACK = sim.Register(_ACTIVE.index + 1, 32)
+
+
+class Simulator(sim.SimulatorDevice):
+    """`tilefw.api.Device` for the chip's artifacts. A wave has one program counter, so its lanes must agree on a branch."""
+
+    format: ClassVar = "machine"
+
+    def __init__(self) -> None:
+        limits = R1.limits
+        super().__init__(sim.Chip(
+            name=R1.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
+            shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"], local_bytes=limits["private_bytes"],
+            address_bits=32, first_address=1 << 28,
+        ))
+
+    def decoders(self, artifact: Artifact, name: str) -> sim.Decoders:
+        decoder = _Decoder(name, artifact.text.splitlines())
+        return {function.name: partial(decoder.program, function) for function in parse_functions(artifact.text, name)}
+
+
+class _Decoder:
+    """Functions as programs of the simulator kit; raises CodeError, with the line, for what the chip does not have."""
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name = name
+        self.lines = lines
+
+    def program(self, function: Function) -> sim.Program:
+        insts: list[Inst] = []
+        labels: dict[str, int] = {}
+        for block in function.blocks:
+            labels[block.label] = len(insts)
+            insts += block.insts
+        facts: Any = function.attributes
+        return sim.Program(
+            name=function.name,
+            instructions=[self._instruction(index, inst, labels) for index, inst in enumerate(insts)],
+            registers=[32] * _ACTIVE.index + [1, 32],
+            register_names=[*(f"{file}{i}" for file, n in _FILES.items() for i in range(n)), "the mask", "the mask stack"],
+            parameters=tuple(
+                sim.ProgramParameter(p["name"], p["offset"], p["size"], p["alignment"], p["kind"] == "pointer")
+                for p in facts["parameters"]
+            ),
+            variables=(
+                sim.Variable("shared", "shared", facts.get("shared_bytes", 0)),
+                sim.Variable("private", "local", facts.get("scratch_bytes", 0)),
+            ),
+            required_workgroup=tuple(facts["workgroup"]),
+            initial=((_ACTIVE.index, sim.Immediate(1, 1)), (_STACK.index, sim.Immediate(1, 32))),
+        )
+
+    def _instruction(self, index: int, inst: Inst, labels: Mapping[str, int]) -> sim.Instruction:
+        text = self.lines[inst.line - 1].partition(" //")[0].strip()
+        place = Place(self.name, inst.line, text=text)
+        row = ROWS.get(inst.opcode)
+        if row is None:
+            raise CodeError(f"the R1 has no instruction '{inst.opcode}'", "TFW0702", place)
+        if (len(inst.defs), len(inst.uses)) != (len(row.results), len(row.operands)):
+            raise CodeError(f"'{inst.opcode}' has {len(row.results)} results and {len(row.operands)} operands", "TFW0702", place)
+        if inst.predicate is not None:
+            raise CodeError("the R1 has no predicates", "TFW0702", place)
+        sources: tuple[sim.Source, ...] = tuple(_operand(u, kind, place) for u, kind in zip(inst.uses, row.operands, strict=True))
+        results: tuple[Any, ...] = tuple(_operand(d, kind, place) for d, kind in zip(inst.defs, row.results, strict=True))
+        meaning = row.meaning
+        if row.control in ("push", "pop"):
+            meaning, sources, results = _MASKS[inst.opcode], (*sources, _ACTIVE, _STACK), (_ACTIVE, _STACK)
+        elif meaning is not None and row.control == "branch":
+            meaning, sources = partial(_agreed, meaning), (*sources, _ACTIVE)
+        return sim.Instruction(
+            index=index, text=text, mnemonic=inst.opcode, unit=row.unit, meaning=meaning, sources=sources, destinations=results,
+            guard=None if row.control else sim.Guard(_ACTIVE), flow=_flow(row, inst, labels, place), code=place,
+            source=inst.place, row=row,
+        )
+
+
+# The mask stack as one register of a lane: bit 0 says whether the lane is awake now, bit n whether it was n pushes ago.
+
+
+def _push(x: sim.Algebra, a: Any, active: Any, stack: Any, negated: bool = False) -> tuple[Any, Any]:
+    x.require(x.compare(stack, x.const(1 << R1.limits["mask_depth"], 32), "lt", False), "the mask stack is full")
+    condition = x.not_(holds(x, a)) if negated else holds(x, a)
+    awake = x.select(active, condition, x.const(0, 1))
+    return awake, x.or_(x.shl(stack, x.const(1, 32)), x.zero_extend(awake, 32))
+
+
+def _pop(x: sim.Algebra, active: Any, stack: Any) -> tuple[Any, Any]:
+    x.require(x.compare(stack, x.const(1, 32), "gt", False), "a pop without a push")
+    below = x.shr(stack, x.const(1, 32), False)
+    return x.truncate(below, 1), below
+
+
+_MASKS = {"push": _push, "push.n": partial(_push, negated=True), "pop": _pop}
+
+
+def _agreed(condition: Meaning, x: sim.Algebra, a: Any, active: Any) -> Any:
+    """The condition of a branch: that of the lanes that are awake, whom the others follow."""
+    own = condition(x, a)
+    return x.select(active, own, anywhere(x, x.and_(active, own)))
+
+
+def _operand(operand: Operand, kind: str, place: Place) -> sim.Register | sim.Registers | sim.Immediate:
+    if isinstance(operand, Slice):
+        file, count = ("x", 2) if kind == "d" else ("x" if kind == "c" else kind, 1)
+        own = operand.reg.physical and (operand.reg.cls, operand.count) == (file, count)
+        if own and operand.first + count <= _FILES[file]:
+            parts = tuple(sim.Register(_FIRST[file] + operand.first + i, 32) for i in range(count))
+            return parts[0] if count == 1 else sim.Registers(parts)
+    elif isinstance(operand, int) and kind in _CONSTANTS and operand in _CONSTANTS[kind]:
+        return sim.Immediate(operand % (1 << 32), 32)
+    raise CodeError(f"{operand!r} is no operand of the kind '{kind}'", "TFW0702", place)
+
+
+def _flow(row: Row, inst: Inst, labels: Mapping[str, int], place: Place) -> sim.Flow | None:
+    if row.control != "branch":
+        return {"barrier": sim.Barrier(counted=True, counts="waves"), "end": sim.Exit()}.get(row.control)
+    if len(inst.targets) != 1 or inst.targets[0] not in labels:
+        raise CodeError(f"a branch to {', '.join(inst.targets) or 'nowhere'}", "TFW0703", place)
+    return sim.Branch(labels[inst.targets[0]])

@@ -1,0 +1,53 @@
+"""Where values wait for a register: integers in float registers that are free, then everything in the lane's private memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Slice, SpillModel
+from tilefw_rook.isa import ROWS
+from tilefw_rook.target import R1
+
+_LOAD, _STORE = {"x": "lw.p", "f": "flw.p"}, {"x": "sw.p", "f": "fsw.p"}
+
+
+def _store(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    if place is not None:
+        return [Inst("fmv.f", [place.part(i)], [value.part(i)]) for i in range(value.count)]
+    return [Inst(_STORE[value.reg.cls], (), [index + 4 * i, value.part(i)]) for i in range(value.count)]
+
+
+def _load(value: Slice, place: Slice | None, index: int) -> list[Inst]:
+    if place is not None:
+        return [Inst("fmv.x", [value.part(i)], [place.part(i)]) for i in range(value.count)]
+    return [Inst(_LOAD[value.reg.cls], [value.part(i)], [index + 4 * i]) for i in range(value.count)]
+
+
+def copied(inst: Inst) -> Sequence[tuple[Location, Location]] | None:
+    """What an instruction copies from one location to another, if it does nothing else (see `SpillModel`)."""
+    match inst.opcode:
+        case "fmv.f" | "fmv.x":
+            return [(_register(inst.defs[0]), _register(inst.uses[0]))]
+        case "lw.p" | "flw.p":
+            return [(_register(inst.defs[0]), _memory(inst.uses[0]))]
+        case "sw.p" | "fsw.p":
+            return [(_memory(inst.uses[0]), _register(inst.uses[1]))]
+    return None
+
+
+def _register(operand: Operand) -> Location:
+    assert isinstance(operand, Slice)
+    return operand.reg.cls, operand.first, WHOLE
+
+
+def _memory(operand: Operand) -> Location:
+    assert isinstance(operand, int)
+    return MEMORY, operand, WHOLE
+
+
+_PRIVATE = Home(MEMORY, 1, ROWS["lw.p"].latency, _store, _load)
+MODEL = SpillModel(
+    {"x": (Home("f", 1, ROWS["fmv.x"].latency, _store, _load), _PRIVATE), "f": (_PRIVATE,)},
+    lambda inst, reg, cls: False,  # no instruction takes an operand in the other file
+    copied, R1.limits["private_bytes"],
+)
