@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tilefw.api.source_text import SourceText
 from tilefw_amd.assembler.sections import MAX_BYTES, Fixup, Section, new_section
 from tilefw_amd.code_object import elf
 from tilefw_amd.isa.encoding.encode import encode
@@ -18,7 +19,7 @@ from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import expression as ex
 from tilefw_amd.isa.text.expression import Expression
 from tilefw_amd.isa.text.parser import statement
-from tilefw_amd.isa.text.source import RANGE, SYMBOLS, Fault, Source
+from tilefw_amd.isa.text.source import RANGE, SYMBOLS, Fault
 
 _LABEL = re.compile(r'\s*(?P<name>[A-Za-z_.$][\w.$]*|"[^"\n]+")\s*:(?!:)')
 _BLOCK_COMMENT = re.compile(r'"[^"\n]*"|;[^\n]*|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
@@ -77,7 +78,7 @@ class File:
         self, isa: InstructionSet, text: str, filename: str, directives: Mapping[str, Callable[[File, str, int], None]]
     ) -> None:
         self.isa = isa
-        self.source = Source(text, filename)
+        self.source = SourceText(text, filename)
         self.sections: dict[str, Section] = {".text": new_section(".text", None, None, 0)}
         self.section = self.sections[".text"]
         self.labels: dict[str, Label] = {}

@@ -33,7 +33,7 @@ def check_target(module: Module, instructions: InstructionSet) -> None:
     if module.architecture.runs_on(chip.architecture):
         return
     start = module.source.code.find(module.target, module.source.code.find(".target"))
-    raise module.source.error(
+    raise module.source.refusal(
         f"this module's .target is {module.target}, which {chip.name} does not run", start, start + len(module.target),
         code=VERSION,
         note="code runs on its own architecture and later ones; that of a target with a suffix on no other",
@@ -77,7 +77,7 @@ class _Decoder:
         seen = {p.name for p in self.function.parameters} | set(self.module.variables)
         for variable in self.function.variables:
             if variable.name in seen:
-                raise self.source.error(
+                raise self.source.refusal(
                     f"{variable.name} hides another variable of that name, which is not served yet", variable.start, code=NOT_SERVED
                 )
             seen.add(variable.name)
@@ -164,14 +164,14 @@ class _Decoder:
         start = self._opcode_start(statement)
         at = statement.opcode.find(error.word) if error.word else 0
         end = start + at + (len(error.word) or len(statement.opcode))
-        return self.source.error(str(error), start + at, end, code=error.code, help=error.help)
+        return self.source.refusal(str(error), start + at, end, code=error.code, help=error.help)
 
     def _opcode_start(self, statement: Statement) -> int:
         skip = statement.start if statement.guard is None else statement.start + 1 + len(statement.guard.text)
         return self.source.code.find(statement.opcode, skip)
 
     def _error(self, statement: Statement, message: str, code: str) -> CodeError:
-        return self.source.error(message, statement.start, statement.end - 1, code=code)
+        return self.source.refusal(message, statement.start, statement.end - 1, code=code)
 
     def _place(self, location: Location | None) -> Place | None:
         """The user's own line, with the calls that it was inlined through."""

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 from tilefw.api import Place
+from tilefw.api.source_text import SourceText
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
 from tilefw_spatial.text.arrays import TensorText, read_parameter, read_tensor, string
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, Piece, error, lines, place_of
+from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, Piece, lines
 from tilefw_spatial.text.statement import read_statement
 from tilefw_spatial.valid import MAPS, inst_fault, map_fault
 
@@ -30,24 +31,24 @@ def parse(text: str, filename: str, machine: Machine | None = None) -> Program:
     try:
         return _File(text, machine).read()
     except Fault as fault:
-        raise error(text, filename, fault) from None
+        raise SourceText(text, filename).error(fault) from None
 
 
 class Listing:
     """Where the instructions of a text stand, for messages about the program that it was read to."""
 
     def __init__(self, text: str, filename: str) -> None:
-        self._text, self._filename = text, filename
+        self._source = SourceText(text, filename)
 
     def place(self, chip: int, queue: str, number: int) -> Place:
         """The line of a queue's instruction; those that `@` stands for are on the line of what it is before."""
         piece = self._chips[chip].queues[queue].pieces[number]
-        return place_of(self._text, self._filename, piece.start, piece.end)
+        return self._source.place(piece.start, piece.end)
 
     @cached_property
     def _chips(self) -> list[_Chip]:
         """Read again only where something is wrong with the program: most have nothing to tell."""
-        file = _File(self._text)
+        file = _File(self._source.text)
         file.read()
         return file.chips
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from tilefw.api import CodeError, Place
+from tilefw.api.source_text import TextFault
 
 UNKNOWN = "TFW0730"  # no such instruction
 OPERANDS = "TFW0731"  # kind, type, alignment or number of operands
@@ -19,15 +19,10 @@ PASSED = "TFW0738"  # a cycle that has passed
 _CODE = re.compile(r'(?:[^"/\n]|"(?:[^"\\\n]|\\.)*"|/(?!/)|")*')
 
 
-class Fault(Exception):
-    """What is wrong in a piece of text: `start` and `end` are offsets into the whole."""
+class Fault(TextFault):
+    """What is wrong in a piece of text; offsets are into the whole."""
 
-    def __init__(
-        self, message: str, start: int, end: int, code: str = SYNTAX, note: str | None = None, help: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.message, self.start, self.end = message, start, end
-        self.code, self.note, self.help = code, note, help
+    syntax: ClassVar[str] = SYNTAX
 
 
 class Piece(NamedTuple):
@@ -60,7 +55,7 @@ class Piece(NamedTuple):
         return [Piece(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
 
     def fault(self, message: str, code: str = SYNTAX, note: str | None = None, help: str | None = None) -> Fault:
-        return Fault(message, self.start, self.end, code, note, help)
+        return Fault(message, self.start, self.end, code=code, note=note, help=help)
 
     def number(self, what: str = "a whole number") -> int:
         """A whole number, decimal or 0x…, of 64 bits."""
@@ -81,17 +76,3 @@ def lines(text: str) -> Iterator[Piece]:
         if found.text:
             yield found
         start += len(line) + 1
-
-
-def error(text: str, filename: str, fault: Fault) -> CodeError:
-    """The error to raise for a fault."""
-    return CodeError(fault.message, fault.code, place_of(text, filename, fault.start, fault.end), fault.note, fault.help)
-
-
-def place_of(text: str, filename: str, start: int, end: int) -> Place:
-    """Where a piece of a text stands: its line and columns."""
-    line = text.count("\n", 0, start) + 1
-    begin = text.rfind("\n", 0, start) + 1
-    stop = text.find("\n", begin)
-    stop = len(text) if stop < 0 else stop
-    return Place(filename, line, start - begin + 1, max(start + 1, min(end, stop)) - begin + 1, text[begin:stop])

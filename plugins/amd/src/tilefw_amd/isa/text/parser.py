@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Sequence
 
+from tilefw.api.source_text import SourceText
 from tilefw_amd.isa.model import Form, Inst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text.diagnostic import complaint
 from tilefw_amd.isa.text.expression import Expression, Symbol
 from tilefw_amd.isa.text.matching import Candidate, candidate
 from tilefw_amd.isa.text.parsed_operand import Reader, Written, simple, together
-from tilefw_amd.isa.text.source import UNKNOWN, Fault, Source
+from tilefw_amd.isa.text.source import UNKNOWN, Fault
 
 Resolve = Callable[[str], int]
 # One item without spaces outside of its brackets, and whether a comma stands behind it; else one odd character.
@@ -30,7 +31,7 @@ def parse(isa: InstructionSet, text: str, filename: str = "<text>") -> Inst:
             raise Fault("a number is needed here; symbols have values in files only", 0, len(text))
         return inst
     except Fault as fault:
-        raise Source(text, filename).error(fault) from None
+        raise SourceText(text, filename).error(fault) from None
 
 
 def _no_symbols(name: str) -> int:

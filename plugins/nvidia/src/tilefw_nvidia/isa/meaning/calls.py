@@ -132,7 +132,7 @@ class _Inliner:
         return own
 
     def _error(self, statement: Statement, message: str, code: str, help: str | None = None) -> CodeError:
-        return self.module.source.error(message, statement.start, statement.end - 1, code=code, help=help)
+        return self.module.source.refusal(message, statement.start, statement.end - 1, code=code, help=help)
 
 
 class _Copy:

@@ -67,12 +67,12 @@ class BodyReader:
                 position = cursor.position
             elif match["label"]:
                 if match["label"] in scope.labels:
-                    raise self.source.error(f"label {match['label']} is set twice", *match.span("label"), code=NAMES)
+                    raise self.source.refusal(f"label {match['label']} is set twice", *match.span("label"), code=NAMES)
                 scope.labels[match["label"]] = len(statements)
             elif match["open"]:
                 scope, depth = Scope(scope), depth + 1
                 if depth > _MAX_DEPTH:
-                    raise self.source.error(f"more than {_MAX_DEPTH} nested scopes", *match.span("open"))
+                    raise self.source.refusal(f"more than {_MAX_DEPTH} nested scopes", *match.span("open"))
             elif match["close"]:
                 scope, depth = scope.outer or scope, depth - 1
         cursor.position = position
@@ -92,7 +92,7 @@ class BodyReader:
         parts = _CALL.match(match["operands"].strip())
         if parts is None:
             message = "a call is `call (result), function, (argument, …);`, with a prototype last where the function is a register"
-            raise self.source.error(message, *match.span("opcode"))
+            raise self.source.refusal(message, *match.span("opcode"))
         results, arguments = (tuple((parts[group] or "").replace(",", " ").split()) for group in ("results", "arguments"))
         function = parts["function"]
         indirect = function.startswith("%") or parts["prototype"] is not None
@@ -107,19 +107,19 @@ class BodyReader:
         if "\n" in text.strip():
             line_end = self.source.code.find("\n", begin)
             end = len(self.source.code[:line_end].rstrip())
-            raise self.source.error("expected ';' after this instruction", max(end - 1, begin - 1), end) from None
+            raise self.source.refusal("expected ';' after this instruction", max(end - 1, begin - 1), end) from None
         at = text.find(error.text) if error.text else -1
         at = begin + at if at >= 0 else match.end("operands") - 1
-        raise self.source.error(str(error), at, at + max(1, len(error.text.rstrip()))) from None
+        raise self.source.refusal(str(error), at, at + max(1, len(error.text.rstrip()))) from None
 
     def _unreadable(self, position: int) -> NoReturn:
         cursor = Cursor(self.source, position)
         position = cursor.skip_space()
         if cursor.at_end:
-            raise self.source.error("the file ends inside a function: a '}' is missing", max(0, len(self.source.code) - 1))
+            raise self.source.refusal("the file ends inside a function: a '}' is missing", max(0, len(self.source.code) - 1))
         line = _PAST_LINE.match(self.source.code, position)
         help = "a statement is `opcode operands;`, a label or a directive"
-        raise self.source.error("this statement cannot be read", position, line and line.end(), help=help)
+        raise self.source.refusal("this statement cannot be read", position, line and line.end(), help=help)
 
     def _directive(self, word: str, function: Function, scope: Scope) -> None:
         cursor = self.cursor
@@ -130,7 +130,7 @@ class BodyReader:
         elif word in _BODY_SPACES:
             for variable in read_variable(cursor, _BODY_SPACES[word]):
                 if variable.name in scope.variables:
-                    raise self.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)
+                    raise self.source.refusal(f"{variable.name} is declared twice", variable.start, code=NAMES)
                 scope.variables[variable.name] = variable
                 function.variables.append(variable)
         elif word in (".pragma", ".callprototype", ".calltargets"):  # prototypes serve calls through addresses alone

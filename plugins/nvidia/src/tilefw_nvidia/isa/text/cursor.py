@@ -52,7 +52,7 @@ class Cursor:
 
     def fail(self, message: str, *, help: str | None = None, code: str = SYNTAX, note: str | None = None) -> NoReturn:
         """Raise at the last token taken."""
-        raise self.source.error(message, self.start, self.end, code=code, note=note, help=help)
+        raise self.source.refusal(message, self.start, self.end, code=code, note=note, help=help)
 
     def _token(self, kind: str | None, expected: str) -> str:
         match = _TOKEN.match(self.code, self.position)

@@ -33,7 +33,7 @@ def parse(text: str, filename: str = "<ptx>") -> Module:
     """The module in `text`. `filename` is only for messages. Raises CodeError (TFW071x) with line and column."""
     source = Source(text, filename)
     if len(text) > _MAX_TEXT:
-        raise source.error(f"the file has {len(text)} characters; at most {_MAX_TEXT} are read", 0)
+        raise source.refusal(f"the file has {len(text)} characters; at most {_MAX_TEXT} are read", 0)
     return _ModuleReader(Module(source)).read()
 
 
@@ -104,7 +104,7 @@ class _ModuleReader:
         for variable in read_variable(self.cursor, space, extern):
             known = self.module.variables.get(variable.name)
             if known is not None and not (known.extern or extern):
-                raise self.module.source.error(f"{variable.name} is declared twice", variable.start, code=NAMES)
+                raise self.module.source.refusal(f"{variable.name} is declared twice", variable.start, code=NAMES)
             self.module.variables[variable.name] = variable
 
     def _entry(self) -> None:
@@ -133,7 +133,7 @@ class _ModuleReader:
             module.functions.setdefault(name, function)
             return
         if known is not None and known.defined:
-            raise module.source.error(f"function {name} is defined twice", start, code=NAMES)
+            raise module.source.refusal(f"function {name} is defined twice", start, code=NAMES)
         cursor.expect("{")
         BodyReader(module, cursor, self.operands).read(function)
         module.functions[name] = function
