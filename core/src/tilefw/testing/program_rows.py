@@ -11,6 +11,7 @@ _ARITHMETIC = {"T:int": INTEGERS, "T:float": FLOATS, "T:any": INTEGERS + FLOATS}
 # Types that only memory and casts know.
 _CASTABLE_FLOATS = tuple(d.name for d in DTYPES.values() if d.is_float)
 _CASTABLE_INTEGERS = ("int1", "int4", *INTEGERS)
+_DIVIDING = ("int.div", "int.rem")
 _ON_BOOLEANS = ("andi", "ori", "xori", "select")
 
 
@@ -44,7 +45,7 @@ def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, firs
     for index in range(len(operands), len(row.operands)):
         kind = "int1" if row.operands[index] == "bool" else element
         operands.append(program.need(kind, shape, row, index, whole=whole))
-    if row.undefined is not None:
+    if row.group in _DIVIDING:
         operands[1] = odd(program, operands[1])
     result = "int1" if row.result == "bool" else element
     names = ", ".join(operand.name for operand in operands)
@@ -52,7 +53,7 @@ def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, firs
 
 
 def odd(program: ProgramValues, value: Value) -> Value:
-    """The value with its lowest bit set, as a divisor that is never zero."""
+    """The value with its lowest bit set: a divisor that is never zero, as quotients of zero say little about what made them."""
     one = program.constant(1, value.element, value.shape)
     return program.define(
         value.element, value.shape, f"tile.ori {value.name}, {one.name} : {value.type}", value, hidden=True

@@ -1,7 +1,6 @@
 """Integer division and remainder, truncated; of 32 bits by a reciprocal in f32, of 64 bits digit by digit.
 
-Division by zero gives all ones and the remainder the dividend, the smallest integer by -1 gives itself and 0: what the
-reference does with these undefined cases, so that no target differs.
+Division by zero gives all ones and the remainder the dividend, the smallest integer by -1 gives itself and 0, as the rows define.
 """
 
 from __future__ import annotations

@@ -14,15 +14,11 @@ _ONE = ("T:int",)
 _TWO = ("T:int", "T:int")
 
 
-def _by_zero(x: m.Array, y: m.Array) -> m.Array:
-    return y == 0
-
-
 _plain = Rows(operands=_TWO, result="same")
 _commuting = Rows(operands=_TWO, result="same", commutative=True)
 _high = Rows(operands=_TWO, result="same", commutative=True, absorbing=0, wants_bits=True)
-_quotient = Rows(operands=_TWO, result="same", identity=1, undefined=_by_zero)
-_remainder = Rows(operands=_TWO, result="same", undefined=_by_zero)
+_quotient = Rows(operands=_TWO, result="same", identity=1)
+_remainder = Rows(operands=_TWO, result="same")
 _shift = Rows(operands=_TWO, result="same", identity=0, wants_bits=True)
 _extreme = Rows(operands=_TWO, result="same", commutative=True, same_operands="x")
 _compare = Rows(operands=_TWO, result="bool")
@@ -37,11 +33,11 @@ ROWS: tuple[Row, ...] = (
     _high(     "mulhs", "int.mulhi", "the high half of the signed product",   m.multiply_high),
     _high(     "mulhu", "int.mulhi", "the high half of the unsigned product", m.multiply_high, unsigned=True),
 
-    # Quotients and remainders.
-    _quotient( "divs", "int.div", "signed x / y, truncated; anything for y = 0",          m.divide_truncating),
-    _quotient( "divu", "int.div", "unsigned x / y; anything for y = 0",                   m.divide_unsigned,      unsigned=True),
-    _remainder("rems", "int.rem", "signed x % y, with the sign of x; anything for y = 0", m.remainder_truncating),
-    _remainder("remu", "int.rem", "unsigned x % y; anything for y = 0",                   m.remainder_unsigned,   unsigned=True),
+    # Quotients and remainders. Those by zero are the ones of RISC-V ("M" extension, section 13.2): x = y * q + r holds for them too.
+    _quotient( "divs", "int.div", "signed x / y, truncated; -1 for y = 0",         m.divide_truncating),
+    _quotient( "divu", "int.div", "unsigned x / y; all ones for y = 0",            m.divide_unsigned,      unsigned=True),
+    _remainder("rems", "int.rem", "signed x % y, with the sign of x; x for y = 0", m.remainder_truncating),
+    _remainder("remu", "int.rem", "unsigned x % y; x for y = 0",                   m.remainder_unsigned,   unsigned=True),
 
     # Bits.
     _commuting("andi", "int.and", "bitwise and",          np.bitwise_and, identity=-1, absorbing=0, same_operands="x"),

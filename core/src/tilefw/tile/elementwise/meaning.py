@@ -15,27 +15,30 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def divide_truncating(x: Array, y: Array) -> Array:
-    """C's signed division; the smallest integer over -1 wraps to itself. Callers make results for y = 0 free."""
+    """C's signed division; the smallest integer over -1 wraps to itself, and anything over 0 is -1."""
     safe = np.where((y == 0) | (y == -1), 1, y).astype(x.dtype)
     quotient = x // safe
     quotient += (quotient < 0) & (quotient * safe != x)  # floor to truncation
-    return np.where(y == -1, np.negative(x), quotient)
+    return np.where(y == 0, -1, np.where(y == -1, np.negative(x), quotient)).astype(x.dtype)
 
 
 def remainder_truncating(x: Array, y: Array) -> Array:
-    """C's signed remainder: x - y * trunc(x / y)."""
+    """C's signed remainder: x - y * trunc(x / y), which is x for y = 0."""
     safe = np.where((y == 0) | (y == -1), 1, y).astype(x.dtype)
-    return np.where(y == -1, 0, x - divide_truncating(x, safe) * safe).astype(x.dtype)
+    rest = np.where(y == -1, 0, x - divide_truncating(x, safe) * safe)
+    return np.where(y == 0, x, rest).astype(x.dtype)
 
 
 def divide_unsigned(x: Array, y: Array) -> Array:
-    """Unsigned quotient."""
-    return x // np.where(y == 0, 1, y).astype(x.dtype)
+    """Unsigned quotient; all ones for y = 0."""
+    zero = y == 0
+    return np.where(zero, ~np.zeros_like(x), x // np.where(zero, 1, y).astype(x.dtype))
 
 
 def remainder_unsigned(x: Array, y: Array) -> Array:
-    """Unsigned remainder."""
-    return x % np.where(y == 0, 1, y).astype(x.dtype)
+    """Unsigned remainder; x for y = 0."""
+    zero = y == 0
+    return np.where(zero, x, x % np.where(zero, 1, y).astype(x.dtype))
 
 
 def multiply_high(x: Array, y: Array, bits: int) -> Array:

@@ -33,7 +33,7 @@ class Row:
     `meaning(*operands)` computes on NumPy arrays: integers in the width's own type (as unsigned where `unsigned`; with a
     last argument `bits` where `wants_bits`), floats in f64, before rounding to the format. `error` says how far a chip's
     result may be from it. `identity` is a right operand that gives x back (a left one too when `commutative`),
-    `absorbing` a right operand that is always the result. `undefined` marks operands whose result may be anything.
+    `absorbing` a right operand that is always the result.
     A capability is `group.dtype`, as in `math.exp.fp32`.
     """
 
@@ -49,7 +49,6 @@ class Row:
     absorbing: float | None = None
     unsigned: bool = False
     wants_bits: bool = False
-    undefined: Callable[..., Any] | None = None
     same_operands: Literal["x", 0, True, False] | None = None
     rounding: bool = False
     draw: Draw = field(default=ANY)

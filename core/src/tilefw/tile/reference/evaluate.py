@@ -59,8 +59,6 @@ def _integer(row: Row, operands: Sequence[Value], dtype: DType, watch_wrap: bool
         arrays = [-o.x.astype(np.int8) if bits == 1 else o.x for o in operands]
     found = row.meaning(*arrays, *((bits,) if row.wants_bits else ()))
     free = _any_free(operands)
-    if row.undefined is not None:
-        free = either(free, some(np.broadcast_to(row.undefined(*arrays), found.shape)))
     if row.result == "bool":
         return Value(found, free=free)
     x = _canonical(found, bits)

@@ -22,9 +22,10 @@ WIDTH = {"i16": 16, "i32": 32, "i64": 64}
 
 _INTEGER = {
     "addi": "add.s{w}", "subi": "sub.s{w}", "muli": "mul.lo.s{w}", "mulhs": "mul.hi.s{w}", "mulhu": "mul.hi.u{w}",
-    "divs": "div.s{w}", "divu": "div.u{w}", "rems": "rem.s{w}", "remu": "rem.u{w}", "andi": "and.b{w}", "ori": "or.b{w}",
-    "xori": "xor.b{w}", "absi": "abs.s{w}", "mins": "min.s{w}", "maxs": "max.s{w}", "minu": "min.u{w}", "maxu": "max.u{w}",
+    "andi": "and.b{w}", "ori": "or.b{w}", "xori": "xor.b{w}", "absi": "abs.s{w}", "mins": "min.s{w}", "maxs": "max.s{w}",
+    "minu": "min.u{w}", "maxu": "max.u{w}",
 }
+_DIVISIONS = {"divs": "div.s{w}", "divu": "div.u{w}", "rems": "rem.s{w}", "remu": "rem.u{w}"}
 _SHIFTS = {"shl": "shl.b{w}", "shrs": "shr.s{w}", "shru": "shr.u{w}"}
 _INTEGER_COMPARES = {
     "eqi": "eq.s", "nei": "ne.s", "lts": "lt.s", "les": "le.s", "gts": "gt.s", "ges": "ge.s", "ltu": "lt.u", "leu": "le.u",
@@ -102,6 +103,7 @@ def _arithmetic(fusion: bool) -> Table:
         table |= {f"{row}.{name}": _one(op.format(w=width), form) for row, op in _INTEGER.items()}
         table |= {f"{row}.{name}": _one(f"setp.{op}{width}", "i1") for row, op in _INTEGER_COMPARES.items()}
         table |= {f"{row}.{name}": _shift(op.format(w=width), name) for row, op in _SHIFTS.items()}
+        table |= {f"{row}.{name}": _division(op.format(w=width), name) for row, op in _DIVISIONS.items()}
     for name, rows in (("f32", _F32), ("f64", _F64), ("f16", _F16), ("bf16", _BF16)):
         table |= {f"{row}.{name}": _one(op, FORM[name]) for row, op in rows.items()}
     for name in ("f32", "f64", "f16"):
@@ -135,6 +137,20 @@ def _shift(opcode: str, name: str) -> Emits:
         return code.inst(opcode, FORM[name], chip.operand(code, x), chip.operand(code, y))
 
     return Emits((opcode, "cvt.u32.u64", "min.u64", "cvt.u32.u16"), rule)
+
+
+def _division(opcode: str, name: str) -> Emits:
+    """PTX leaves division by zero to the machine ("Integer Arithmetic Instructions: div", "rem"): what the row gives is selected."""
+    divide = template(opcode, FORM[name])
+
+    def rule(code: Code, x: Element, y: Element) -> Element:
+        found = divide(code, x, y)
+        if isinstance(y, Const) and y.bits:
+            return found
+        by_zero = x if opcode.startswith("rem") else Const(name, (1 << WIDTH[name]) - 1)
+        return code(f"select.{name}", code(f"eqi.{name}", y, Const(name, 0)), by_zero, found)
+
+    return Emits((opcode,), rule)
 
 
 def _count64(row: str) -> Emits:

@@ -1,8 +1,8 @@
 """Quotients and remainders of integers: an estimate of the reciprocal in floats, mended in integers.
 
 The estimate is from below, so that the quotient is never too large; how far it is short says how many comparisons mend it (Granlund
-and Möller, "Improved division by invariant integers", 2011; Warren, "Hacker's Delight", ch. 9). Division by zero gives anything, as
-the rows say.
+and Möller, "Improved division by invariant integers", 2011; Warren, "Hacker's Delight", ch. 9). The mending leaves the dividend as
+remainder of a division by zero; its quotient, all ones, is selected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ def rules() -> dict[str, Rule]:
         table |= {f"{row}u.{t}": partial(_unsigned, part, t) for t in _ESTIMATES}
         table |= {f"{row}s.{t}": partial(_signed, part, t) for t in _ESTIMATES}
         table |= {f"{row}{sign}.{t}": partial(_narrow, sign, part, t) for sign in "su" for t in ("i8", "i16")}
-    return table
+    of_zero = [f"div{sign}.{t}" for sign in "su" for t in _ESTIMATES] + ["divs.i8", "divs.i16"]
+    return table | {row: partial(_or_all_ones, row.partition(".")[2], table[row]) for row in of_zero}
+
+
+def _or_all_ones(t: str, divide: Rule, code: Code, n: Element, d: Element) -> Element:
+    """The quotient; all ones for a divisor of zero. (Unsigned narrow ones are by themselves: the infinite quotient saturates.)"""
+    quotient = divide(code, n, d)
+    if isinstance(d, Const) and d.bits:
+        return quotient
+    return code(f"select.{t}", code(f"eqi.{t}", d, Const(t, 0)), Const(t, (1 << BITS[t]) - 1), quotient)
 
 
 def _unsigned(part: int, t: str, code: Code, n: Element, d: Element) -> Element:
