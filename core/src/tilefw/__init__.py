@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilefw.runtime.listings import plugins, targets
     from tilefw.runtime.module import load
     from tilefw.runtime.reference import reference
+    from tilefw.runtime.unwritten import empty, empty_like
 
 # Public name -> the module that has it.
 _HOMES = {
@@ -44,6 +45,8 @@ _HOMES = {
     ),
     "LaunchResult": "tilefw.runtime.launch",
     "compile": "tilefw.runtime.compiler",
+    "empty": "tilefw.runtime.unwritten",
+    "empty_like": "tilefw.runtime.unwritten",
     "load": "tilefw.runtime.module",
     "plugins": "tilefw.runtime.listings",
     "reference": "tilefw.runtime.reference",
@@ -56,8 +59,8 @@ _HOMES = {
 __all__ = [
     "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError", "KernelError",
     "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "autotune", "cdiv", "compile",
-    "constexpr_function", "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference", "reinterpret", "set_target",
-    "target", "targets",
+    "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "plugins", "reference",
+    "reinterpret", "set_target", "target", "targets",
 ]
 
 

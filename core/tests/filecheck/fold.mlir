@@ -24,13 +24,18 @@ func.func @integers_wrap(%p: !tile.ptr<i8>) {
   func.return
 }
 
-// CHECK-LABEL: func.func @division_by_zero_stays
-func.func @division_by_zero_stays(%p: !tile.ptr<i32>) {
-  // CHECK: tile.divs
+// CHECK-LABEL: func.func @a_quotient_by_zero_is_all_ones_and_the_remainder_the_dividend
+func.func @a_quotient_by_zero_is_all_ones_and_the_remainder_the_dividend(%p: !tile.ptr<i32>, %q: !tile.ptr<i32>) {
+  // CHECK: %[[ONES:.*]] = tile.constant -1 : i32
+  // CHECK: tile.store %p, %[[ONES]]
+  // CHECK: %[[SEVEN:.*]] = tile.constant 7 : i32
+  // CHECK: tile.store %q, %[[SEVEN]]
   %a = tile.constant 7 : i32
   %z = tile.constant 0 : i32
   %b = tile.divs %a, %z : i32
   tile.store %p, %b : !tile.ptr<i32>
+  %c = tile.remu %a, %z : i32
+  tile.store %q, %c : !tile.ptr<i32>
   func.return
 }
 

@@ -46,10 +46,23 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
     ),
     _core("bank_conflicts", "counts the extra passes of shared memory; no findings", "bank_conflicts:BankConflicts", default=False),
 )
-"""The checks of core."""
+"""The checks of core that devices make."""
+PROGRAM_CHECK_INFOS: tuple[CheckInfo, ...] = (
+    CheckInfo("division_by_zero", "no quotient or remainder by zero is stored or decides anything"),
+    CheckInfo("same_address_stores", "the elements of one store that have one address have one value"),
+    CheckInfo("undefined_elements", "what a masked load without `other` leaves undefined is not stored and decides nothing"),
+    CheckInfo("nonfinite", "no infinity or NaN that finite numbers made is stored or decides anything"),
+    CheckInfo("offsets", "no offset wraps around its width, and every access is inside its array, in the program's own arithmetic"),
+    CheckInfo("uninitialised_host", "nothing is read of a host array (`tilefw.empty`) that nobody has written"),
+)
+"""Checks of programs: about the kernel and its arguments and not about machine code. The reference interpreter makes them before
+the launch, from the kernel's tile IR and copies of the arguments, whatever the target. They are on only where they are named, as
+programs may do on purpose what they find."""
+PROGRAM_CHECKS = frozenset(check.name for check in PROGRAM_CHECK_INFOS)
+"""Their names."""
 CHECKS = tuple(check.name for check in BUILTIN_CHECKS)
 """Their names."""
 DEFAULT_CHECKS = frozenset(check.name for check in BUILTIN_CHECKS if check.default)
 """The checks of a launch that names none. The others cost time, or report what is slow and not wrong."""
 ALL_CHECKS = frozenset(CHECKS)
-"""Every check of core."""
+"""Every check of core that devices make."""

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
@@ -60,10 +61,14 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
     from tilefw.cli.scripts import run_program
     from tilefw.runtime import config
     from tilefw.runtime.loader import find
+    from tilefw.runtime.unwritten import in_place_of_numpys
 
     if args.target is not None:
         find(args.target)  # a name that does not exist is told before the script starts
-    with config.target(args.target, **execution(args)):
+    options = execution(args)
+    asked = config.parse_checks(options.get("checks") or ())
+    marked = in_place_of_numpys() if "uninitialised_host" in asked else nullcontext()
+    with config.target(args.target, **options), marked:
         return run_program(args.kernel, rest)
 
 

@@ -25,6 +25,7 @@ from tilefw.runtime.bound_launch import launch_of
 from tilefw.runtime.compiler import Compilation
 from tilefw.runtime.launch import execute, facts_of
 from tilefw.runtime.loader import Target, find
+from tilefw.runtime.program_checks import check_program
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.tile.reference.accuracy import Comparison
 
@@ -241,11 +242,16 @@ class _Run:
         with self.clock.stage("reference"):
             self.reference = Reference(self.module, self.launch.grid, passed, fusion=fusion, budget=budget)
         self._enter("simulate")
+        warnings = check_program(
+            lambda: self.module, self.launch.grid, passed, self.resolved.checks, fusion=bool(fusion), budget=budget
+        )
         with np.errstate(all="ignore"):  # infinities and NaN are what many cases are about
             self.expression = self.spec.expected(self.parameters, self.launch) if self.target.name == "reference" else None
         entry = self.compiled.artifact.entry()
         args = bind(entry, list(passed.values()))
-        result = execute(self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name)
+        result = execute(
+            self.target, self.resolved, self.compiled, entry, self.launch.grid, args, self.spec.name, checked=warnings
+        )
         self.times.update(result.times)
         self.fields.update(counters=result.counters, findings=result.diagnostics, utilisation=result.utilisation)
         return result.checks

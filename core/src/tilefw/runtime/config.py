@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from tilefw.api.device import ALL_CHECKS, DEFAULT_BUDGET, DEFAULT_CHECKS
+from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
+from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.api.errors import UsageError
 from tilefw.runtime.names import suggest
 
@@ -121,25 +122,26 @@ def set_target(
 
 
 def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
-    """`default`, `all`, `none`, or names of checks (a comma-separated string or an iterable); UsageError names the nearest.
+    """Names of checks, `default`, `all`, `program` and `none` among them: what they name together.
 
-    `PLUGIN:NAME` is a check of a plugin, which is asked for it at the launch (plugin_checks.py). `all` is every check of core.
+    `checks` is a string with commas between the names, or an iterable of names, in which `-` means `_`. `all` is every check that
+    the device makes, `program` every check of programs. `PLUGIN:NAME` is a check of a plugin, which is asked for it at the launch
+    (plugin_checks.py). Raises UsageError, which names the nearest check.
     """
-    named = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "none": frozenset()}
-    if isinstance(checks, str):
-        if checks in named:
-            return named[checks]
-        checks = [word.strip() for word in checks.split(",") if word.strip()]
-    chosen = frozenset(checks)
-    for word in sorted(chosen, key=str):
-        if word not in ALL_CHECKS and not _of_plugin(word):
-            known = ALL_CHECKS | frozenset(named)
-            raise UsageError(f"there is no check '{word}'", code="TFW0901", help=suggest(str(word), known, what="checks"))
-    return chosen
+    groups = {"default": DEFAULT_CHECKS, "all": ALL_CHECKS, "program": PROGRAM_CHECKS, "none": frozenset[str]()}
+    words = checks.split(",") if isinstance(checks, str) else checks
+    chosen: set[str] = set()
+    for word in filter(None, (str(word).strip() for word in words)):
+        name = word if ":" in word else word.replace("-", "_")
+        if name not in groups and name not in ALL_CHECKS | PROGRAM_CHECKS and not _of_plugin(word):
+            known = ALL_CHECKS | PROGRAM_CHECKS | frozenset(groups)
+            raise UsageError(f"there is no check '{word}'", code="TFW0901", help=suggest(word, known, what="checks"))
+        chosen |= groups.get(name, {name})
+    return frozenset(chosen)
 
 
-def _of_plugin(word: object) -> bool:
-    return isinstance(word, str) and all(word.partition(":"))
+def _of_plugin(word: str) -> bool:
+    return all(word.partition(":"))
 
 
 def cache_enabled() -> bool:

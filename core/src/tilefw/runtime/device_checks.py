@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS
+from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
 from tilefw.api.device import Device
 from tilefw.api.errors import UsageError
 
 
 def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
-    """Those of the checks `asked` that `device` makes; a device that declares none makes none.
+    """Those of the checks `asked` that `device` makes; a device that declares none makes none. No device makes checks of programs:
+    whoever launches with a kernel's tile IR at hand makes them (program_checks.py) and does not ask here.
 
     Checks of plugins (`PLUGIN:NAME`) are made by every device that is `observable`, as those of the simulator kit are. Raises
     UsageError TFW0903 where a check is asked for by name, beyond `all` or `default`, that the device does not make.
@@ -16,6 +17,13 @@ def made_by(device: Device, asked: frozenset[str]) -> frozenset[str]:
     observable: bool = getattr(device, "observable", False)
     makes: frozenset[str] = getattr(device, "checks", frozenset())
     whole = next((some for some in (ALL_CHECKS, DEFAULT_CHECKS) if some <= asked), frozenset())
+    of_programs = sorted(asked & PROGRAM_CHECKS)
+    if of_programs:
+        raise UsageError(
+            f"the check{'s' if len(of_programs) > 1 else ''} {', '.join(of_programs)} cannot be made of machine code",
+            code="TFW0903", note="checks of programs follow the values of tile IR",
+            help="launch the kernel that the code was made of",
+        )
     missing = sorted(name for name in asked - whole - makes if not (observable and ":" in name))
     if missing:
         raise UsageError(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.device import Finding, LaunchOptions, LaunchReport
+from tilefw.api.checks import PROGRAM_CHECKS
+from tilefw.api.device import DEFAULT_BUDGET, Finding, LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
@@ -20,6 +21,7 @@ from tilefw.runtime.diagnostics import render_counters, render_findings, render_
 from tilefw.runtime.executor import Bound, executor_for, run
 from tilefw.runtime.kernel_source import from_jit
 from tilefw.runtime.loader import Target, find
+from tilefw.runtime.program_checks import check_program
 from tilefw.runtime.stage_clock import StageClock
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
@@ -91,23 +93,29 @@ def launch(
     device = executor_for(target, resolved.executor).device
     compiled = compiler.compile_source(source, target, request, assemble=device.assembled)
     entry = compiled.artifact.entry()
-    args = bind(entry, _passed(signature, values))
-    return execute(target, resolved, compiled, entry, extents, args, source.name)
+    passed = _passed(signature, values)
+    args = bind(entry, list(passed.values()))
+    warnings = check_program(
+        source.build, extents, passed, resolved.checks, fusion=request.enable_fp_fusion, budget=max(resolved.budget, DEFAULT_BUDGET)
+    )
+    return execute(target, resolved, compiled, entry, extents, args, source.name, checked=warnings)
 
 
 def execute(
     target: Target, resolved: config.Resolved, compiled: compiler.Compiled, entry: Entry, grid: tuple[int, int, int],
     args: list[Bound], kernel: str, block: tuple[int, int, int] | None = None, dynamic_shared: int | None = None,
-    timeline: bool = False,
+    timeline: bool = False, checked: tuple[Finding, ...] | None = None,
 ) -> LaunchResult:
     """Run bound arguments on the executor that the settings name; a grid with an extent of 0 runs nothing, as in Triton.
 
     With `timeline` the result has one: raises UnsupportedError TFW0645 for a target that makes none, LaunchError TFW0646 where this
-    launch has none. Raises UsageError TFW0903 for a check that the device does not make."""
+    launch has none. Raises UsageError TFW0903 for a check that the device does not make. `checked` are the warnings of the
+    program's checks, which the caller has made; None where it cannot make them."""
     if timeline:
         require_timeline(target.info)
     device = executor_for(target, resolved.executor).device
-    checks = made_by(device, resolved.checks)
+    of_program = frozenset[str]() if checked is None else resolved.checks & PROGRAM_CHECKS
+    checks = made_by(device, resolved.checks - of_program)
     launch_options = LaunchOptions(
         block=block, dynamic_shared=dynamic_shared, checks=checks, budget=resolved.budget,
         numerics=cast(Literal["ieee", "hw"], resolved.numerics), seed=resolved.seed, timeline=timeline,
@@ -121,8 +129,8 @@ def execute(
         reason = f"its {device.executor} executor gives none" if all(grid) else "its grid is empty, and nothing runs"
         raise LaunchError(f"{kernel} on {target.name} has no timeline: {reason}", code="TFW0646")
     return LaunchResult(
-        kernel, target.name, device.executor, compiled.artifact, grid, report.findings, report.counters, clock.seconds,
-        compiled.found, report.utilisation, report.timeline, checks,
+        kernel, target.name, device.executor, compiled.artifact, grid, (*(checked or ()), *report.findings), report.counters,
+        clock.seconds, compiled.found, report.utilisation, report.timeline, checks | of_program,
     )
 
 
@@ -135,9 +143,9 @@ def require_timeline(info: TargetInfo) -> None:
         )
 
 
-def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> list[Any]:
+def _passed(signature: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that the compiled kernel takes, in order: what the signature folds (`:1`, None) is no parameter of it."""
-    return [values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None]
+    return {name: values[name] for name, kind in signature.items() if not kind.endswith(":1") and values[name] is not None}
 
 
 def facts_of(info: TargetInfo, values: Mapping[str, Any]) -> frozenset[str]:

@@ -11,9 +11,10 @@ import numpy as np
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CompileError
 from tilefw.runtime import jit
-from tilefw.runtime.arrays import HostArray, host_array, is_array, storages
+from tilefw.runtime.arrays import HostArray
 from tilefw.runtime.binding import grid_of
 from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.interpreted_launch import InterpretedLaunch
 from tilefw.runtime.kernel_source import from_jit
 
 
@@ -54,39 +55,13 @@ def reference(kernel: Any, grid: Any, *args: Any, budget: int = DEFAULT_BUDGET, 
     signature, constexprs, values = jit.specialize(kernel, bound)
     extents = grid_of(grid(bound) if callable(grid) else grid)
     passed = {name: value for name, value in values.items() if not signature[name].endswith(":1")}
+    launch = InterpretedLaunch(passed)
     module = from_jit(kernel, signature, constexprs).build()
-    return _interpret(module, extents, passed, bool(options.get("enable_fp_fusion", True)), budget)
-
-
-def _interpret(module: Any, grid: tuple[int, int, int], values: Mapping[str, Any], fusion: bool, budget: int) -> ReferenceResult:
-    from tilefw.tile.reference.interpret import RefPointer, run
-    from tilefw.tile.reference.memory import RefMemory
-
-    memory = RefMemory()
-    hosts = {name: host_array(value) for name, value in values.items() if is_array(value)}
-    copies = {storage.start: _copied(memory, storage) for storage in storages(list(hosts.items()))}
-    starts = sorted(copies)
-
-    def below(host: HostArray) -> tuple[int, Any]:
-        start = next(start for start in reversed(starts) if start <= host.start)
-        return host.address - start, copies[start]
-
-    def argument(name: str, value: Any) -> Any:
-        if name not in hosts:
-            return value
-        offset, buffer = below(hosts[name])
-        return RefPointer(buffer, offset)
-
-    report = run(module, None, grid, [argument(n, v) for n, v in values.items()], memory=memory, fusion=fusion, budget=budget)
+    report = launch.run(module, extents, fusion=bool(options.get("enable_fp_fusion", True)), budget=budget)
     if any(finding.severity == "error" for finding in report.findings):
         raise check_error(report.findings)
-    return ReferenceResult({name: _expected(host, *below(host)) for name, host in hosts.items()}, report.findings, report.counters)
-
-
-def _copied(memory: Any, storage: Any) -> Any:
-    buffer = memory.allocate(storage.nbytes, storage.label, storage.readonly)
-    buffer.write_bytes(storage.view())
-    return buffer
+    arrays = {name: _expected(host, *launch.below(host)) for name, host in launch.hosts.items()}
+    return ReferenceResult(arrays, report.findings, report.counters)
 
 
 def _expected(host: HostArray, offset: int, buffer: Any) -> Expected:

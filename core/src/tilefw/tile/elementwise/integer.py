@@ -33,7 +33,7 @@ ROWS: tuple[Row, ...] = (
     _high(     "mulhs", "int.mulhi", "the high half of the signed product",   m.multiply_high),
     _high(     "mulhu", "int.mulhi", "the high half of the unsigned product", m.multiply_high, unsigned=True),
 
-    # Quotients and remainders. Those by zero are the ones of RISC-V ("M" extension, section 13.2): x = y * q + r holds for them too.
+    # Quotients and remainders. Those by zero are RISC-V's ("M" extension, section 13.2), for which x = y * q + r holds too.
     _quotient( "divs", "int.div", "signed x / y, truncated; -1 for y = 0",         m.divide_truncating),
     _quotient( "divu", "int.div", "unsigned x / y; all ones for y = 0",            m.divide_unsigned,      unsigned=True),
     _remainder("rems", "int.rem", "signed x % y, with the sign of x; x for y = 0", m.remainder_truncating),

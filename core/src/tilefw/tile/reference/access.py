@@ -207,6 +207,7 @@ class Access:
         differs = self.ordering.unseen(record, index, owner) & ~_same(buffer.x[index], new.x)
         self.put(buffer, index, new)
         clash = ~_same(buffer.x[index], new.x)
+        self._check_same_address(op, buffer, at, chosen, clash, programs)
         hit = clash | differs
         if hit.any() and self.findings.wants("races"):
             rival = before if differs.any() else record.writer(index)
@@ -217,6 +218,23 @@ class Access:
             message = f"stores of different values to one element of {buffer.label} in one launch"
             self.report(op, "races", wrong, at, programs, message, buffer, other=other)
         self.ordering.wrote(record, index, owner, False)
+
+    def _check_same_address(
+        self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, clash: Array, programs: Array
+    ) -> None:
+        """Report elements of a store (the chosen ones in `clash`) that another element of the same program has overwritten."""
+        if not clash.any() or not self.findings.wants("same_address_stores"):
+            return
+        lost = np.zeros(at.shape, np.bool_)
+        lost[chosen] = clash
+        for number in np.flatnonzero(lost.reshape(lost.shape[0], -1).any(axis=1)).tolist():
+            addresses, counts = np.unique(at[number][chosen[number]], return_counts=True)
+            own = lost[number] & np.isin(at[number], addresses[counts > 1])
+            if own.any():
+                message = f"elements of one store have one address in {buffer.label} and different values"
+                wrong = np.zeros(at.shape, np.bool_)
+                wrong[number] = own
+                self.report(op, "same_address_stores", wrong, at, programs, message, buffer)
 
     @staticmethod
     def put(buffer: RefBuffer, index: Array, new: Value, keep_sums: bool = False) -> None:

@@ -6,21 +6,27 @@ from dataclasses import replace
 
 from xdsl.ir import Operation
 
+from tilefw.api.checks import PROGRAM_CHECKS
 from tilefw.api.device import Finding
 from tilefw.tile.text.source_location import place_of
 
 CODES = {
     "bounds": "TFW0441", "alignment": "TFW0442", "initialisation": "TFW0443", "races": "TFW0444", "overflow": "TFW0445",
     "budget": "TFW0446", "readonly": "TFW0447", "undecided": "TFW0448", "loop": "TFW0449",
-    "pending": "TFW0450", "phase": "TFW0451",
+    "pending": "TFW0450", "phase": "TFW0451", "division_by_zero": "TFW0452", "same_address_stores": "TFW0453",
+    "undefined_elements": "TFW0454", "nonfinite": "TFW0455",
 }
 
 
+_OF_DEVICES = frozenset({"bounds", "alignment", "initialisation", "races"})
+
+
 class Findings:
-    """Collects findings; `checks` are those that the caller wants (bounds of the language itself are always reported)."""
+    """Collects findings; `checks` are those that the caller wants (bounds of the language itself are always reported), None all but
+    those of programs."""
 
     def __init__(self, checks: frozenset[str] | None = None) -> None:
-        self._off = frozenset() if checks is None else frozenset({"bounds", "alignment", "initialisation", "races"}) - checks
+        self._off = PROGRAM_CHECKS if checks is None else (PROGRAM_CHECKS | _OF_DEVICES) - checks
         self._found: dict[tuple[str, int], Finding] = {}
 
     def wants(self, check: str) -> bool:

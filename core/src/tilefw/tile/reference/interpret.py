@@ -29,6 +29,7 @@ from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise, 
 from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedMemory
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
 from tilefw.tile.reference.offsets import offset_arithmetic
+from tilefw.tile.reference.origins import CHECKS, Origins
 from tilefw.tile.reference.scheduling import Results, Run, in_turn, order_matters, to_end
 from tilefw.tile.reference.value import Array, Value, constant, merge
 from tilefw.tile.text.module import parse
@@ -144,6 +145,7 @@ class _Launch:
         self.findings = Findings(checks)
         self.access = Access(memory, self.findings, self.position)
         self.shared = SharedMemory(self.findings, self.position)
+        self.origins = Origins(self.findings, self.position) if any(map(self.findings.wants, CHECKS)) else None
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
         self.arguments = self._bind(args)
         self.offset_ops = offset_arithmetic(function)
@@ -198,6 +200,8 @@ class _Launch:
                 results = yield from control(self, op, frame)
             else:
                 results = _handler_of(op)(self, op, frame)
+            if self.origins is not None:
+                self.origins.after(op, frame, results)
             for result, value in zip(op.results, results, strict=True):
                 values[result] = value
         return []
@@ -217,6 +221,8 @@ class _Launch:
 
     def decide(self, op: Operation, condition: Value, frame: Frame) -> Array:
         """A condition of control flow, one bool a program; one that rounding decides is reported."""
+        if self.origins is not None:
+            self.origins.decided(op, condition, frame.programs)
         if condition.free is not None:
             self.findings.add(
                 "undecided", op, "control flow depends on a result that rounding decides", warning=True,

@@ -13,6 +13,9 @@ from tilefw.tile import numbers
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+Marks = dict[str, Array]  # by check, which op made an element that should not be stored (origins.py)
+
+
 class Value:
     """Elements of one SSA value for a group of programs: shape (programs or 1, *tile shape), 1 where all programs agree.
 
@@ -20,14 +23,15 @@ class Value:
     pointers. A chip's result is right when it is within `err` of `x` (None: equal to it); where `free` is set, the
     reference cannot tell (for floats: anything within `err`, when that is finite). `product` is an unrounded x·y that an
     add may take in place of `x` when the compiler fuses the two; it is known to within `product_err`, which is not `err`: all
-    products that the factors' bounds allow may round to one number. `wrapped` marks signed arithmetic that left its width.
+    products that the factors' bounds allow may round to one number. `wrapped` marks signed arithmetic that left its width, `marks`
+    what the launch's checks of programs follow (`origins.py`).
     """
 
-    __slots__ = ("err", "free", "product", "product_err", "wrapped", "x")
+    __slots__ = ("err", "free", "marks", "product", "product_err", "wrapped", "x")
 
     def __init__(
         self, x: Array, err: Array | None = None, free: Array | None = None, product: Array | None = None,
-        wrapped: Array | None = None, product_err: Array | None = None,
+        wrapped: Array | None = None, product_err: Array | None = None, marks: Marks | None = None,
     ) -> None:
         self.x = x
         self.err = err
@@ -35,11 +39,13 @@ class Value:
         self.product = product
         self.product_err = product_err
         self.wrapped = wrapped
+        self.marks = marks
 
     def apply(self, function: Any) -> Value:
         """The value with one function of shape applied to each of its arrays."""
         parts = (self.err, self.free, self.product, self.wrapped, self.product_err)
-        return Value(function(self.x), *(None if part is None else function(part) for part in parts))
+        marks = None if self.marks is None else {check: function(part) for check, part in self.marks.items()}
+        return Value(function(self.x), *(None if part is None else function(part) for part in parts), marks=marks)
 
     def take(self, programs: Array) -> Value:
         """The value of some of the group's programs."""
@@ -78,7 +84,18 @@ def merge(parts: list[tuple[Array, Value]], count: int) -> Value:
 
     x = gather("x", 0, first.x.dtype)
     assert x is not None
-    return Value(x, gather("err", 0.0, np.float64), gather("free", False, np.bool_), None, gather("wrapped", False, np.bool_))
+    wrapped = gather("wrapped", False, np.bool_)
+    return Value(
+        x, gather("err", 0.0, np.float64), gather("free", False, np.bool_), None, wrapped, marks=_merged_marks(parts, shape)
+    )
+
+
+def _merged_marks(parts: list[tuple[Array, Value]], shape: tuple[int, ...]) -> Marks | None:
+    found: Marks = {}
+    for programs, value in parts:
+        for check, marks in (value.marks or {}).items():
+            found.setdefault(check, np.zeros(shape, np.int32))[programs] = np.broadcast_to(marks, (len(programs), *shape[1:]))
+    return found or None
 
 
 def concatenated(pieces: Sequence[Value], axis: int) -> Value:

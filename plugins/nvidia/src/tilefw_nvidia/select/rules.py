@@ -140,7 +140,7 @@ def _shift(opcode: str, name: str) -> Emits:
 
 
 def _division(opcode: str, name: str) -> Emits:
-    """PTX leaves division by zero to the machine ("Integer Arithmetic Instructions: div", "rem"): what the row gives is selected."""
+    """PTX leaves division by zero to the machine ("Integer Arithmetic Instructions: div", "rem"): the row's result is selected."""
     divide = template(opcode, FORM[name])
 
     def rule(code: Code, x: Element, y: Element) -> Element:
