@@ -78,11 +78,11 @@ def _library(name: str, parameters: dict[str, str], target: str):
 
     from tilefw.kernels.reference import typed
     from tilefw.kernels.spec import load
-    from tilefw.runtime import compiler, kernel_source, options, pass_run
-    from tilefw.runtime.bound_launch import launch_of
+    from tilefw.runtime.arguments.bound_launch import launch_of
+    from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
     from tilefw.runtime.jit import specialize
     from tilefw.runtime.launch import facts_of
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
 
     spec, chosen = load(name), find(target)
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(0))

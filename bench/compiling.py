@@ -107,7 +107,9 @@ def _triton() -> types.ModuleType:
 
 def _ours(chip: Chip, module: types.ModuleType, name: str, assemble: bool) -> None:
     """What a launch that misses the cache does."""
-    from tilefw.runtime import compiler, config, kernel_source, loader, options
+    from tilefw.runtime import config
+    from tilefw.runtime.compilation import compiler, kernel_source, options
+    from tilefw.runtime.plugins import loader
 
     signature, constexprs = module.COMPILES[name]
     target = loader.find(config.resolve(config.settings(chip.target)).target)

@@ -18,8 +18,10 @@ from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
 from tilefw.language.extra import libdevice
-from tilefw.runtime import compiler, config, kernel_source, loader, options
+from tilefw.runtime import config
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import JITFunction, specialize
+from tilefw.runtime.plugins import loader
 
 
 @dataclass(frozen=True)

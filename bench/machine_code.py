@@ -68,7 +68,7 @@ def _instructions() -> list[str]:
 
 
 def _instruction_set() -> InstructionSet:
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
     from tilefw_amd.chips import chip_of
     from tilefw_amd.isa.set import instruction_set
 

@@ -101,8 +101,8 @@ def _line(*cells: object) -> str:
 
 
 def ours(work: Work) -> Figures:
-    from tilefw.runtime.loader import find
     from tilefw.runtime.module import Module
+    from tilefw.runtime.plugins.loader import find
 
     return figures(work, Module(tilefw_artifact(work).artifact, find(TARGET)), {}, 0)
 

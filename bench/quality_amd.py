@@ -86,8 +86,8 @@ def _or_reason(compiler: Callable[[Work], Figures], work: Work) -> Figures | str
 
 
 def ours(work: Work) -> Figures:
-    from tilefw.runtime.loader import find
     from tilefw.runtime.module import Module
+    from tilefw.runtime.plugins.loader import find
 
     artifact = tilefw_artifact(work, assemble=True, chip=GFX942).artifact
     return figures(work, Module(artifact, find(GFX942.target)), {}, 0)
@@ -172,7 +172,7 @@ def _line(*cells: object) -> str:
 
 def _save(folder: Path, work: Work, sides: dict[str, Figures | str]) -> None:
     """Listings, and main loops with llvm-mca's summary and timeline."""
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
     from tilefw_amd.assembler.disassemble import disassemble
     from tilefw_amd.chips import chip_of
     from tilefw_amd.isa.set import instruction_set

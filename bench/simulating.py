@@ -74,8 +74,8 @@ def _foreign(item: corpus.Item, artifact: object, checks: Set[str]) -> int:
 
 def _our_code(chip: Chip) -> Iterator[Side]:
     from tilefw.kernels.verify import verify
-    from tilefw.runtime.loader import find
     from tilefw.runtime.module import Module
+    from tilefw.runtime.plugins.loader import find
 
     for name, (work, goal) in workloads.LIBRARY.items():
         verdict = verify(work.spec, dict(work.parameters), chip.target)

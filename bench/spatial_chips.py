@@ -22,7 +22,7 @@ from tilefw.api.ir import context
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import load as kernel_named
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.simulate.device import simulate

@@ -23,8 +23,8 @@ from tilefw.machine.check_allocation import Snapshot, check_allocation, snapshot
 from tilefw.machine.function_op import FuncOp
 from tilefw.machine.inst import Function
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.loader import find
-from tilefw.runtime.pass_run import Watch, run_passes
+from tilefw.runtime.compilation.pass_run import Watch, run_passes
+from tilefw.runtime.plugins.loader import find
 
 JUDGED = f"judged by the checker of allocations, and by execution with a token for each value on {tokens.PATHS} paths or more"
 _VALUES = "does not hold"  # how the checker says that a value is not where it is read

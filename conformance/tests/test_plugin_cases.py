@@ -10,8 +10,8 @@ import pytest
 
 from tilefw.api.errors import CodeError, KernelError, PluginError, UsageError
 from tilefw.kernels.spec import load
-from tilefw.runtime import entry_points, loader
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins import entry_points, loader
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw_conformance import runner, suite
 from tilefw_conformance.case_files import collect
 from tilefw_conformance.subject import contradiction, spec_of

@@ -13,7 +13,7 @@ import pytest
 from tilefw.api.errors import CapacityError, InternalError, UnsupportedError, UsageError
 from tilefw.cli.main import main
 from tilefw.kernels.spec import load
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw_conformance import runner
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import bundled
@@ -69,7 +69,7 @@ def test_a_refusal_is_judged_by_the_claims(
     def refuse(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("tilefw.runtime.compiler.Compilation.finish", refuse)
+    monkeypatch.setattr("tilefw.runtime.compilation.compiler.Compilation.finish", refuse)
     result = runner.run(case(), claiming(*claims))
     assert result.outcome == outcome
     assert result.good == (outcome in ("unsupported", "over-capacity"))

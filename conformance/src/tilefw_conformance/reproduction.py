@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from tilefw.runtime.local_plugins import MODULES
+from tilefw.runtime.plugins.local_plugins import MODULES
 from tilefw_conformance.case import Case
 from tilefw_conformance.packs import PACKS
 

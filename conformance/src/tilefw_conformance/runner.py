@@ -11,7 +11,7 @@ from tilefw.api.capabilities import missing
 from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.stages import STAGES
 from tilefw.kernels.verify import Verdict, verify
-from tilefw.runtime.loader import Target
+from tilefw.runtime.plugins.loader import Target
 from tilefw_conformance.case import Case
 from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.report import records

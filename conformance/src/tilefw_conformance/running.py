@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from tilefw.api.errors import KernelError, UsageError
-from tilefw.runtime.loader import registry
+from tilefw.runtime.plugins.loader import registry
 from tilefw_conformance import EDITION
 from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.case_files import bundled

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tilefw.api.errors import CodeError
-from tilefw.runtime.loader import Target
+from tilefw.runtime.plugins.loader import Target
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import in_folder
 from tilefw_conformance.expectations import Expectation, located, of_plugin, source_of

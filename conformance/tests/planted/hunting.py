@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilefw.api.device import DEFAULT_CHECKS
-from tilefw.runtime.loader import find
+from tilefw.runtime.plugins.loader import find
 from tilefw.testing import distribution
 from tilefw_conformance.case import Case
 from tilefw_conformance.case_files import bundled

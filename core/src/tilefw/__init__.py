@@ -22,15 +22,15 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
-    from tilefw.runtime.arrays import reinterpret
-    from tilefw.runtime.compiler import compile
+    from tilefw.runtime.arguments.arrays import reinterpret
+    from tilefw.runtime.arguments.unwritten import empty, empty_like
+    from tilefw.runtime.compilation.compiler import compile
     from tilefw.runtime.config import set_target, target
     from tilefw.runtime.jit import Config, autotune, cdiv, constexpr_function, heuristics, jit, next_power_of_2
     from tilefw.runtime.launch import LaunchResult
-    from tilefw.runtime.listings import plugins, targets
     from tilefw.runtime.module import load
+    from tilefw.runtime.plugins.listings import plugins, targets
     from tilefw.runtime.reference import reference
-    from tilefw.runtime.unwritten import empty, empty_like
 
 # Public name -> the module that has it.
 _HOMES = {
@@ -44,16 +44,16 @@ _HOMES = {
         ("Config", "autotune", "cdiv", "constexpr_function", "heuristics", "jit", "next_power_of_2"), "tilefw.runtime.jit"
     ),
     "LaunchResult": "tilefw.runtime.launch",
-    "compile": "tilefw.runtime.compiler",
-    "empty": "tilefw.runtime.unwritten",
-    "empty_like": "tilefw.runtime.unwritten",
+    "compile": "tilefw.runtime.compilation.compiler",
+    "empty": "tilefw.runtime.arguments.unwritten",
+    "empty_like": "tilefw.runtime.arguments.unwritten",
     "load": "tilefw.runtime.module",
-    "plugins": "tilefw.runtime.listings",
+    "plugins": "tilefw.runtime.plugins.listings",
     "reference": "tilefw.runtime.reference",
-    "reinterpret": "tilefw.runtime.arrays",
+    "reinterpret": "tilefw.runtime.arguments.arrays",
     "set_target": "tilefw.runtime.config",
     "target": "tilefw.runtime.config",
-    "targets": "tilefw.runtime.listings",
+    "targets": "tilefw.runtime.plugins.listings",
 }
 
 __all__ = [

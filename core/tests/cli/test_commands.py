@@ -128,7 +128,7 @@ def test_listings_in_words_and_in_json(tilefw):
 
 
 def test_a_broken_plugin_is_a_warning_in_listings_and_exit_4_where_it_is_needed(tilefw, tmp_path, monkeypatch):
-    from tilefw.runtime import entry_points
+    from tilefw.runtime.plugins import entry_points
 
     site = tmp_path / "site"
     distribution.write(site, "brk", "brk_plugin", name="brk", version="1")
@@ -149,7 +149,7 @@ def test_a_broken_plugin_is_a_warning_in_listings_and_exit_4_where_it_is_needed(
 
 
 def test_a_backend_that_does_not_load_is_the_plugins_fault(tilefw, tmp_path, monkeypatch):
-    from tilefw.runtime import entry_points
+    from tilefw.runtime.plugins import entry_points
 
     site = tmp_path / "site"
     distribution.write(site, "lost", "lost_plugin", name="lost", version="1")
@@ -286,7 +286,7 @@ def test_simulate_on_the_reference_writes_its_outputs(tilefw, tmp_path):
 
 
 def test_a_bug_of_ours_says_so_and_leaves_a_reproducer(tilefw, monkeypatch):
-    from tilefw.runtime import listings
+    from tilefw.runtime.plugins import listings
 
     monkeypatch.setattr(listings, "plugins", lambda: 1 / 0)
     code, _, err = tilefw("targets")

@@ -10,7 +10,7 @@ import pytest
 from tilefw.passes.listing import by_name
 from tilefw.passes.manager import PassManager
 from tilefw.passes.opt import opt, printed
-from tilefw.runtime.loader import registry
+from tilefw.runtime.plugins.loader import registry
 from tilefw.simt.lane import Lane
 from tilefw.tile.text.module import parse
 

@@ -11,7 +11,7 @@ import pytest
 
 import tilefw.language as tl
 from tilefw.api import CompileOptions
-from tilefw.runtime import loader
+from tilefw.runtime.plugins import loader
 
 PAGE = Path("docs", "kernel-authors-guide.md")
 GUIDE = next((parent / PAGE for parent in Path(__file__).parents if (parent / PAGE).is_file()), None)

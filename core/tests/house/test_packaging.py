@@ -85,7 +85,7 @@ def test_the_meta_distribution_brings_the_folders_of_a_checkout_and_a_release_pi
 def test_core_ships_its_pages_and_its_licence(tmp_path):
     with zipfile.ZipFile(built("wheel", tmp_path / "wheel", ROOT / "core")) as wheel:
         names = wheel.namelist()
-    assert {"tilefw/explanations/TFW0501.md", "tilefw/py.typed", "tilefw/runtime/loader.py"} <= set(names)
+    assert {"tilefw/explanations/TFW0501.md", "tilefw/py.typed", "tilefw/runtime/plugins/loader.py"} <= set(names)
     assert any(n.endswith("licenses/LICENSE") for n in names) and not [n for n in names if "tests/" in n and "/templates/" not in n]
     assert "tilefw/scaffold/templates/project/tests/test_isa.py.in" in names
 

@@ -17,7 +17,7 @@ from tilefw.kernels import formats
 from tilefw.kernels.instance import instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import load
-from tilefw.runtime.arrays import TypedArray
+from tilefw.runtime.arguments.arrays import TypedArray
 from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp
 from tilefw.tile.reference.interpret import run
 from tilefw.tile.reference.memory import RefMemory

@@ -14,7 +14,7 @@ import pytest
 import tilefw as triton
 import tilefw.language as tl
 from tilefw.api.errors import KernelError
-from tilefw.runtime.loader import find
+from tilefw.runtime.plugins.loader import find
 
 
 @pytest.fixture(autouse=True, params=["reference", "nvidia-sm80", "amd-cdna3"])

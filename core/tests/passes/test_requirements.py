@@ -14,7 +14,7 @@ from tilefw.kernels.verify import verify
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.passes.requirements import refuse_unserved, required
-from tilefw.runtime.kernel_source import from_jit
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.text.module import parse
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilefw.runtime import loader
+from tilefw.runtime.plugins import loader
 from tilefw.testing.distribution import write
 
 GOOD = '''
@@ -39,7 +39,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
         text = source.replace("{name}", name).replace("{module}", module)
         (site / f"{module}.py").write_text(text)
         write(site, name, module, name=distribution, version="1.2")
-        from tilefw.runtime import entry_points
+        from tilefw.runtime.plugins import entry_points
 
         entry_points._scan.cache_clear()
         return module
@@ -50,7 +50,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> loader.Registry:
     """A registry of the test's own: nothing is loaded yet, and no time is spent on asking the plugins that are really there."""
-    from tilefw.runtime.entry_points import candidates
+    from tilefw.runtime.plugins.entry_points import candidates
 
     monkeypatch.setenv("TILEFW_DISABLE_PLUGINS", ",".join(candidate.name for candidate in candidates()))
     return loader.Registry()

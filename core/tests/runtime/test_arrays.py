@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilefw.api import LaunchError
-from tilefw.runtime.arrays import host_array, is_array, reinterpret, storages
+from tilefw.runtime.arguments.arrays import host_array, is_array, reinterpret, storages
 
 
 def test_a_view_has_the_bounds_of_its_owner():

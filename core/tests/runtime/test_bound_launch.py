@@ -13,8 +13,8 @@ from tilefw.api import Buffer, CompileError, Launch, LaunchError, TargetInfo
 from tilefw.api.target import BOUND_FACTS
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.bound_launch import launch_of, stated_launch
-from tilefw.runtime.kernel_source import from_jit
+from tilefw.runtime.arguments.bound_launch import launch_of, stated_launch
+from tilefw.runtime.compilation.kernel_source import from_jit
 
 BOUND = TargetInfo("made-up", "made", "up", "for one launch", "none:None", frozenset(), wants=BOUND_FACTS)
 FREE = TargetInfo("made-up", "made", "up", "for every launch", "none:None", frozenset())

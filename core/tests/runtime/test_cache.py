@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from tilefw.runtime.cache import DiskCache, digest
+from tilefw.runtime.compilation.cache import DiskCache, digest
 
 KEY = digest("some", "facts")
 
@@ -76,7 +76,7 @@ def test_processes_that_write_and_read_at_once_see_whole_entries_only(tmp_path):
     program = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from tilefw.runtime.cache import DiskCache, digest
+        from tilefw.runtime.compilation.cache import DiskCache, digest
         cache, me = DiskCache(Path(sys.argv[1])), sys.argv[2]
         keys = [digest(i) for i in range(4)]
         seen = 0

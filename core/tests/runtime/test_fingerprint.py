@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tilefw.api import Artifact, Backend, TargetInfo
-from tilefw.runtime import fingerprint as module
-from tilefw.runtime.fingerprint import fingerprint
-from tilefw.runtime.loader import Target
-from tilefw.runtime.plugin import Plugin
+from tilefw.runtime.compilation import fingerprint as module
+from tilefw.runtime.compilation.fingerprint import fingerprint
+from tilefw.runtime.plugins.loader import Target
+from tilefw.runtime.plugins.plugin import Plugin
 
 FILES = ("hooks.py", "table.json", "kernel.h", "runtime.c", "libchip.so", "page.in")
 PLUGIN = Plugin("chip", "tilefw-chip", "1.0", "chip_plugin.backend.hooks", "ok")

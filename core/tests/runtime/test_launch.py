@@ -27,9 +27,11 @@ from tilefw.api import (
     Struct,
 )
 from tilefw.api.target import TargetInfo
-from tilefw.runtime import executor, loader, options
-from tilefw.runtime.binding import grid_of
+from tilefw.runtime import executor
+from tilefw.runtime.arguments.binding import grid_of
+from tilefw.runtime.compilation import options
 from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.plugins import loader
 
 sys.path.insert(0, str(Path(__file__).parent))
 import chip

@@ -10,7 +10,7 @@ import pytest
 
 from tilefw.api import CodeError, Scalar, Struct
 from tilefw.runtime import launchfile
-from tilefw.runtime.arrays import TypedArray
+from tilefw.runtime.arguments.arrays import TypedArray
 from tilefw.runtime.launchfile import number
 
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tilefw.api.errors import PluginError, UsageError
-from tilefw.runtime import entry_points, loader, probe
-from tilefw.runtime.entry_points import candidates
+from tilefw.runtime.plugins import entry_points, loader, probe
+from tilefw.runtime.plugins.entry_points import candidates
 
 HOOK = "TILEFW_API = (0, 1)\nfrom tilefw.api import hookimpl\n@hookimpl\ndef "
 
@@ -111,7 +111,7 @@ def test_the_distribution_called_after_a_plugin_keeps_its_name(install, registry
 
 
 def test_an_alias_takes_nothing_from_the_target_of_that_name(install, registry):
-    from tilefw.runtime.listings import targets
+    from tilefw.runtime.plugins.listings import targets
 
     install("owner")
     install("grab", "from tilefw.api import TargetInfo, hookimpl\nTILEFW_API = (0, 1)\n@hookimpl\ndef tilefw_targets():\n"
@@ -127,7 +127,7 @@ def test_collecting_passes_survives_plugins_that_end_the_process(install, regist
 
 
 def test_an_alias_that_is_taken_shadows_its_target_alone(install):
-    from tilefw.runtime.listings import targets
+    from tilefw.runtime.plugins.listings import targets
 
     install("one", "from tilefw.api import TargetInfo, hookimpl\nTILEFW_API = (0, 1)\n@hookimpl\ndef tilefw_targets():\n"
                    "    return [TargetInfo('one-' + n, 'v', 'c', 's', 'm:B', frozenset(), aliases=a)"

@@ -10,7 +10,7 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.cli.main import main
-from tilefw.runtime.loader import Registry
+from tilefw.runtime.plugins.loader import Registry
 
 SOURCE = '''
 from tilefw.api import TargetInfo, hookimpl
@@ -108,7 +108,7 @@ def test_the_options_of_the_command_line_hold_for_one_command(local, capsys) -> 
 
 def test_of_two_plugins_that_claim_a_target_one_has_it_wherever_one_looks(install, registry) -> None:
     """The one with the longer name: naming the target asks it first."""
-    from tilefw.runtime.listings import targets
+    from tilefw.runtime.plugins.listings import targets
 
     claim = SOURCE.replace('"{name}-x1"', '"claim-more-x1"')
     install("claim", claim)
@@ -137,7 +137,7 @@ def doubled(x_ptr, N: tl.constexpr):
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_an_observer_sees_the_passes_and_one_that_raises_is_told_once(broken, local, monkeypatch, recwarn) -> None:
-    from tilefw.runtime import loader
+    from tilefw.runtime.plugins import loader
 
     monkeypatch.setattr(loader, "_registry", Registry())
     module = f"watching_{broken}".lower()
@@ -154,8 +154,8 @@ def test_an_observer_sees_the_passes_and_one_that_raises_is_told_once(broken, lo
 
 
 def test_a_plugin_that_fills_memory_is_no_end_of_the_machine(install) -> None:
-    from tilefw.runtime import probe
-    from tilefw.runtime.entry_points import candidates
+    from tilefw.runtime.plugins import probe
+    from tilefw.runtime.plugins.entry_points import candidates
 
     install("greedy", "TILEFW_API = (0, 1)\nheld = bytearray(64 << 30)\n")
     (found,) = probe.probe_all([c for c in candidates() if c.name == "greedy"], frozenset())

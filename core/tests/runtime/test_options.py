@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilefw.api import LaunchError, TargetInfo
-from tilefw.runtime import options
+from tilefw.runtime.compilation import options
 
 
 def target(**limits: int) -> TargetInfo:

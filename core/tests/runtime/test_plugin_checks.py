@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tilefw.api.errors import PluginError, UsageError
-from tilefw.runtime import config, plugin_checks
+from tilefw.runtime import config
+from tilefw.runtime.checks import plugin_checks
 
 SOURCE = '''
 TILEFW_API = (0, 1)

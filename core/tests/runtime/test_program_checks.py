@@ -14,8 +14,8 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.checks import PROGRAM_CHECK_INFOS, PROGRAM_CHECKS
 from tilefw.api.errors import CheckError, UsageError
+from tilefw.runtime.checks.device_checks import made_by
 from tilefw.runtime.config import parse_checks
-from tilefw.runtime.device_checks import made_by
 
 
 def codes(kernel: Any, *args: Any, checks: str, grid: tuple[int, ...] = (1,), **constexprs: Any) -> set[str]:
@@ -274,7 +274,7 @@ def test_all_stands_for_what_devices_make_and_program_for_the_rest() -> None:
 
 def test_a_check_of_programs_is_refused_for_machine_code() -> None:
     from tilefw.runtime.executor import executor_for
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
 
     with pytest.raises(UsageError) as raised:
         made_by(executor_for(find("reference"), "sim").device, frozenset({"nonfinite"}))

@@ -9,9 +9,10 @@ from itertools import pairwise
 import pytest
 
 from tilefw.api import LaunchError, LaunchReport, Row, Span, Timeline, UnsupportedError, Utilisation
-from tilefw.runtime import compiler, config, kernel_source, launch, options
+from tilefw.runtime import config, launch
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.diagnostics import render_utilisation, utilisation_to_json
-from tilefw.runtime.loader import find
+from tilefw.runtime.plugins.loader import find
 from tilefw.runtime.timeline_svg import LEFT, PALETTE, PLOT, picture
 from tilefw.runtime.timeline_trace import trace_events
 

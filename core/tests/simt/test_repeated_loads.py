@@ -14,7 +14,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime import kernel_source
+from tilefw.runtime.compilation import kernel_source
 from tilefw.simt import lane
 from tilefw.simt.description import Machine
 from tilefw.simt.passes import lane_passes

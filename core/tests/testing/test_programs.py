@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.runtime.config import Resolved
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, part, parts, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, Program, generate
 from tilefw.tile.text.module import parse

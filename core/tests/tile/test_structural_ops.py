@@ -20,12 +20,13 @@ from tilefw.kernels.spec import Buffer
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.passes.canonicalize import CanonicalizePass
 from tilefw.passes.requirements import required
-from tilefw.runtime import compiler, config, kernel_source, options, pass_run
-from tilefw.runtime.binding import bind
-from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime import config
+from tilefw.runtime.arguments.binding import bind
+from tilefw.runtime.arguments.bound_launch import launch_of
+from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute
-from tilefw.runtime.loader import find
+from tilefw.runtime.plugins.loader import find
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.testing import lane_interpreter
 from tilefw.testing.lane_target import lower

@@ -11,8 +11,8 @@ import pytest
 import tilefw
 import tilefw.language as tl
 from tilefw.api import CheckError
-from tilefw.runtime.loader import find
 from tilefw.runtime.module import Module
+from tilefw.runtime.plugins.loader import find
 
 TARGET = "amd-cdna3"
 

@@ -18,8 +18,9 @@ from tilefw.api import Artifact
 from tilefw.api.errors import UsageError
 from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, kernel_source, loader, options
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
+from tilefw.runtime.plugins import loader
 from tilefw.testing import programs
 from tilefw_amd.code_object import elf
 

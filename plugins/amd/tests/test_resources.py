@@ -13,8 +13,9 @@ import tilefw.language as tl
 from tilefw.api import Artifact, CapacityError
 from tilefw.kernels import spec
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, kernel_source, loader, options
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
+from tilefw.runtime.plugins import loader
 from tilefw_amd.chips.occupancy import occupancy, waves_per_simd
 
 

@@ -12,9 +12,11 @@ import pytest
 from tilefw.api import Artifact, CheckError
 from tilefw.kernels import spec as library
 from tilefw.kernels.reference import typed
-from tilefw.runtime import compiler, config, kernel_source, loader, options
+from tilefw.runtime import config
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.module import Module
+from tilefw.runtime.plugins import loader
 from tilefw_nvidia.chips import Chip
 
 BARRIER = re.compile(r"\tbar\.sync 0;\n")

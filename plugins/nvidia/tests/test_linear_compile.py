@@ -11,9 +11,9 @@ import pytest
 from tilefw.api.backend import CompileOptions
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import load
-from tilefw.runtime import compiler, kernel_source, options
+from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw.testing.work import lines_run
 
 # Kernels on one warp, whose threads hold all of a tile, with the parameter that grows and where it begins.

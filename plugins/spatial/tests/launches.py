@@ -15,8 +15,8 @@ from tilefw.kernels.instance import Instance, instance
 from tilefw.kernels.reference import Reference
 from tilefw.kernels.spec import KernelSpec, load
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.arrays import host_array, is_array, storages
-from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.arguments.arrays import host_array, is_array, storages
+from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw_spatial.graph import Graph
 from tilefw_spatial.lower import lower
 from tilefw_spatial.target import SDM1

@@ -13,7 +13,7 @@ import tilefw.language as tl
 from tilefw.api import Buffer, BufferView, CodeError, Launch, LaunchError, LaunchOptions, Scalar, Struct
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.kernel_source import from_jit
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw_spatial import container, text
 from tilefw_spatial.machine import load
 from tilefw_spatial.pipeline import compile_kernel

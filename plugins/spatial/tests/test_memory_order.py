@@ -13,7 +13,7 @@ import tilefw.language as tl
 from tilefw.api import Buffer, Launch, UnsupportedError
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.kernel_source import from_jit
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.pipeline import compile_kernel

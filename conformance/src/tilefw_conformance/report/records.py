@@ -19,7 +19,7 @@ from tilefw_conformance.outcomes import GOOD
 if TYPE_CHECKING:  # a report is read, checked and shown without the compiler
     from tilefw.api.artifact import Artifact
     from tilefw.kernels.verify import Verdict
-    from tilefw.runtime.loader import Target
+    from tilefw.runtime.plugins.loader import Target
     from tilefw_conformance.case import Case
     from tilefw_conformance.expectations import Expectation
 

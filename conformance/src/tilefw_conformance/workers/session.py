@@ -10,7 +10,7 @@ from tilefw.cli.arguments import refuse_unknown
 from tilefw.kernels.stages import STAGES
 from tilefw.runtime import config
 from tilefw.runtime.executor import executor_for
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record

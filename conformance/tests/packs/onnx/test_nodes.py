@@ -17,7 +17,7 @@ pytest.importorskip("onnx", reason="the ONNX pack is an extra")
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.kernels.verify import verify
 from tilefw.runtime.jit import JITFunction
-from tilefw.runtime.loader import find
+from tilefw.runtime.plugins.loader import find
 from tilefw_conformance import runner
 from tilefw_conformance.packs import onnx as pack
 from tilefw_conformance.packs.onnx import elementwise, functions, normalize, reductions

@@ -117,7 +117,7 @@ def _spelled_out(argv: Sequence[str], known: Collection[str]) -> list[str]:
 
     Whether the chosen target is one of those is seen later, as for every `--option`. Raises UsageError TFW0911 for an option
     without a value."""
-    from tilefw.runtime.loader import registry
+    from tilefw.runtime.plugins.loader import registry
 
     declared = {f"--{name.replace('_', '-')}": name for info in registry().infos() for name in info.options}
     words: list[str] = []
@@ -139,7 +139,7 @@ def _spelled_out(argv: Sequence[str], known: Collection[str]) -> list[str]:
 def keywords(args: argparse.Namespace) -> dict[str, Any]:
     """The launch keywords of `--option`. Raises UsageError for what the target of `--target` does not take."""
     from tilefw.runtime import config
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
 
     given = literals(args.option)
     if given:
@@ -149,7 +149,7 @@ def keywords(args: argparse.Namespace) -> dict[str, Any]:
 
 def refuse_unknown(keywords: Mapping[str, Any], info: TargetInfo) -> None:
     """Raises UsageError for a launch keyword that the target does not know, and for a value that it cannot have."""
-    from tilefw.runtime import options
+    from tilefw.runtime.compilation import options
 
     with told_to_the_user():
         options.resolve(keywords, info)

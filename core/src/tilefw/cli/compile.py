@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilefw.api.backend import CompileOptions
     from tilefw.api.launch import Launch
     from tilefw.api.target import TargetInfo
-    from tilefw.runtime.kernel_source import Source
+    from tilefw.runtime.compilation.kernel_source import Source
 
 LEVELS = ("tile", "lane", "machine", "asm", "bin")
 
@@ -25,9 +25,10 @@ LEVELS = ("tile", "lane", "machine", "asm", "bin")
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
 
-    from tilefw.runtime import compiler, config, pass_run
+    from tilefw.runtime import config
+    from tilefw.runtime.compilation import compiler, pass_run
     from tilefw.runtime.diagnostics import render_notes
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
 
     target = find(config.resolve(config.settings(args.target)).target)
     source, keywords, facts, launch = _source(args, target.info)
@@ -55,7 +56,7 @@ def _request(
 ) -> CompileOptions:
     """The options of the compilation; an unknown or ill-valued --option is a mistake of the command line."""
     from tilefw.cli.arguments import told_to_the_user
-    from tilefw.runtime import options
+    from tilefw.runtime.compilation import options
 
     with told_to_the_user():
         return options.resolve(keywords, info, facts=facts, launch=launch, keep_levels=args.emit in ("tile", "lane", "machine"))
@@ -98,7 +99,7 @@ def _source(args: argparse.Namespace, info: TargetInfo) -> tuple[Source, dict[st
 
 
 def _stated_launch(args: argparse.Namespace, info: TargetInfo) -> Launch | None:
-    from tilefw.runtime.bound_launch import stated_launch
+    from tilefw.runtime.arguments.bound_launch import stated_launch
 
     grid = None if args.grid is None else tuple(literal(extent) for extent in args.grid.split(","))
     return stated_launch(info, dict(args.signature), grid, literals(args.scalar), literals(args.extent))

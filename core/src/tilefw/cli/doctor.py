@@ -61,7 +61,7 @@ def _cache() -> Line:
 
 
 def _plugins() -> Iterator[Line]:
-    from tilefw.runtime.listings import plugins, targets
+    from tilefw.runtime.plugins.listings import plugins, targets
 
     known = plugins()
     for plugin in known:
@@ -75,7 +75,7 @@ def _plugins() -> Iterator[Line]:
 def _tools(name: str) -> Iterator[Line]:
     """What the target's backend says of the outside tools that it uses."""
     from tilefw.api.errors import KernelError
-    from tilefw.runtime.loader import find
+    from tilefw.runtime.plugins.loader import find
 
     try:
         digest = find(name).backend.toolchain_digest()

@@ -30,8 +30,8 @@ def convert(path: str, target: str | None, made: Callable[[Backend, bytes], Made
     from tilefw.api.artifact import is_artifact
     from tilefw.api.errors import CodeError, InternalError, KernelError
     from tilefw.runtime import config, reproducer
-    from tilefw.runtime.loader import find
     from tilefw.runtime.module import FILE_LIMIT, load, read_bounded
+    from tilefw.runtime.plugins.loader import find
 
     data = read_bounded(path, FILE_LIMIT, "a machine-code file")
     if is_artifact(data):

@@ -19,7 +19,7 @@ def main(summary: str, argv: list[str]) -> int:
     add_json(parse)
     args = parse.parse_all(argv)
 
-    from tilefw.runtime.entry_points import candidates
+    from tilefw.runtime.plugins.entry_points import candidates
     from tilefw.scaffold.project import project, write
 
     made = project(args.name, args.kind)

@@ -23,7 +23,7 @@ def main(summary: str, argv: list[str]) -> int:
     from tilefw.cli.passes import target_steps
     from tilefw.passes.listing import by_name
     from tilefw.passes.opt import opt
-    from tilefw.runtime.loader import registry
+    from tilefw.runtime.plugins.loader import registry
 
     plugins = registry()
     result = opt(

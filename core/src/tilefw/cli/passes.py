@@ -30,8 +30,9 @@ def main(summary: str, argv: list[str]) -> int:
 def target_steps(target: str | None) -> tuple[str, list[Step]]:
     """(The target's name, its steps under the default options). Raises UsageError for no such target."""
     from tilefw.passes.listing import steps
-    from tilefw.runtime import config, options
-    from tilefw.runtime.loader import find
+    from tilefw.runtime import config
+    from tilefw.runtime.compilation import options
+    from tilefw.runtime.plugins.loader import find
 
     found = find(config.resolve(config.settings(target)).target)
     return found.name, steps(found.backend, options.resolve({}, found.info))

@@ -11,7 +11,7 @@ from tilefw.cli.table import print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tilefw.runtime.plugin import Plugin
+    from tilefw.runtime.plugins.plugin import Plugin
 
 
 def main(summary: str, argv: list[str]) -> int:
@@ -19,8 +19,8 @@ def main(summary: str, argv: list[str]) -> int:
     add_json(parse)
     args = parse.parse_all(argv)
 
-    from tilefw.runtime.listings import plugins
-    from tilefw.runtime.plugin import to_json
+    from tilefw.runtime.plugins.listings import plugins
+    from tilefw.runtime.plugins.plugin import to_json
 
     known = plugins()
     if args.json:

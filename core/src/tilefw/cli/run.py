@@ -60,8 +60,8 @@ def _script(args: argparse.Namespace, rest: list[str]) -> int:
             raise UsageError(f"--{name.replace('_', '-')} does not go with a script", code="TFW0917")
     from tilefw.cli.scripts import run_program
     from tilefw.runtime import config
-    from tilefw.runtime.loader import find
-    from tilefw.runtime.unwritten import in_place_of_numpys
+    from tilefw.runtime.arguments.unwritten import in_place_of_numpys
+    from tilefw.runtime.plugins.loader import find
 
     if args.target is not None:
         find(args.target)  # a name that does not exist is told before the script starts

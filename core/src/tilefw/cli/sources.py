@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.errors import CodeError, UsageError
 from tilefw.cli.arguments import literal
 from tilefw.cli.scripts import function
-from tilefw.runtime import kernel_source
+from tilefw.runtime.compilation import kernel_source
 
 if TYPE_CHECKING:
     from tilefw.api.launch import Launch
@@ -27,7 +27,7 @@ def from_library(
 
     from tilefw.kernels.instance import instance
     from tilefw.kernels.spec import load
-    from tilefw.runtime.bound_launch import launch_of
+    from tilefw.runtime.arguments.bound_launch import launch_of
     from tilefw.runtime.launch import facts_of
 
     spec = load(name)

@@ -13,8 +13,8 @@ def main(summary: str, argv: list[str]) -> int:
     add_json(parse)
     args = parse.parse_all(argv)
 
-    from tilefw.runtime.listings import plugins, targets
-    from tilefw.runtime.plugin import target_to_json
+    from tilefw.runtime.plugins.listings import plugins, targets
+    from tilefw.runtime.plugins.plugin import target_to_json
 
     known = plugins()
     listed = targets(known)

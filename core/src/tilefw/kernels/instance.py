@@ -8,7 +8,7 @@ from typing import Any
 
 from tilefw.kernels.reference import typed
 from tilefw.kernels.spec import KernelSpec, Launch
-from tilefw.runtime import kernel_source
+from tilefw.runtime.compilation import kernel_source
 from tilefw.runtime.jit import specialize
 
 

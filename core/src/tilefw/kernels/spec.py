@@ -88,7 +88,7 @@ def _registered(name: str) -> KernelSpec:
     Raises UsageError for a name that no plugin has, PluginError TFW0959 where the plugin is not usable or what it names is no
     KernelSpec with an `info` of its own.
     """
-    from tilefw.runtime.loader import registry  # which a kernel of the library does not need
+    from tilefw.runtime.plugins.loader import registry  # which a kernel of the library does not need
 
     brought_by, _, short = name.partition(":")
     plugin = registry().plugin(brought_by)

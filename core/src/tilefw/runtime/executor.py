@@ -12,10 +12,11 @@ import numpy as np
 from tilefw.api.artifact import Artifact, Entry, Parameter
 from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar, Struct
 from tilefw.api.errors import LaunchError, UnsupportedError
-from tilefw.runtime.arrays import HostArray, Storage, storages
+from tilefw.runtime.arguments.arrays import HostArray, Storage, storages
+from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.bug_guard import guarded
 from tilefw.runtime.diagnostics import check_error
-from tilefw.runtime.loader import Target
+from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.stage_clock import StageClock
 
 # Artifacts that stay loaded on one device; the oldest goes first.
@@ -23,7 +24,6 @@ MODULES_LIMIT = 128
 _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared with what was there
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 
-Bound = HostArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
 
 
 class Executor:

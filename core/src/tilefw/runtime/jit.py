@@ -337,7 +337,7 @@ def _shown(value: int) -> str:
 
 
 def _array_type(kernel: JITFunction, parameter: KernelParameter, value: Any) -> str:
-    from tilefw.runtime.arrays import host_array, is_array
+    from tilefw.runtime.arguments.arrays import host_array, is_array
 
     # NumPy's scalars also say that they are arrays, and so do its classes.
     number = _number(value)

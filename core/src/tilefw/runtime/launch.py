@@ -12,16 +12,18 @@ from tilefw.api.device import DEFAULT_BUDGET, Finding, LaunchOptions, LaunchRepo
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.api.timeline import Timeline, Utilisation
-from tilefw.runtime import compiler, config, options, plugin_checks
-from tilefw.runtime.arrays import host_array, is_array, storages
-from tilefw.runtime.binding import bind, grid_of
-from tilefw.runtime.bound_launch import launch_of
-from tilefw.runtime.device_checks import made_by
+from tilefw.runtime import config
+from tilefw.runtime.arguments.arrays import host_array, is_array, storages
+from tilefw.runtime.arguments.binding import Bound, bind, grid_of
+from tilefw.runtime.arguments.bound_launch import launch_of
+from tilefw.runtime.checks import plugin_checks
+from tilefw.runtime.checks.device_checks import made_by
+from tilefw.runtime.checks.program_checks import check_program
+from tilefw.runtime.compilation import compiler, options
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_notes, render_utilisation
-from tilefw.runtime.executor import Bound, executor_for, run
-from tilefw.runtime.kernel_source import from_jit
-from tilefw.runtime.loader import Target, find
-from tilefw.runtime.program_checks import check_program
+from tilefw.runtime.executor import executor_for, run
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw.runtime.stage_clock import StageClock
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}

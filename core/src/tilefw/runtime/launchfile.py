@@ -18,8 +18,8 @@ import yaml
 from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DTYPES, DType, dtype
 from tilefw.api.errors import CodeError, KernelError
-from tilefw.runtime.arrays import reinterpret
-from tilefw.runtime.binding import scalar
+from tilefw.runtime.arguments.arrays import reinterpret
+from tilefw.runtime.arguments.binding import scalar
 from tilefw.runtime.located_yaml import Grammar, LocatedYaml
 from tilefw.runtime.module import read_bounded
 from tilefw.runtime.names import suggest

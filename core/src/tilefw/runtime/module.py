@@ -11,12 +11,12 @@ from typing import Any
 from tilefw.api.artifact import Artifact, Entry, decode, is_artifact
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.runtime import config
-from tilefw.runtime.binding import bind, block_of, grid_of
+from tilefw.runtime.arguments.binding import bind, block_of, grid_of
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.compiler import Compiled
+from tilefw.runtime.compilation.compiler import Compiled
 from tilefw.runtime.launch import LaunchResult, execute
-from tilefw.runtime.loader import Target, find
 from tilefw.runtime.names import suggest
+from tilefw.runtime.plugins.loader import Target, find
 
 FILE_LIMIT = 256 << 20  # bytes
 

@@ -11,11 +11,11 @@ import numpy as np
 from tilefw.api.device import DEFAULT_BUDGET, Finding
 from tilefw.api.errors import CompileError
 from tilefw.runtime import jit
-from tilefw.runtime.arrays import HostArray
-from tilefw.runtime.binding import grid_of
+from tilefw.runtime.arguments.arrays import HostArray
+from tilefw.runtime.arguments.binding import grid_of
+from tilefw.runtime.checks.interpreted_launch import InterpretedLaunch
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw.runtime.diagnostics import check_error
-from tilefw.runtime.interpreted_launch import InterpretedLaunch
-from tilefw.runtime.kernel_source import from_jit
 
 
 @dataclass(frozen=True, slots=True)

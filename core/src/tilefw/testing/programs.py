@@ -28,12 +28,13 @@ from tilefw.api.errors import InternalError, KernelError, UnsupportedError
 from tilefw.kernels.reference import Reference, typed
 from tilefw.kernels.spec import Buffer
 from tilefw.passes.dce import DcePass
-from tilefw.runtime import compiler, config, kernel_source, options, pass_run
-from tilefw.runtime.binding import bind
-from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime import config
+from tilefw.runtime.arguments.binding import bind
+from tilefw.runtime.arguments.bound_launch import launch_of
+from tilefw.runtime.compilation import compiler, kernel_source, options, pass_run
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launch import execute, facts_of
-from tilefw.runtime.loader import Target, find
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw.testing.random_program import OPERATIONS, Program, fresh, generate
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.elementwise import ROWS

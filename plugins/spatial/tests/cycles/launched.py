@@ -14,7 +14,7 @@ from tilefw.api import Buffer, Launch
 from tilefw.api.ir import ModuleOp, context, refuse_unserved
 from tilefw.kernels.reference import typed
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.bound_launch import launch_of
+from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.testing.programs import numbered
 from tilefw.testing.random_program import fresh
 from tilefw.tile.text.module import parse

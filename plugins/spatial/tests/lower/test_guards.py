@@ -16,7 +16,7 @@ import tilefw.language as tl
 from tilefw.api import Buffer, CodeError, Finding, Launch
 from tilefw.api.ir import context
 from tilefw.passes.pipeline import default_passes
-from tilefw.runtime.kernel_source import from_jit
+from tilefw.runtime.compilation.kernel_source import from_jit
 from tilefw_spatial import container, text
 from tilefw_spatial.checked import arguments
 from tilefw_spatial.pipeline import compile_kernel

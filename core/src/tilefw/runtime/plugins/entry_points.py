@@ -12,7 +12,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.version import ENTRY_POINT_GROUP
-from tilefw.runtime.local_plugins import LocalPlugin, local_plugins
+from tilefw.runtime.plugins.local_plugins import LocalPlugin, local_plugins
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

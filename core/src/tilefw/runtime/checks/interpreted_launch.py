@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.device import DEFAULT_BUDGET
-from tilefw.runtime.arrays import HostArray, Storage, host_array, is_array, storages
-from tilefw.runtime.unwritten import unwritten as unwritten_bytes
+from tilefw.runtime.arguments.arrays import HostArray, Storage, host_array, is_array, storages
+from tilefw.runtime.arguments.unwritten import unwritten as unwritten_bytes
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp

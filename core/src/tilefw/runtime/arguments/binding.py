@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilefw.api.artifact import Entry, Parameter
-from tilefw.api.device import Scalar
+from tilefw.api.device import Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
-from tilefw.runtime.arrays import HostArray, host_array, is_array
-from tilefw.runtime.executor import Bound
-from tilefw.runtime.struct_argument import is_struct, struct
+from tilefw.runtime.arguments.arrays import HostArray, host_array, is_array
+from tilefw.runtime.arguments.struct_argument import is_struct, struct
 
+Bound = HostArray | Scalar | Struct | None  # an argument ready for a launch; None is the null pointer
 GRID_LIMIT = 2**31 - 1  # programs along one axis, as a 32-bit program id counts them
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilefw.api.target import PROVIDES, TargetInfo
-from tilefw.runtime.loader import REFERENCE, registry
-from tilefw.runtime.plugin import Plugin
+from tilefw.runtime.plugins.loader import REFERENCE, registry
+from tilefw.runtime.plugins.plugin import Plugin
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from tilefw.api.backend import Backend
 from tilefw.api.errors import PluginError, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime import config
-from tilefw.runtime.entry_points import Candidate, candidates
-from tilefw.runtime.local_plugins import local_plugins
 from tilefw.runtime.names import suggest
-from tilefw.runtime.plugin import Plugin, load
-from tilefw.runtime.probe import load_warily, probe_all
+from tilefw.runtime.plugins.entry_points import Candidate, candidates
+from tilefw.runtime.plugins.local_plugins import local_plugins
+from tilefw.runtime.plugins.plugin import Plugin, load
+from tilefw.runtime.plugins.probe import load_warily, probe_all
 
 REFERENCE = TargetInfo(
     name="reference",

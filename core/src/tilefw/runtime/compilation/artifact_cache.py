@@ -7,10 +7,10 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import CodeError
 from tilefw.runtime import config
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.cache import digest, disk_cache
-from tilefw.runtime.fingerprint import fingerprint
-from tilefw.runtime.kernel_source import Source, Unstable, stable
-from tilefw.runtime.loader import Target
+from tilefw.runtime.compilation.cache import digest, disk_cache
+from tilefw.runtime.compilation.fingerprint import fingerprint
+from tilefw.runtime.compilation.kernel_source import Source, Unstable, stable
+from tilefw.runtime.plugins.loader import Target
 
 MEMORY_LIMIT = 512  # artifacts of one target kept in memory; the oldest goes first
 

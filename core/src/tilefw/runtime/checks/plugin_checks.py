@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tilefw.api.checks import CheckInfo
 from tilefw.api.errors import PluginError, UsageError
-from tilefw.runtime.loader import registry
 from tilefw.runtime.names import suggest
+from tilefw.runtime.plugins.loader import registry
 
 
 def observers(checks: Iterable[str]) -> tuple[str, ...]:

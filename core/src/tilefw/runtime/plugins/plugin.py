@@ -12,9 +12,9 @@ from typing import Any, Literal
 from tilefw.api.target import TargetInfo
 from tilefw.api.version import TILEFW_API, accepts
 from tilefw.runtime.config import trace_plugins
-from tilefw.runtime.entry_points import Candidate, VersionNotStated, stated_version
-from tilefw.runtime.hook_trace import trace
-from tilefw.runtime.target_check import BadTarget, check_targets
+from tilefw.runtime.plugins.entry_points import Candidate, VersionNotStated, stated_version
+from tilefw.runtime.plugins.hook_trace import trace
+from tilefw.runtime.plugins.target_check import BadTarget, check_targets
 
 Status = Literal["ok", "broken", "incompatible", "disabled", "shadowed", "hung", "crashed"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from tilefw.runtime.cache import digest
-from tilefw.runtime.entry_points import VersionNotStated, source_file
-from tilefw.runtime.plugin import Plugin
+from tilefw.runtime.compilation.cache import digest
+from tilefw.runtime.plugins.entry_points import VersionNotStated, source_file
+from tilefw.runtime.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -41,7 +41,7 @@ def fingerprint(plugin: Plugin | None) -> str:
 def _core() -> str:
     from importlib.metadata import version
 
-    return digest(version("xdsl"), _tree(Path(__file__).parents[1], lambda name: name.endswith(_OURS)))
+    return digest(version("xdsl"), _tree(Path(__file__).parents[2], lambda name: name.endswith(_OURS)))
 
 
 @lru_cache(maxsize=16)

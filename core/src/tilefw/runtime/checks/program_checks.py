@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.checks import PROGRAM_CHECKS
 from tilefw.api.device import Finding
+from tilefw.runtime.checks.interpreted_launch import InterpretedLaunch
 from tilefw.runtime.diagnostics import check_error
-from tilefw.runtime.interpreted_launch import InterpretedLaunch
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp

@@ -10,8 +10,8 @@ from tilefw.api.dtypes import DTYPES, dtype
 from tilefw.api.errors import CompileError, LaunchError
 from tilefw.api.launch import Buffer, Launch
 from tilefw.api.target import BOUND_FACTS, TargetInfo
-from tilefw.runtime.arrays import host_array, is_array, storages
-from tilefw.runtime.binding import grid_of, scalar
+from tilefw.runtime.arguments.arrays import host_array, is_array, storages
+from tilefw.runtime.arguments.binding import grid_of, scalar
 
 
 def launch_of(info: TargetInfo, values: Mapping[str, Any], grid: tuple[int, int, int]) -> Launch | None:

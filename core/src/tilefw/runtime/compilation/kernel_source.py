@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CompileError
-from tilefw.runtime.cache import digest
+from tilefw.runtime.compilation.cache import digest
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp

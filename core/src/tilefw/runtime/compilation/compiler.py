@@ -12,13 +12,14 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.collector import paused
 from tilefw.api.errors import KernelError
 from tilefw.api.launch import Launch
-from tilefw.runtime import artifact_cache, config, options
-from tilefw.runtime.bound_launch import stated_launch
+from tilefw.runtime import config
+from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.bug_guard import guarded
+from tilefw.runtime.compilation import artifact_cache, options
+from tilefw.runtime.compilation.kernel_source import Source, ahead_of_time, from_jit
+from tilefw.runtime.compilation.pass_run import Watch, run_passes
 from tilefw.runtime.diagnostics import with_text
-from tilefw.runtime.kernel_source import Source, ahead_of_time, from_jit
-from tilefw.runtime.loader import Target, find
-from tilefw.runtime.pass_run import Watch, run_passes
+from tilefw.runtime.plugins.loader import Target, find
 from tilefw.runtime.stage_clock import StageClock
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from tilefw.api.version import TILEFW_API
 from tilefw.runtime import atomic_write, config
-from tilefw.runtime.entry_points import Candidate, VersionNotStated, candidates, source_file
-from tilefw.runtime.plugin import Plugin, from_json, load, seen, to_json
-from tilefw.runtime.target_check import BadTarget
+from tilefw.runtime.plugins.entry_points import Candidate, VersionNotStated, candidates, source_file
+from tilefw.runtime.plugins.plugin import Plugin, from_json, load, seen, to_json
+from tilefw.runtime.plugins.target_check import BadTarget
 
 START_SECONDS = 60.0  # for a child to come to its plugin: a busy machine is no plugin's fault
 ANSWER_LIMIT = 16 << 20  # bytes
@@ -75,7 +75,7 @@ def probe_all(asked: Sequence[Candidate], disabled: frozenset[str], seconds: flo
 def _start(candidate: Candidate, seconds: float) -> subprocess.Popen[bytes]:
     # -P keeps the current folder off the path; our own path goes along, so that the child finds what we would find.
     path = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-P", "-m", "tilefw.runtime.probe", candidate.name, str(seconds)]
+    command = [sys.executable, "-P", "-m", "tilefw.runtime.plugins.probe", candidate.name, str(seconds)]
     errors = None if config.trace_plugins() else subprocess.DEVNULL
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)

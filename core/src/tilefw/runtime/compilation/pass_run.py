@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import IRError
 from tilefw.runtime.bug_guard import is_bug
-from tilefw.runtime.loader import registry
-from tilefw.runtime.plugin import Plugin
+from tilefw.runtime.plugins.loader import registry
+from tilefw.runtime.plugins.plugin import Plugin
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp, ModulePass

@@ -1,0 +1,1 @@
+"""Which checks a launch makes, and those that are made beside the device."""

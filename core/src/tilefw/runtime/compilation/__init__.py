@@ -1,0 +1,1 @@
+"""Compiling: sources, options, the passes run with observers, and the two caches."""

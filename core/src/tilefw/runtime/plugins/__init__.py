@@ -1,0 +1,1 @@
+"""Plugins: found by their entry points, loaded when first asked for, and what they register."""
