@@ -78,6 +78,9 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
     "wait": (0, lambda x: x.wait_group(0)),
     "wait1": (0, lambda x: x.wait_group(1)),
     "undef": (1, lambda x: x.undefined(32)),
+    "push": (0, lambda x, p: x.push_mask(p)),
+    "pop": (0, lambda x: x.pop_mask()),
+    "anylane": (1, lambda x, p: x.or_(*x.ballot(p))),
     "trap": (0, lambda x: x.trap("the program gave up")),
 }
 

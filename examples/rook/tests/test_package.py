@@ -1,4 +1,4 @@
-"""What a stranger's package is: it sees `tilefw.api` alone, its hooks are light, it is small, its claims are what is served."""
+"""What a stranger's package is: it sees `tilefw.api` alone, its hooks are light, it is small."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 import tilefw_rook
-from tilefw.api import CompileOptions
 from tilefw.api.capabilities import PROFILES, profiles
-from tilefw_rook.backend import RookBackend
 from tilefw_rook.target import R1
 
 SOURCES = sorted(Path(tilefw_rook.__file__).parent.glob("*.py"))
@@ -26,14 +24,13 @@ def imported(source: Path) -> list[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
 def test_only_the_api_is_imported(source: Path) -> None:
-    names = imported(source)
-    top = {name.partition(".")[0] for name in names} - {"tilefw_rook", "tilefw"}
-    assert top <= set(sys.stdlib_module_names)
-    assert all(f"{name}.".startswith("tilefw.api.") for name in names if name.partition(".")[0] == "tilefw")
+    others = [name for name in imported(source) if name.partition(".")[0] not in sys.stdlib_module_names]
+    assert all(f"{name}.".startswith(("tilefw.api.", "tilefw_rook.")) for name in others)
 
 
-def test_the_package_has_at_most_900_lines() -> None:
-    assert 0 < sum(source.read_text(encoding="utf-8").count("\n") for source in SOURCES) <= 900
+def test_the_package_and_its_tests_have_at_most_900_lines() -> None:
+    files = [*SOURCES, *Path(__file__).parent.glob("*.py")]
+    assert len(files) > len(SOURCES) and sum(file.read_text(encoding="utf-8").count("\n") for file in files) <= 900
 
 
 def test_the_hooks_load_no_heavy_module() -> None:
@@ -44,12 +41,3 @@ def test_the_hooks_load_no_heavy_module() -> None:
 
 def test_all_profiles_are_claimed_but_the_one_of_binary64() -> None:
     assert PROFILES.keys() - set(profiles(R1.capabilities)) == {"tile-fp64"}
-
-
-@pytest.mark.parametrize("key, served", [
-    ("divs.i64", True), ("erf.f32", True), ("addf.bf16", True), ("castf.f32.f8E4M3FN", True), ("select.f64", True),
-    ("addf.f64", False), ("s2f.i32.f64", False),
-])
-def test_what_is_not_claimed_is_not_served(key: str, served: bool) -> None:
-    chip = RookBackend(R1).chip(CompileOptions())
-    assert (chip.rule(key) is not None) == served

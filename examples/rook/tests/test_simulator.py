@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilefw
-from tilefw.api import Artifact, LaunchOptions
+from tilefw.api import Artifact
 from tilefw_rook.simulate import Simulator
 from tilefw_rook.target import R1
 
@@ -19,12 +19,6 @@ def artifact(body: str, parameters: str = "[]") -> Artifact:
     facts = f'{{"workgroup": [16, 1, 1], "parameters": {parameters}}}'
     text = f'func @f target "rook-r1"\n  attributes {facts}\n  file x: 25\n  file f: 32\nentry:\n{body}  end\n'
     return Artifact(R1.name, "machine", text, (), metadata={"source_name": "f.rook"})
-
-
-def faults(body: str) -> list[str]:
-    device = Simulator()
-    report = device.launch(device.load(artifact(body)), "f", (1, 1, 1), [], LaunchOptions())
-    return [f"{found.code} {found.message}" for found in report.errors]
 
 
 @pytest.mark.parametrize("body, message", [
@@ -70,17 +64,3 @@ def test_lanes_sleep_between_a_push_and_its_pop_and_have_no_say_in_a_branch(tmp_
     out = np.full(16, -1, np.int32)
     tilefw.load(path, target="rook-r1")["f"].launch((1,), [out], checks="all")
     assert out.tolist() == [2, 1] * 4 + [0] * 8
-
-
-def test_lanes_that_are_awake_must_agree_on_a_branch() -> None:
-    body = "  $x[0:1] = thread\n  $x[1:1] = sltu $x[0:1], 8\n  bnez $x[1:1] {targets=out}\nthen:\n  $x[0:1] = li 1\nout:\n"
-    assert [fault.split()[0] for fault in faults(body)] == ["TFW0813"]
-
-
-@pytest.mark.parametrize("body, message", [
-    ("  pop\n", "a pop without a push"),
-    ("  $x[0:1] = li 1\n" + "  push $x[0:1]\n" * 32, "the mask stack is full"),
-])
-def test_the_mask_stack_has_a_bottom_and_a_top(body: str, message: str) -> None:
-    (fault,) = faults(body)
-    assert message in fault

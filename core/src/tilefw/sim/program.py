@@ -348,7 +348,8 @@ class Chip:
     whole wave and its condition must be uniform; masks are then the code's business). `windows` are the address
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are
     banks of 4 bytes. Global memory is allocated from `first_address` up, below 2**`address_bits`; a pointer parameter has as many
-    bits.
+    bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to 62: lanes that sleep
+    are then the simulator's business, and instructions need no guard.
     """
 
     name: str
@@ -362,6 +363,11 @@ class Chip:
     shared_banks: int = 32
     address_bits: Literal[32, 64] = 64
     first_address: int = 1 << 36
+    mask_stack: int = 0
     windows: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32)}
     )
+
+    def __post_init__(self) -> None:
+        if self.mask_stack and (self.pc_per_lane or not 0 < self.mask_stack <= 62):
+            raise ValueError(f"a mask stack of {self.name} is for waves with one program counter, and has 62 entries at most")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from tilefw.api.machine import BRANCH, EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
@@ -53,28 +52,20 @@ def _load(space: Any, bits: int) -> Meaning:
 
 
 def _store(space: Any, bits: int) -> Meaning:
-    def store(x: Algebra, base: Any, offset: Any, value: Any) -> None:
-        x.store(space, x.add(base, offset), [value if bits == 32 else x.truncate(value, bits)])
-
-    return store
+    return lambda x, base, offset, value: x.store(space, x.add(base, offset), [x.truncate(value, bits)])
 
 
-def _argument(x: Algebra, offset: Any, bits: int) -> Any:
-    return x.zero_extend(x.load("param", offset, bits)[0], 32)
+def _argument(bits: int) -> Meaning:
+    return lambda x, offset: x.zero_extend(x.load("param", offset, bits)[0], 32)
 
 
-def anywhere(x: Algebra, predicate: Any) -> Any:
-    """Whether a predicate holds in any lane of the wave."""
-    low, high = x.ballot(predicate)
-    return x.compare(x.or_(low, high), x.const(0, 32), "ne", False)
+def _any(x: Algebra, a: Any) -> Any:
+    """Whether a condition holds in any lane of the wave that is awake."""
+    return _word(x, holds(x, x.or_(*x.ballot(holds(x, a)))))
 
 
 def _alu(meaning: Meaning, latency: int = 1) -> Row:
     return Row("x", "xc", "alu", latency, meaning)
-
-
-def _fpu(results: str, operands: str, latency: int, meaning: Meaning) -> Row:
-    return Row(results, operands, "fpu", latency, meaning)
 
 
 _CHEAP = InstructionTraits(cheap=True)
@@ -102,20 +93,20 @@ _INTEGER: dict[str, Row] = {
     "slt": _alu(lambda x, a, b: _word(x, x.compare(a, b, "lt", True))),
     "sltu": _alu(lambda x, a, b: _word(x, x.compare(a, b, "lt", False))),
     "sel": Row("x", "xxc", "alu", 1, lambda x, p, a, b: x.select(holds(x, p), a, b)),
-    "any": Row("x", "x", "alu", 2, lambda x, a: _word(x, anywhere(x, holds(x, a)))),
+    "any": Row("x", "x", "alu", 2, _any),
 }
 _FLOAT: dict[str, Row] = {
-    "fadd": _fpu("f", "ff", 4, lambda x, a, b: x.fadd(a, b, "f32")),
-    "fsub": _fpu("f", "ff", 4, lambda x, a, b: x.fsub(a, b, "f32")),
-    "fmul": _fpu("f", "ff", 4, lambda x, a, b: x.fmul(a, b, "f32")),
-    "fmadd": _fpu("f", "fff", 4, lambda x, a, b, c: x.ffma(a, b, c, "f32")),
-    "fdiv": _fpu("f", "ff", 16, lambda x, a, b: x.fdiv(a, b, "f32")),
-    "fsel": _fpu("f", "xff", 1, lambda x, p, a, b: x.select(holds(x, p), a, b)),
-    "feq": _fpu("x", "ff", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "eq", "f32"))),
-    "flt": _fpu("x", "ff", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "lt", "f32"))),
-    "fle": _fpu("x", "ff", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "le", "f32"))),
-    "fcvt.f": _fpu("f", "x", 4, lambda x, a: x.int_to_float(a, True, "f32")),
-    "fcvt.x": _fpu("x", "f", 4, lambda x, a: x.float_to_int(a, "f32", 32, True)),  # toward zero, clamped; NaN gives 0
+    "fadd": Row("f", "ff", "fpu", 4, lambda x, a, b: x.fadd(a, b, "f32")),
+    "fsub": Row("f", "ff", "fpu", 4, lambda x, a, b: x.fsub(a, b, "f32")),
+    "fmul": Row("f", "ff", "fpu", 4, lambda x, a, b: x.fmul(a, b, "f32")),
+    "fmadd": Row("f", "fff", "fpu", 4, lambda x, a, b, c: x.ffma(a, b, c, "f32")),
+    "fdiv": Row("f", "ff", "fpu", 16, lambda x, a, b: x.fdiv(a, b, "f32")),
+    "fsel": Row("f", "xff", "fpu", 1, lambda x, p, a, b: x.select(holds(x, p), a, b)),
+    "feq": Row("x", "ff", "fpu", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "eq", "f32"))),
+    "flt": Row("x", "ff", "fpu", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "lt", "f32"))),
+    "fle": Row("x", "ff", "fpu", 2, lambda x, a, b: _word(x, x.fcompare(a, b, "le", "f32"))),
+    "fcvt.f": Row("f", "x", "fpu", 4, lambda x, a: x.int_to_float(a, True, "f32")),
+    "fcvt.x": Row("x", "f", "fpu", 4, lambda x, a: x.float_to_int(a, "f32", 32, True)),  # toward zero, clamped; NaN gives 0
 }
 
 
@@ -134,12 +125,12 @@ def _memory() -> dict[str, Row]:
         rows[f"{prefix}lw.p"] = Row(kind, "i", "memory", 20, lambda x, at: x.load("local", at, 32)[0], reads)
         rows[f"{prefix}sw.p"] = Row("", f"i{kind}", "memory", 1, lambda x, at, value: x.store("local", at, [value]), writes)
     for letter, bits in (("b", 8), ("h", 16), ("w", 32)):
-        rows[f"l{letter}.a"] = Row("x", "i", "memory", 4, partial(_argument, bits=bits))
+        rows[f"l{letter}.a"] = Row("x", "i", "memory", 4, _argument(bits))
     return rows
 
 
-def _load_reserved(x: Algebra, base: Any, bits: int) -> Any:
-    return x.load_reserved("global", base, bits, order="acquire")
+def _load_reserved(bits: int) -> Meaning:
+    return lambda x, base: x.load_reserved("global", base, bits, order="acquire")
 
 
 def _store_conditional(x: Algebra, base: Any, value: Any) -> Any:
@@ -150,7 +141,7 @@ def _reserved() -> dict[str, Row]:
     """Load-reserved, and store-conditional, whose result is 1 where it stored. All of them keep accesses in order around them."""
     rows: dict[str, Row] = {}
     for suffix, kind, bits in (("w", "x", 32), ("d", "d", 64)):
-        rows[f"lr.{suffix}"] = Row(kind, "x", "memory", 40, partial(_load_reserved, bits=bits), EFFECT)
+        rows[f"lr.{suffix}"] = Row(kind, "x", "memory", 40, _load_reserved(bits), EFFECT)
         rows[f"sc.{suffix}"] = Row("x", f"x{kind}", "memory", 40, _store_conditional, EFFECT)
     return rows
 
@@ -165,9 +156,9 @@ def _ids() -> dict[str, Row]:
 
 _CONTROL: dict[str, Row] = {
     # Lanes without the condition (with it, for push.n) sleep until the pop: the wave goes on, and they change nothing.
-    "push": Row("", "x", "control", 1, traits=EFFECT, control="push"),
-    "push.n": Row("", "x", "control", 1, traits=EFFECT, control="push"),
-    "pop": Row("", "", "control", 1, traits=EFFECT, control="pop"),
+    "push": Row("", "x", "control", 1, lambda x, a: x.push_mask(holds(x, a)), EFFECT),
+    "push.n": Row("", "x", "control", 1, lambda x, a: x.push_mask(x.not_(holds(x, a))), EFFECT),
+    "pop": Row("", "", "control", 1, lambda x: x.pop_mask(), EFFECT),
     "j": Row("", "", "control", 2, traits=JUMP, control="branch"),
     "beqz": Row("", "x", "control", 2, lambda x, a: x.compare(a, x.const(0, 32), "eq", False), BRANCH, "branch"),
     "bnez": Row("", "x", "control", 2, holds, BRANCH, "branch"),

@@ -49,9 +49,7 @@ def _operand(code: Code, element: Element, kind: str) -> Operand:
 
 def _low_bits(bits: int) -> Rule:
     """What a register holds above a small element is undefined, and cleared here."""
-    if bits == 8:
-        return lambda code, x: code("andi.i32", x, code.i32(255))
-    return lambda code, x: code("shru.i32", code("shl.i32", x, code.i32(32 - bits)), code.i32(32 - bits))
+    return lambda code, x: code("andi.i32", x, code.i32((1 << bits) - 1))
 
 
 class RookLanes(LaneChip):
@@ -96,12 +94,11 @@ class RookLanes(LaneChip):
         return _operand(code, const, "f" if const.type == "f32" else "x")
 
     def move(self, code: Code, to: Slice, source: Element) -> None:
-        if isinstance(source, Const):
-            for i in range(to.count):
-                code.effect("fli" if to.reg.cls == "f" else "li", [to.part(i)], [_signed(source.bits >> 32 * i)])
-            return
         for i in range(to.count):
-            code.effect(_MOVES[to.reg.cls, source.reg.cls], [to.part(i)], [source.part(i)])
+            if isinstance(source, Const):
+                code.effect("fli" if to.reg.cls == "f" else "li", [to.part(i)], [_signed(source.bits >> 32 * i)])
+            else:
+                code.effect(_MOVES[to.reg.cls, source.reg.cls], [to.part(i)], [source.part(i)])
 
     def unpack(self, code: Code, bits: int, packed: Element, count: int) -> Sequence[Element]:
         if isinstance(packed, Const):

@@ -8,14 +8,12 @@ from typing import Any, ClassVar
 
 from tilefw.api import Artifact, CodeError, Place, sim
 from tilefw.api.machine import Function, Inst, Operand, Slice, parse_functions
-from tilefw_rook.isa import ROWS, SMALL, Meaning, Row, anywhere, holds
+from tilefw_rook.isa import BITS, ROWS, SMALL, Row
 from tilefw_rook.target import R1
 
 _FILES = {"x": R1.limits["integer_registers"], "f": R1.limits["float_registers"]}
 _FIRST = {"x": 0, "f": _FILES["x"]}  # the number of a file's first register
 _CONSTANTS = {"i": range(-(1 << 31), 1 << 32), "c": SMALL, "o": SMALL}
-_ACTIVE = sim.Register(sum(_FILES.values()), 1)  # whether the lane is awake
-_STACK = sim.Register(_ACTIVE.index + 1, 32)
 
 
 class Simulator(sim.SimulatorDevice):
@@ -28,7 +26,7 @@ class Simulator(sim.SimulatorDevice):
         super().__init__(sim.Chip(
             name=R1.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
             shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"], local_bytes=limits["private_bytes"],
-            address_bits=32, first_address=1 << 28,
+            address_bits=32, first_address=1 << 28, mask_stack=limits["mask_depth"],
         ))
 
     def decoders(self, artifact: Artifact, name: str) -> sim.Decoders:
@@ -53,8 +51,8 @@ class _Decoder:
         return sim.Program(
             name=function.name,
             instructions=[self._instruction(index, inst, labels) for index, inst in enumerate(insts)],
-            registers=[32] * _ACTIVE.index + [1, 32],
-            register_names=[*(f"{file}{i}" for file, n in _FILES.items() for i in range(n)), "the mask", "the mask stack"],
+            registers=[BITS[file] for file, n in _FILES.items() for _ in range(n)],
+            register_names=[f"{file}{i}" for file, n in _FILES.items() for i in range(n)],
             parameters=tuple(
                 sim.ProgramParameter(p["name"], p["offset"], p["size"], p["alignment"], p["kind"] == "pointer")
                 for p in facts["parameters"]
@@ -64,7 +62,6 @@ class _Decoder:
                 sim.Variable("private", "local", facts.get("scratch_bytes", 0)),
             ),
             required_workgroup=tuple(facts["workgroup"]),
-            initial=((_ACTIVE.index, sim.Immediate(1, 1)), (_STACK.index, sim.Immediate(1, 32))),
         )
 
     def _instruction(self, index: int, inst: Inst, labels: Mapping[str, int]) -> sim.Instruction:
@@ -77,43 +74,12 @@ class _Decoder:
             raise CodeError(f"'{inst.opcode}' has {len(row.results)} results and {len(row.operands)} operands", "TFW0702", place)
         if inst.predicate is not None:
             raise CodeError("the R1 has no predicates", "TFW0702", place)
-        sources: tuple[sim.Source, ...] = tuple(_operand(u, kind, place) for u, kind in zip(inst.uses, row.operands, strict=True))
-        results: tuple[Any, ...] = tuple(_operand(d, kind, place) for d, kind in zip(inst.defs, row.results, strict=True))
-        meaning = row.meaning
-        if row.control in ("push", "pop"):
-            meaning, sources, results = _MASKS[inst.opcode], (*sources, _ACTIVE, _STACK), (_ACTIVE, _STACK)
-        elif meaning is not None and row.control == "branch":
-            meaning, sources = partial(_agreed, meaning), (*sources, _ACTIVE)
         return sim.Instruction(
-            index=index, text=text, mnemonic=inst.opcode, unit=row.unit, meaning=meaning, sources=sources, destinations=results,
-            guard=None if row.control else sim.Guard(_ACTIVE), flow=_flow(row, inst, labels, place), code=place,
-            source=inst.place, row=row,
+            index=index, text=text, mnemonic=inst.opcode, unit=row.unit, meaning=row.meaning,
+            sources=tuple(_operand(u, kind, place) for u, kind in zip(inst.uses, row.operands, strict=True)),
+            destinations=tuple(_operand(d, kind, place) for d, kind in zip(inst.defs, row.results, strict=True)),  # type: ignore[misc]
+            flow=_flow(row, inst, labels, place), code=place, source=inst.place, row=row,
         )
-
-
-# The mask stack as one register of a lane: bit 0 says whether the lane is awake now, bit n whether it was n pushes ago.
-
-
-def _push(x: sim.Algebra, a: Any, active: Any, stack: Any, negated: bool = False) -> tuple[Any, Any]:
-    x.require(x.compare(stack, x.const(1 << R1.limits["mask_depth"], 32), "lt", False), "the mask stack is full")
-    condition = x.not_(holds(x, a)) if negated else holds(x, a)
-    awake = x.select(active, condition, x.const(0, 1))
-    return awake, x.or_(x.shl(stack, x.const(1, 32)), x.zero_extend(awake, 32))
-
-
-def _pop(x: sim.Algebra, active: Any, stack: Any) -> tuple[Any, Any]:
-    x.require(x.compare(stack, x.const(1, 32), "gt", False), "a pop without a push")
-    below = x.shr(stack, x.const(1, 32), False)
-    return x.truncate(below, 1), below
-
-
-_MASKS = {"push": _push, "push.n": partial(_push, negated=True), "pop": _pop}
-
-
-def _agreed(condition: Meaning, x: sim.Algebra, a: Any, active: Any) -> Any:
-    """The condition of a branch: that of the lanes that are awake, whom the others follow."""
-    own = condition(x, a)
-    return x.select(active, own, anywhere(x, x.and_(active, own)))
 
 
 def _operand(operand: Operand, kind: str, place: Place) -> sim.Register | sim.Registers | sim.Immediate:

@@ -25,24 +25,13 @@ def _load(value: Slice, place: Slice | None, index: int) -> list[Inst]:
 
 def copied(inst: Inst) -> Sequence[tuple[Location, Location]] | None:
     """What an instruction copies from one location to another, if it does nothing else (see `SpillModel`)."""
-    match inst.opcode:
-        case "fmv.f" | "fmv.x":
-            return [(_register(inst.defs[0]), _register(inst.uses[0]))]
-        case "lw.p" | "flw.p":
-            return [(_register(inst.defs[0]), _memory(inst.uses[0]))]
-        case "sw.p" | "fsw.p":
-            return [(_memory(inst.uses[0]), _register(inst.uses[1]))]
-    return None
+    if inst.opcode in ("fmv.f", "fmv.x", "lw.p", "flw.p"):
+        return [(_location(inst.defs[0]), _location(inst.uses[0]))]
+    return [(_location(inst.uses[0]), _location(inst.uses[1]))] if inst.opcode in ("sw.p", "fsw.p") else None
 
 
-def _register(operand: Operand) -> Location:
-    assert isinstance(operand, Slice)
-    return operand.reg.cls, operand.first, WHOLE
-
-
-def _memory(operand: Operand) -> Location:
-    assert isinstance(operand, int)
-    return MEMORY, operand, WHOLE
+def _location(operand: Operand) -> Location:
+    return (operand.reg.cls, operand.first, WHOLE) if isinstance(operand, Slice) else (MEMORY, int(operand), WHOLE)
 
 
 _PRIVATE = Home(MEMORY, 1, ROWS["lw.p"].latency, _store, _load)

@@ -11,6 +11,7 @@ from tilefw.sim.algebra.integer import IntegerLanes
 from tilefw.sim.algebra.shadow import ShadowLanes
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.mask_stack import MaskStack
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.matrix.unit import MatrixUnit
@@ -49,6 +50,26 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, CopyingLanes):
         group = int(np.broadcast_to(frame.group, frame.shape)[a, b, lane])
         wave = int(np.broadcast_to(frame.wave, frame.shape)[a, b, lane])
         return self.batch.workgroup(group), wave, lane
+
+    def push_mask(self, p: Array) -> None:
+        masks = self._mask_stack()
+        self._stop_waves(masks.full(self.frame), f"the mask stack is full: it has {self.launch.chip.mask_stack} entries")
+        masks.push(self.frame, p)
+        self.mask = self.frame.active
+
+    def pop_mask(self) -> None:
+        masks = self._mask_stack()
+        self._stop_waves(masks.empty(self.frame), "a pop of the mask stack without a push")
+        masks.pop(self.frame)
+        self.mask = self.frame.active
+
+    def _mask_stack(self) -> MaskStack:
+        assert self.batch.masks is not None, f"Chip.mask_stack of {self.launch.chip.name} is 0"
+        return self.batch.masks
+
+    def _stop_waves(self, bad: Array, message: str) -> None:
+        executing = self.frame.view.active
+        self._stop(np.broadcast_to(bad if executing is None else bad & executing, self.frame.shape), message)
 
     def trap(self, message: str) -> None:
         self._stop(np.broadcast_to(np.True_ if self.mask is None else self.mask, self.frame.shape), message)

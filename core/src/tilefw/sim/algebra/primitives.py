@@ -464,6 +464,18 @@ class Algebra:
         with. Rows of B that no index names do not take part, whatever they hold."""
         ...
 
+    # --- the mask stack of a wave that has one program counter (Chip.mask_stack) ---------------------------------------------
+    # Instructions that use these have no guard and no destinations.
+
+    @primitive(no_result)
+    def push_mask(self, p: Value) -> None:
+        """Lanes where the predicate does not hold sleep until the `pop_mask` of this push: the wave goes on without them. They take
+        no part in anything, and a branch does not ask them; where no lane is awake, a branch on a condition falls through."""
+
+    @primitive(no_result)
+    def pop_mask(self) -> None:
+        """The lanes are awake again that were before the last push."""
+
     # --- faults -----------------------------------------------------------------------------------------------------------
 
     @primitive(no_result)

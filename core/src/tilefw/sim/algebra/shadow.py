@@ -335,6 +335,11 @@ class ShadowLanes:
             amount = amount.bits
         self.base.copy_async(destination_space, self._address(destination), source_space, self._address(source), size, amount)
 
+    def push_mask(self, p: Any) -> None:
+        p = _bits_and_poison(p)
+        self.base.report_undefined("the mask", p.poison)
+        self.base.push_mask(p.bits)
+
     def require(self, p: Any, message: str) -> None:
         p = _bits_and_poison(p)
         self.base.report_undefined("an operand", p.poison)

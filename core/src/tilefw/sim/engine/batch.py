@@ -8,6 +8,7 @@ import numpy as np
 
 from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.frame import Frame
+from tilefw.sim.engine.mask_stack import MaskStack
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.copies import Copies
@@ -45,7 +46,8 @@ class Batch:
 
     `frame` has the registers of all their threads. `alive` are the threads that have not ended, in the shape of masks: [workgroups,
     waves, lanes], or [workgroups, waves, 1] where a program counter belongs to a wave; `lanes_of_mask` threads share one bit of it.
-    `clocks[g, w, v]` is what wave w of workgroup g knows of wave v's clock (checks/races.py).
+    `masks` says which lanes are awake, where the chip has a mask stack. `clocks[g, w, v]` is what wave w of workgroup g knows of
+    wave v's clock (checks/races.py).
     """
 
     def __init__(self, launch: LaunchState, workgroups: Array, settling: Sequence[Kind] = ()) -> None:
@@ -66,6 +68,13 @@ class Batch:
         self.clocks: Array = np.broadcast_to(np.eye(waves, dtype=np.int64), (len(workgroups), waves, waves)).copy()
         self.events = Events(self.frame, self.clocks if ordered else None, launch.program, settling)
         self.copies = Copies(self.frame)
+        self.masks = self._first_masks() if launch.chip.mask_stack else None
+
+    def _first_masks(self) -> MaskStack:
+        """Lanes of threads that the workgroup has are awake."""
+        thread = self.frame.wave * self.frame.shape[2] + self.frame.lane
+        awake = np.broadcast_to(thread < self.launch.geometry.threads, self.frame.shape)
+        return MaskStack(awake, self.launch.chip.mask_stack)
 
     def _first_mask(self) -> Array:
         """Who begins: every thread, or every wave with all its lanes."""

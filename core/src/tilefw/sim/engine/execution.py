@@ -130,6 +130,8 @@ class Execution:
             frame.select(active, merge, chosen)
         else:
             frame.select_waves(active, merge, chosen)
+            if batch.masks is not None:
+                batch.masks.select(frame)
         lanes = self._lanes
         lanes.frame, lanes.batch, lanes.mask = frame, batch, frame.active
         return frame

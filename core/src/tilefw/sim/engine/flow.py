@@ -28,7 +28,7 @@ class Flow:
     def __init__(self, batch: Batch, prepared: Prepared, lanes: NumpyLanes, waiting: Waiting) -> None:
         self._batch, self._lanes, self._waiting = batch, lanes, waiting
         self._block_at, self._code = prepared.block_at, prepared.code
-        self._pc_per_lane = batch.launch.chip.pc_per_lane
+        self._pc_per_lane, self._masks = batch.launch.chip.pc_per_lane, batch.masks
 
     def follow(self, path: DivergentPath, frame: Frame, block: Block) -> int | None:
         """The next block, or None when the path has split, waits or has ended (its parts are with the batch then)."""
@@ -61,23 +61,28 @@ class Flow:
         poison = frame.poison[register]
         if poison is not None:
             self._lanes.report_undefined("the condition of the branch", nonzero(poison))
-        if predicate.size == 1:
+        if predicate.size == 1 and self._masks is None:
             return bool(predicate.flat[0]) != negated
         taken = ~predicate if negated else predicate
-        if not self._pc_per_lane and taken.shape[2] > 1:
-            taken = self._one_for_the_wave(frame, taken)
-        if frame.active is None:
+        active = frame.active if self._pc_per_lane else frame.view.active
+        if not self._pc_per_lane and (taken.shape[2] > 1 or self._masks is not None):
+            taken = self._one_for_the_wave(frame, taken, active)
+        if active is None:
             return True if taken.all() else taken if taken.any() else False
-        taken = taken & frame.active
+        taken = taken & active
         if not taken.any():
             return False
-        return True if (taken == frame.active).all() else taken
+        return True if (taken == active).all() else taken
 
-    def _one_for_the_wave(self, frame: Frame, taken: Array) -> Array:
-        """The condition of waves that have one program counter."""
+    def _one_for_the_wave(self, frame: Frame, taken: Array, active: Array | None) -> Array:
+        """The condition of waves that have one program counter: that of their lanes, or of those that are awake."""
+        everyone = taken
+        if self._masks is not None:
+            awake = self._masks.awake(frame)
+            taken, everyone = taken & awake, taken | ~awake
         some = np.asarray(taken.any(axis=2, keepdims=True))
-        torn = np.broadcast_to(some & ~taken.all(axis=2, keepdims=True), (*frame.shape[:2], 1))
-        torn = torn if frame.active is None else torn & frame.active
+        torn = np.broadcast_to(some & ~everyone.all(axis=2, keepdims=True), (*frame.shape[:2], 1))
+        torn = torn if active is None else torn & active
         if torn.any():
             barriers.report_torn(self._lanes, torn, taken)
         return some

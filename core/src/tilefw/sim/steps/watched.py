@@ -14,9 +14,12 @@ def watched(step: Step, instruction: Instruction, sources: tuple[int, ...], dest
     def whole(lanes: NumpyLanes, frame: Frame) -> None:
         registers = frame.registers
         read = tuple(registers[slot] for slot in sources)
+        mask = lanes.mask
         step(lanes, frame)
+        after, lanes.mask = lanes.mask, mask  # an instruction that changes the mask has acted by the one before
         results = tuple(registers[slot] for slot in destinations)
         for observe in lanes.observers.step:
             observe(lanes, instruction, read, results)
+        lanes.mask = after
 
     return whole

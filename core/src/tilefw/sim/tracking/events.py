@@ -69,10 +69,11 @@ class Events:
 
     def _waves(self, frame: Frame) -> tuple[Array, ...]:
         """(workgroups, waves) that execute in a frame."""
-        if frame is self._frame and frame.active is None:
+        waves = frame.view.active
+        if frame is self._frame and waves is None:
             return self._everyone
         where = tuple(np.broadcast_to(a[:, :, 0], frame.shape[:2]) for a in (frame.group, frame.wave))
-        rows = np.ones(frame.shape[:2], dtype=np.bool_) if frame.active is None else frame.active[:, :, 0]
+        rows = np.ones(frame.shape[:2], dtype=np.bool_) if waves is None else waves[:, :, 0]
         return tuple(axis[rows] for axis in where)
 
     def begin(self, frame: Frame, kinds: Iterable[Kind]) -> None:
