@@ -21,6 +21,7 @@ from convolution import convolution, mean, window_max
 from numpy.typing import NDArray
 
 from tilefw.api import Artifact
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.container import read
 from tilefw_spatial.machine import load
 from tilefw_spatial.simulate.engine import Simulation
@@ -78,13 +79,13 @@ class Network:
         self, name: str, x: Image, out: int, window: int, stride: int = 1, residual: Image | None = None, relu: bool = True,
     ) -> Image:
         size, channels = x.shape[0], x.shape[2]
-        width, depth = -(-size // stride), window * window * channels
+        width, depth = ceil_div(size, stride), window * window * channels
         weight = self.rng.integers(-128, 128, (depth, out), dtype=np.int8)
         # Sums of products of evenly drawn int8 have a deviation of 74 · 74 · √K: outputs of about 40.
         scale = (self.rng.uniform(0.5, 1, out) * 40 / (74 * 74 * np.sqrt(depth))).astype(np.float32)
         bias = self.rng.uniform(-4, 4, out).astype(np.float32)
         result = np.zeros((width, width, out), np.int8)
-        report = convolution[(-(-width * width // BLOCK), -(-out // BLOCK))](
+        report = convolution[(-(-width * width // BLOCK), ceil_div(out, BLOCK))](
             x, weight, scale, bias, residual, result, RESIDUAL, SIZE=size, CHANNELS=channels, OUT=out, WINDOW=window, STRIDE=stride,
             RELU=relu, BLOCK_M=BLOCK, BLOCK_N=BLOCK, BLOCK_K=BLOCK, target=TARGET,
         )
@@ -98,9 +99,9 @@ class Network:
 
     def window_max(self, name: str, x: Image, window: int, stride: int) -> Image:
         size, channels = x.shape[0], x.shape[2]
-        width = -(-size // stride)
+        width = ceil_div(size, stride)
         result = np.zeros((width, width, channels), np.int8)
-        report = window_max[(-(-width * width // BLOCK), -(-channels // BLOCK))](
+        report = window_max[(-(-width * width // BLOCK), ceil_div(channels, BLOCK))](
             x, result, SIZE=size, CHANNELS=channels, WINDOW=window, STRIDE=stride, BLOCK_M=BLOCK, BLOCK_N=BLOCK, target=TARGET,
         )
         seen = windows(x, window, stride, fill=-128).reshape(width * width, window * window, channels).max(axis=1)
@@ -111,7 +112,7 @@ class Network:
     def mean(self, name: str, x: Image) -> Image:
         pixels, channels = x.shape[0] * x.shape[1], x.shape[2]
         result = np.zeros((1, 1, channels), np.int8)
-        report = mean[(-(-channels // BLOCK),)](
+        report = mean[(ceil_div(channels, BLOCK),)](
             x, result, 1 / pixels, PIXELS=pixels, CHANNELS=channels, BLOCK_M=BLOCK, BLOCK_N=BLOCK, target=TARGET,
         )
         exact = x.reshape(pixels, channels).astype(np.float64).mean(axis=0)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api import Launch
+from tilefw.api.integers import ceil_div
 from tilefw.api.ir import context
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import load as kernel_named
@@ -95,7 +96,7 @@ def link_bound(way: str, size: int, chips: int, machine: Machine) -> int | None:
     if way not in ("gather", "k"):
         return None
     carried = part * 2 if way == "gather" else part * (4 + 2)
-    return -(-carried // machine.lanes) * machine.link_interval
+    return ceil_div(carried, machine.lanes) * machine.link_interval
 
 
 def apart(one: Ran, other: Ran, found: Product, chips: int) -> float:
@@ -103,7 +104,7 @@ def apart(one: Ran, other: Ran, found: Product, chips: int) -> float:
     of the result in fp16."""
     a, b = (np.abs(found.arrays[name]).astype(np.float32) for name in ("a_ptr", "b_ptr"))
     sums = a @ b
-    terms = -(-found.size // 160) + chips
+    terms = ceil_div(found.size, 160) + chips
     allowed = 2 * (terms * 2.0**-24 * 1.01 * sums + 2.0**-11 * np.abs(one.result.astype(np.float32)) + 2.0**-24)
     return float((np.abs(one.result.astype(np.float32) - other.result.astype(np.float32)) / allowed).max())
 

@@ -24,6 +24,7 @@ from measure import seconds
 import tilefw
 import tilefw.language as tl
 from tilefw.api import Artifact, CheckError
+from tilefw.api.integers import ceil_div, round_up
 from tilefw.kernels.matmul import matmul
 
 TARGET = "spatial-sdm1"
@@ -57,7 +58,7 @@ class Point:
 
 def bound(weights: int) -> float:
     """How far tiles of 160 x 320 can be filled with `weights` columns of K, K split over both sides of the chip."""
-    return weights * K / (-(-weights // 320) * 320 * -(-K // 160) * 160)
+    return weights * K / (round_up(weights, 320) * ceil_div(K, 160) * 160)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -104,7 +105,7 @@ def _difference(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 
 
 def grid(n: int) -> tuple[int]:
-    return (-(-M // BLOCKS["BLOCK_M"]) * -(-n // BLOCKS["BLOCK_N"]),)
+    return (ceil_div(M, BLOCKS["BLOCK_M"]) * ceil_div(n, BLOCKS["BLOCK_N"]),)
 
 
 def constexprs(k: int) -> dict[str, object]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.api.integers import log2
+from tilefw.simt.layout import LinearLayout, f2
 
 shapes = st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), min_size=1, max_size=3).map(tuple)
 

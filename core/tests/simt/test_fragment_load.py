@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import StringAttr, UnknownLoc
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, FragmentLoad, Machine
 from tilefw.simt.lane.builder import LaneBuilder
-from tilefw.simt.layout import LinearLayout, atoms, f2, log2
+from tilefw.simt.layout import LinearLayout, atoms, f2
 from tilefw.simt.layout.atoms import DotTypes
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load

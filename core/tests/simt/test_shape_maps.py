@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import layouts, shapes
 
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.api.integers import log2
+from tilefw.simt.layout import LinearLayout, f2
 
 LANES, WARPS = 8, 2
 THREADS = (0, 1, 5, 7, 8, 14)

@@ -9,9 +9,10 @@ import pytest
 from library_on_chips import lowered
 from made_up import RUNS
 
+from tilefw.api.integers import log2
 from tilefw.simt.assign.staging import _candidates
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import atoms, blocked, f2, log2, swizzle
+from tilefw.simt.layout import atoms, blocked, f2, swizzle
 
 F16 = atoms.DotTypes("f16", "f16", "f32")
 RINGS = re.compile(r"lane\.(load|store) .*?width = (\d+).*ring = 1")

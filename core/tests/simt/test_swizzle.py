@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from made_up import BLOCKS
 from random_layouts import bases, pairs
 
+from tilefw.api.integers import ceil_div, log2
 from tilefw.simt.description import ChipDescription
-from tilefw.simt.layout import LinearLayout, blocked, f2, log2, swizzle
+from tilefw.simt.layout import LinearLayout, blocked, f2, swizzle
 from tilefw.simt.layout.pattern import Side, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load, shared_access
@@ -25,7 +26,8 @@ def cycles(addresses: list[list[int]], width: int, chip: ChipDescription) -> int
     total, group = 0, max(1, chip.banks * chip.bank_bytes // width)
     for access in addresses:
         for first in range(0, len(access), group):
-            words = {a // chip.bank_bytes + i for a in access[first : first + group] for i in range(-(-width // chip.bank_bytes))}
+            each = range(ceil_div(width, chip.bank_bytes))
+            words = {a // chip.bank_bytes + i for a in access[first : first + group] for i in each}
             banks = [w % chip.banks for w in words]
             total += max(banks.count(b) for b in set(banks))
     return total

@@ -14,11 +14,12 @@ from made_up import BLOCKS, PLAIN, WIDE
 from random_tiles import Tiles, random_tiles
 
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import log2
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import Machine
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import run as run_lanes
 from tilefw.tile.reference.interpret import run

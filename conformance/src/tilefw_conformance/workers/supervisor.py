@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from tilefw.api.errors import KernelError, PluginError
+from tilefw.api.integers import ceil_div
 from tilefw.kernels.stages import STAGES
 from tilefw_conformance.case import Case
 from tilefw_conformance.report import records
@@ -128,7 +129,7 @@ class Supervisor:
 
     def _assign(self) -> None:
         busy = sum(seat.task is not None or seat.ready is None for seat in self._seats)
-        wanted = min(self.jobs, busy + -(-len(self._waiting) // CASES_A_PROCESS))
+        wanted = min(self.jobs, busy + ceil_div(len(self._waiting), CASES_A_PROCESS))
         while len(self._seats) < wanted:
             self._hire()
         for seat in self._seats:

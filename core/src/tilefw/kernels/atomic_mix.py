@@ -16,6 +16,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
+from tilefw.api.integers import ceil_div, round_up
 from tilefw.kernels import formats, generated, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -81,7 +82,7 @@ def _refuse_odd_requests(p: Parameters) -> None:
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     _refuse_odd_requests(p)
     name, block = p["dtype"], 1 if p["scalar"] else p["block"]
-    n = -(-p["n"] // block) * block if p["mask"] == "none" else p["n"]
+    n = round_up(p["n"], block) if p["mask"] == "none" else p["n"]
     cells = max(1, n // p["share"])
     memory, x = (inputs.draw(rng, p["inputs"], (cells,), name) for _ in range(2))
     compare = memory.array.copy()
@@ -100,7 +101,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "SCALAR": p["scalar"], "BLOCK": block,
     }
     outputs = ("memory_ptr", "old_ptr") if p["share"] == 1 else ("memory_ptr",)
-    return Launch(arguments, constexprs, (max(1, -(-n // block)), 1, 1), outputs, {"num_warps": p["num_warps"]})
+    return Launch(arguments, constexprs, (max(1, ceil_div(n, block)), 1, 1), outputs, {"num_warps": p["num_warps"]})
 
 
 _COMBINED: dict[str, np.ufunc] = {

@@ -14,6 +14,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import UsageError
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -144,7 +145,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "INPUT_PRECISION": p["input_precision"] if p["dtype"] == "fp32" else "ieee",
         "BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_D": block_d,
     }
-    grid = (-(-p["queries"] // p["block_m"]), p["batch"] * p["heads"], 1)
+    grid = (ceil_div(p["queries"], p["block_m"]), p["batch"] * p["heads"], 1)
     keywords = {"num_warps": p["num_warps"], "num_stages": p["num_stages"]}
     return Launch(arguments, constexprs, grid, ("out_ptr", "lse_ptr"), keywords)
 

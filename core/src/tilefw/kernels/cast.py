@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -34,7 +35,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "n": p["n"],
     }
     constexprs = {"ROUNDING": p["rounding"] if _narrows(p) else None, "BLOCK": p["block"]}
-    grid = (max(1, -(-p["n"] // p["block"])), 1, 1)
+    grid = (max(1, ceil_div(p["n"], p["block"])), 1, 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

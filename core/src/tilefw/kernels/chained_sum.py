@@ -12,6 +12,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -30,7 +31,7 @@ def chained_sum(x_ptr, out_ptr, flags_ptr, n, ORDERED: tl.constexpr, BLOCK: tl.c
 
 
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
-    blocks = -(-p["n"] // p["block"])
+    blocks = ceil_div(p["n"], p["block"])
     arguments = {
         "x_ptr": inputs.draw(rng, p["inputs"], (p["n"],), p["dtype"]), "out_ptr": inputs.empty((blocks,), p["dtype"]),
         "flags_ptr": Buffer(np.zeros(blocks, np.int32), "int32"), "n": p["n"],

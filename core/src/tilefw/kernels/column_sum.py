@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -44,7 +45,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "rows": p["rows"], "columns": p["columns"], "stride": p["columns"],
     }
     constexprs = {"COMPUTE": _COMPUTE[computed], "BLOCK_ROWS": p["block_rows"], "BLOCK_COLUMNS": p["block_columns"]}
-    grid = (max(1, -(-p["columns"] // p["block_columns"])), 1, 1)
+    grid = (max(1, ceil_div(p["columns"], p["block_columns"])), 1, 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

@@ -10,6 +10,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.elementwise_table import OPERATIONS, Operation, function
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
@@ -59,7 +60,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "y_ptr": _operand(p, rng) if count > 1 else None, "z_ptr": _operand(p, rng) if count > 2 else None,
         "out_ptr": inputs.empty((p["n"],), operation.result or p["dtype"]), "n": p["n"],
     }
-    grid = (max(1, -(-p["n"] // p["block"])), 1, 1)
+    grid = (max(1, ceil_div(p["n"], p["block"])), 1, 1)
     constexprs = {
         "FUNCTION": function(p["operation"]), "OPERANDS": count,
         "WIDENED": operation.widened and p["dtype"] not in ("fp64", "fp32"), "BLOCK": p["block"],

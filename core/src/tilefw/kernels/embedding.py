@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -43,7 +44,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "padding_index": max(0, padding),
     }
     constexprs = {"HAS_PADDING": padding >= 0, "BLOCK_TOKENS": p["block_tokens"], "BLOCK_COLUMNS": p["block_columns"]}
-    grid = (max(1, -(-tokens // p["block_tokens"])), max(1, -(-columns // p["block_columns"])), 1)
+    grid = (max(1, ceil_div(tokens, p["block_tokens"])), max(1, ceil_div(columns, p["block_columns"])), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

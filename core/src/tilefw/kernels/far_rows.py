@@ -11,6 +11,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -48,7 +49,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "x_ptr": x, "out_ptr": out, "columns": p["columns"],
         **{f"{name}_stride": b.array.strides[0] // b.array.itemsize for name, b in (("x", x), ("out", out))},
     }
-    grid = (p["rows"], -(-p["columns"] // p["block"]), 1)
+    grid = (p["rows"], ceil_div(p["columns"], p["block"]), 1)
     return Launch(arguments, {"STRIDE": p["stride"], "BLOCK": p["block"]}, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -47,7 +48,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     }
     constexprs = {"IS_FLOAT": p["dtype"] == "fp32", "BLOCK": p["block"]}
     outputs = ("value_ptr", "index_ptr", "tickets_ptr")
-    return Launch(arguments, constexprs, (-(-p["n"] // p["block"]), 1, 1), outputs, {"num_warps": p["num_warps"]})
+    return Launch(arguments, constexprs, (ceil_div(p["n"], p["block"]), 1, 1), outputs, {"num_warps": p["num_warps"]})
 
 
 def _expected(p: Parameters, launch: Launch) -> Mapping[str, np.ndarray]:

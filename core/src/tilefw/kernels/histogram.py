@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -35,7 +36,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "x_ptr": Buffer(_values(p, rng), "int32"), "out_ptr": inputs.draw(rng, "ints", (p["bins"],), p["dtype"]),
         "n": p["n"], "bins": p["bins"],
     }
-    grid = (max(1, -(-p["n"] // p["block"])), 1, 1)
+    grid = (max(1, ceil_div(p["n"], p["block"])), 1, 1)
     constexprs = {"ORDER": p["order"], "BLOCK": p["block"]}
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import operands
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -52,7 +53,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         arguments |= {f"stride_{word}": step for word, step in zip(letters, operands.strides(buffer), strict=True)}
     arguments["stride_om"] = n
     constexprs = {"BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_K": p["block_k"]}
-    grid = (-(-m // p["block_m"]), -(-n // p["block_n"]), 1)
+    grid = (ceil_div(m, p["block_m"]), ceil_div(n, p["block_n"]), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
 
 

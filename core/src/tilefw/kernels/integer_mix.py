@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 from tilefw.language.extra import libdevice
@@ -62,7 +63,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "divisor": p["divisor"],
         "rounds": p["rounds"],
     }
-    grid = (max(1, -(-p["n"] // p["block"])), 1, 1)
+    grid = (max(1, ceil_div(p["n"], p["block"])), 1, 1)
     constexprs = {"BITS": dtype(name).bits, "BLOCK": p["block"]}
     outputs = ("quotient_ptr", "remainder_ptr", "shifted_ptr", "hash_ptr")
     return Launch(arguments, constexprs, grid, outputs, {"num_warps": p["num_warps"]})

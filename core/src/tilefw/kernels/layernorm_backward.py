@@ -11,6 +11,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -47,7 +48,7 @@ def layernorm_backward(
 def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     shape, name = (p["rows"], p["columns"]), p["dtype"]
     computed = "fp64" if name == "fp64" else "fp32"
-    programs = max(1, -(-p["rows"] // p["rows_per_program"]))
+    programs = max(1, ceil_div(p["rows"], p["rows_per_program"]))
     x = inputs.draw(rng, p["inputs"], shape, name)
     exact = formats.decode(x.array, name)
     with np.errstate(invalid="ignore"):  # rows with an infinity

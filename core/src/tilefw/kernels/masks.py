@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -83,7 +84,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "chosen_ptr": Buffer(chosen.astype(np.int32), "int32") if p["mask"].startswith("loaded") else None,
         "out_ptr": inputs.empty((rows, columns), name), "rows": rows, "columns": columns, "fill": 7,
     }
-    grid = (max(1, -(-rows // p["block_rows"])), max(1, -(-columns // p["block_columns"])), 1)
+    grid = (max(1, ceil_div(rows, p["block_rows"])), max(1, ceil_div(columns, p["block_columns"])), 1)
     constexprs = {
         "MASK": p["mask"], "OTHER": p["other"], "BLOCK_ROWS": p["block_rows"], "BLOCK_COLUMNS": p["block_columns"],
     }

@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import UsageError
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -104,7 +105,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "EVEN_K": k % p["block_k"] == 0,
         "BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_K": p["block_k"], "GROUP_M": p["group_m"],
     }
-    grid = (-(-m // p["block_m"]) * -(-n // p["block_n"]), 1, 1)
+    grid = (ceil_div(m, p["block_m"]) * ceil_div(n, p["block_n"]), 1, 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -40,7 +41,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     constexprs = {
         "COMPUTE": tl.float64 if name == "fp64" else tl.float32, "BLOCK_M": p["block_m"], "BLOCK_K": p["block_k"],
     }
-    grid = (-(-p["m"] // p["block_m"]), 1, 1)
+    grid = (ceil_div(p["m"], p["block_m"]), 1, 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

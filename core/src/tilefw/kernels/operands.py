@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer
 
@@ -45,7 +46,7 @@ def lanewise_sum(terms: np.ndarray, block: int, axis: int = -1) -> np.ndarray:
     no choice; the order within the last tile is open, and float64 stands for it.
     """
     moved = np.moveaxis(terms, axis, -1)
-    count = -(-moved.shape[-1] // block)
+    count = ceil_div(moved.shape[-1], block)
     padded = np.zeros((*moved.shape[:-1], count * block), terms.dtype)
     padded[..., : moved.shape[-1]] = moved
     tiles = padded.reshape(*moved.shape[:-1], count, block)

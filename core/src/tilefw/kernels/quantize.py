@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.language.extra import libdevice
@@ -43,7 +44,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "columns": p["columns"],
     }
     constexprs = {"LIMIT": limit, "TO_INTEGER": p["result"] == "int8", "BLOCK": p["block"]}
-    grid = (p["rows"], max(1, -(-p["columns"] // p["block"])), 1)
+    grid = (p["rows"], max(1, ceil_div(p["columns"], p["block"])), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

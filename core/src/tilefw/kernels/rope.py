@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import UsageError
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -71,7 +72,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "BLOCK_PAIRS": tilefw.next_power_of_2(pairs),
         "BLOCK_REST": 0 if p["rotary_size"] == p["head_size"] else tilefw.next_power_of_2(p["head_size"] - p["rotary_size"]),
     }
-    grid = (p["tokens"], max(1, -(-p["heads"] // p["block_heads"])), 1)
+    grid = (p["tokens"], max(1, ceil_div(p["heads"], p["block_heads"])), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -50,9 +51,9 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
     storage = inputs.draw(rng, p["inputs"], (4 * p["n"] + 2 * p["block"],), p["dtype"])
     views = dict(zip(("x_ptr", "y_ptr", "out_ptr"), (Buffer(view, p["dtype"]) for view in _views(p, storage.array)), strict=True))
     steps = {name.replace("ptr", "stride"): buffer.array.strides[0] // buffer.array.itemsize for name, buffer in views.items()}
-    trips = -(-p["n"] // p["block"])
+    trips = ceil_div(p["n"], p["block"])
     alone = p["views"] in ("read_after_write", "write_after_read", "both_behind")  # one program goes through all of it
-    grid = (1 if alone else max(1, -(-trips // p["trips"])), 1, 1)
+    grid = (1 if alone else max(1, ceil_div(trips, p["trips"])), 1, 1)
     constexprs = {"TRIPS": trips if alone else p["trips"], "BLOCK": p["block"]}
     keywords = {"num_warps": p["num_warps"], "num_stages": p["num_stages"]}
     return Launch({**views, "n": p["n"], "scale": 2, **steps}, constexprs, grid, ("out_ptr",), keywords)

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -46,7 +47,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "INPUT_PRECISION": p["input_precision"] if name == "fp32" else "ieee", "ORDER": p["order"], "SPLITS": p["splits"],
         "BLOCK_M": p["block_m"], "BLOCK_N": p["block_n"], "BLOCK_K": p["block_k"],
     }
-    grid = (-(-m // p["block_m"]), -(-n // p["block_n"]), p["splits"])
+    grid = (ceil_div(m, p["block_m"]), ceil_div(n, p["block_n"]), p["splits"])
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs, operands
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -48,7 +49,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "depth": p["depth"], "rows": p["rows"], "columns": p["columns"],
         "layer_stride": layer, "row_stride": row, "column_stride": column,
     }
-    grid = (-(-p["columns"] // p["block_columns"]), -(-p["rows"] // p["block_rows"]), min(p["depth"], p["programs"]))
+    grid = (ceil_div(p["columns"], p["block_columns"]), ceil_div(p["rows"], p["block_rows"]), min(p["depth"], p["programs"]))
     constexprs = {"BLOCK_ROWS": p["block_rows"], "BLOCK_COLUMNS": p["block_columns"]}
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"], "num_stages": p["num_stages"]})
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer, KernelSpec, Launch, Parameters
 
@@ -56,7 +57,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "x_row_stride": _stride(x, 0), "x_column_stride": _stride(x, 1),
         "out_row_stride": _stride(out, 0), "out_column_stride": _stride(out, 1),
     }
-    grid = (max(1, -(-p["rows"] // p["block_rows"])), max(1, -(-p["columns"] // p["block_columns"])), 1)
+    grid = (max(1, ceil_div(p["rows"], p["block_rows"])), max(1, ceil_div(p["columns"], p["block_columns"])), 1)
     constexprs = {"BLOCK_ROWS": p["block_rows"], "BLOCK_COLUMNS": p["block_columns"]}
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 

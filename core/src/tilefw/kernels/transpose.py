@@ -8,6 +8,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -32,7 +33,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "rows": rows, "columns": columns, "x_stride": columns, "out_stride": rows,
     }
     constexprs = {"BLOCK_ROWS": p["block_rows"], "BLOCK_COLUMNS": p["block_columns"]}
-    grid = (max(1, -(-rows // p["block_rows"])), max(1, -(-columns // p["block_columns"])), 1)
+    grid = (max(1, ceil_div(rows, p["block_rows"])), max(1, ceil_div(columns, p["block_columns"])), 1)
     return Launch(arguments, constexprs, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

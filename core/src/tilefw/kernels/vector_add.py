@@ -9,6 +9,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -29,7 +30,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "out_ptr": inputs.empty((p["n"],), p["dtype"]),
         "n": p["n"],
     }
-    grid = (max(1, -(-p["n"] // p["block"])), 1, 1)
+    grid = (max(1, ceil_div(p["n"], p["block"])), 1, 1)
     return Launch(arguments, {"BLOCK": p["block"]}, grid, ("out_ptr",), {"num_warps": p["num_warps"]})
 
 

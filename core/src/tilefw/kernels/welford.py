@@ -12,6 +12,7 @@ import numpy as np
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.integers import ceil_div
 from tilefw.kernels import inputs, operands
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 
@@ -63,7 +64,7 @@ def _prepare(p: Parameters, rng: np.random.Generator) -> Launch:
         "BLOCK_ROWS": p["block_rows"],
         "BLOCK_COLUMNS": min(p["block_columns"], tilefw.next_power_of_2(p["columns"])),
     }
-    grid = (max(1, -(-p["rows"] // p["block_rows"])), 1, 1)
+    grid = (max(1, ceil_div(p["rows"], p["block_rows"])), 1, 1)
     return Launch(arguments, constexprs, grid, ("mean_ptr", "variance_ptr"), {"num_warps": p["num_warps"]})
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
+from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges, Part
@@ -115,8 +116,8 @@ class Spiller:
         if choice.touches:
             self.spilled[self.table.file(reg.cls)] += reg.width
         if home.holder == MEMORY:
-            size = -(-self.table.classes[reg.cls].bits // 8)  # a predicate takes a byte
-            at = -(-self.scratch_bytes // size) * size
+            size = ceil_div(self.table.classes[reg.cls].bits, 8)  # a predicate takes a byte
+            at = round_up(self.scratch_bytes, size)
             self.scratch_bytes = at + size * reg.width
             if self.model.memory_bytes is not None and self.scratch_bytes > self.model.memory_bytes:
                 raise MemoryFull(self.scratch_bytes)

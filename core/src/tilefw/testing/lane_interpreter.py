@@ -18,6 +18,7 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilefw.api.dtypes import DType
+from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.simt.description import Machine, MatrixAtom
 from tilefw.simt.lane.memory import AccessOp
@@ -223,7 +224,7 @@ class _Workgroup:
     def alloc(self, op: lane.AllocOp) -> None:
         offset = op.offset
         if offset is None:  # not placed yet: every allocation has its own bytes, as many as it takes
-            offset = -(-self.next_shared // op.align) * op.align
+            offset = round_up(self.next_shared, op.align)
             self.next_shared = offset + op.bytes
             if self.next_shared > len(self.shared.data):
                 self.shared = _grown(self.shared, self.next_shared)

@@ -10,6 +10,7 @@ import numpy as np
 from chips_here import CHIPS, EVERYTHING
 
 from tilefw.api import Artifact, BufferView, Entry, LaunchOptions, Parameter
+from tilefw.api.integers import ceil_div
 from tilefw_nvidia.chips import Architecture, Chip
 from tilefw_nvidia.simulate.device import Simulator
 
@@ -73,6 +74,6 @@ def run(code: str, inputs: Sequence[np.ndarray], outputs: Sequence[Any], target:
     count = inputs[0].size
     arrays = [np.ascontiguousarray(a).ravel() for a in inputs] + [np.zeros(count, kind) for kind in outputs]
     text = source(code, [a.dtype for a in inputs], [np.dtype(k) for k in outputs], target, count)
-    buffers, findings = launch(text, arrays, -(-count // THREADS), THREADS)
+    buffers, findings = launch(text, arrays, ceil_div(count, THREADS), THREADS)
     assert findings == (), findings
     return [np.frombuffer(b, a.dtype) for b, a in zip(buffers, arrays, strict=True)][len(inputs) :]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 
+from tilefw.api.integers import ceil_div
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous
 from tilefw_conformance.packs.onnx.text import KernelText, cover
@@ -117,7 +118,7 @@ def _parts(shape: Sequence[int], axis: int, extents: Sequence[int]) -> list[View
 
 def _grid(tensors: Sequence[Tensor]) -> tuple[int, int, int]:
     """As many programs as the largest part needs."""
-    return (max([1, *(-(-tensor.size // _BLOCK) for tensor in tensors)]), 1, 1)
+    return (max([1, *(ceil_div(tensor.size, _BLOCK) for tensor in tensors)]), 1, 1)
 
 
 LOWERINGS: Mapping[str, Callable[[Node], KernelText]] = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import ceil_div
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText, clipped, spelled
@@ -116,7 +117,7 @@ def _begin(node: Node, a: Matrix, b: Matrix) -> KernelText:
     """`batch`, `row` (a column vector), `column` (a row vector) and `inside` of the result's block."""
     height, width = (min(_BLOCK, next_power_of_2(n)) for n in (a.rows, b.columns))
     batches = prod(_batches(a, b))
-    text = KernelText(node, grid=(max(1, batches), -(-a.rows // height), -(-b.columns // width)), elements=height * width)
+    text = KernelText(node, grid=(max(1, batches), ceil_div(a.rows, height), ceil_div(b.columns, width)), elements=height * width)
     text.add(
         "batch = tl.program_id(0)",
         f"row = (tl.program_id(1) * {height} + tl.arange(0, {height}))[:, None]",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import ceil_div
 from tilefw_conformance.packs.onnx.node import Node, Tensor
 from tilefw_conformance.packs.onnx.places import View, axis_of, contiguous, next_power_of_2
 from tilefw_conformance.packs.onnx.text import KernelText
@@ -45,7 +46,7 @@ class Rows:
             note = f"a row has {self.length} elements; kernels of this pack hold one in a tile of at most {_LONGEST}"
             raise UnsupportedError(f"{node.operator} along rows that long", code="TFW0992", note=note)
         height = min(next_power_of_2(self.count), max(1, _TILE // width))
-        text = KernelText(node, grid=(max(1, -(-self.count // height)), 1, 1), elements=height * width)
+        text = KernelText(node, grid=(max(1, ceil_div(self.count, height)), 1, 1), elements=height * width)
         text.add(
             f"row = (tl.program_id(0) * {height} + tl.arange(0, {height}))[:, None]",
             f"column = tl.arange(0, {width})[None, :]",

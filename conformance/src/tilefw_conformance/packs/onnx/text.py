@@ -9,6 +9,7 @@ from typing import Any
 
 import tilefw.language as tl
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import ceil_div
 from tilefw.language.extra import libdevice
 from tilefw.runtime.jit import JITFunction, jit
 from tilefw_conformance.packs.onnx import functions
@@ -127,6 +128,6 @@ def _masked(offset: str, mask: str) -> str:
 def cover(text: KernelText, elements: int, most: int = 256) -> None:
     """Write `index` and `inside` of a grid that numbers `elements` elements; a program has at most `most` of them."""
     block = min(most, next_power_of_2(elements))
-    text.grid = (max(1, -(-elements // block)), 1, 1)
+    text.grid = (max(1, ceil_div(elements, block)), 1, 1)
     text.elements = max(text.elements, block)
     text.add(f"index = tl.program_id(0) * {block} + tl.arange(0, {block})", f"inside = index < {elements}")

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from tilefw.api.device import LaunchOptions
+from tilefw.api.integers import ceil_div
 from tilefw.sim.counters import Counters
 from tilefw.sim.engine.observers import Observers
 from tilefw.sim.memory.regions import GlobalMemory, Region
@@ -31,7 +32,7 @@ class Geometry:
 
     @property
     def waves(self) -> int:
-        return -(-self.threads // self.wave_size)
+        return ceil_div(self.threads, self.wave_size)
 
     @property
     def workgroups(self) -> int:

@@ -11,14 +11,11 @@ from functools import cache
 
 import numpy as np
 
+from tilefw.api.integers import log2
 from tilefw.sim.floats import UNSIGNED, Array
 from tilefw.sim.matrix.fragments import BitMap
 
 Kinds = tuple[tuple[str, int], ...]
-
-
-def log2(n: int) -> int:
-    return n.bit_length() - 1
 
 
 def kinds(element_bits: int, register_bits: int, registers: int, lanes: int) -> Kinds:

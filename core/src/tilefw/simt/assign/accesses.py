@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import log2
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.facts import Facts
 from tilefw.simt.lane.atomics import FLOATS_THAT_PAIR
-from tilefw.simt.layout import LinearLayout, blocked, f2, log2
+from tilefw.simt.layout import LinearLayout, blocked, f2
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp, AtomicRmwOp

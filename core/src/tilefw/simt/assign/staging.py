@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from tilefw.api.integers import log2
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.assign.stepwise import dot_of, operand_of
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.lane.registers import bits_of
-from tilefw.simt.layout import LinearLayout, f2, log2, swizzle
+from tilefw.simt.layout import LinearLayout, f2, swizzle
 from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.tile import types
 from tilefw.tile.dialect import ops

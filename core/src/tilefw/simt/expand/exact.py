@@ -6,6 +6,7 @@ residual of a candidate exactly (Markstein, "IA-64 and Elementary Functions", 20
 
 from __future__ import annotations
 
+from tilefw.api.integers import ceil_div
 from tilefw.simt.expand.builder import Legal, Rule, Value
 from tilefw.simt.expand.floats import SAME_WIDTH, pattern, with_sign_of
 
@@ -135,7 +136,7 @@ def _remainder(b: Legal, x: Value, y: Value) -> Value:
     left = b("subi", xe, ye)
     zero = b.real(0.0, t)
     r = b("select", b("lef", d, r), b("subf", r, d), r)
-    for _ in range(-(-largest // digits)):
+    for _ in range(ceil_div(largest, digits)):
         step = b("mins", b("maxs", left, b.i32(0)), b.i32(digits))
         left = b("subi", left, step)
         r = b("mulf", r, power_of_two(b, step, t))

@@ -12,8 +12,9 @@ from enum import Enum, auto
 from functools import cached_property
 
 from tilefw.api.dtypes import DTYPES
+from tilefw.api.integers import log2
 from tilefw.simt.description import Machine, MatrixAtom
-from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes, Recipe
 
 _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}

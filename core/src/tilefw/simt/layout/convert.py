@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tilefw.api.errors import InternalError
-from tilefw.simt.layout import LinearLayout, f2, log2, swizzle
+from tilefw.api.integers import ceil_div, log2
+from tilefw.simt.layout import LinearLayout, f2, swizzle
 from tilefw.simt.layout.pattern import CYCLE_SLOTS, Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.shuffle import Shuffle, shuffle
@@ -107,7 +108,7 @@ def _renaming(indices: tuple[int, ...], bits: int) -> float:
     whole = all(i % per == 0 and group == tuple(range(i, i + len(group))) for i, group in (
         (indices[k], indices[k : k + per]) for k in range(0, len(indices), per)
     ))
-    return 0.0 if whole else -(-len(indices) // per)
+    return 0.0 if whole else ceil_div(len(indices), per)
 
 
 def through_shared(

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tilefw.api.integers import log2
 from tilefw.simt.layout import f2
-from tilefw.simt.layout.shape_maps import Shape, bit_starts, embedding, grouped, grown, log2, permuted, shrunk, without
+from tilefw.simt.layout.shape_maps import Shape, bit_starts, embedding, grouped, grown, permuted, shrunk, without
 
-__all__ = ["LinearLayout", "blocked", "log2"]
+__all__ = ["LinearLayout", "blocked"]
 
 Registers = tuple[int, ...]
 

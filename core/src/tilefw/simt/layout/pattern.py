@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.api.integers import log2
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.shared import SharedLayout
 
 if TYPE_CHECKING:

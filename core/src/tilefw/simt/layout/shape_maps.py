@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tilefw.api.integers import log2
+
 Shape = tuple[int, ...]
-
-
-def log2(size: int) -> int:
-    """The logarithm of a power of two."""
-    return size.bit_length() - 1
 
 
 def bit_starts(shape: Shape) -> list[int]:

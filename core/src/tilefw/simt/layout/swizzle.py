@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.api.integers import log2
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import Banks, Pattern, Side, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 

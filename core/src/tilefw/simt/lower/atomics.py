@@ -10,8 +10,9 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.integers import log2
 from tilefw.simt import lane
-from tilefw.simt.layout import LinearLayout, log2, swizzle
+from tilefw.simt.layout import LinearLayout, swizzle
 from tilefw.simt.lower import shared_access
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, FragmentLoad
-from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower.shared_address import Context, addresses
 from tilefw.tile.dialect.base import dense_i64, integer_attr

@@ -10,9 +10,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.assign.accesses import PointerOp, first_elements
-from tilefw.simt.layout import LinearLayout, log2
+from tilefw.simt.layout import LinearLayout
 from tilefw.simt.lower.access import Placed
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.tile import types

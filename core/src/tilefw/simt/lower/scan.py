@@ -21,7 +21,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.api.integers import log2
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.shape_maps import bit_starts, embedding
 from tilefw.simt.lower.combine import ROUND, Combiner
 from tilefw.simt.lower.ranks import Group, Ranks, choose

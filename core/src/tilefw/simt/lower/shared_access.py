@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.errors import InternalError
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.lane.registers import bits_of, type_name
-from tilefw.simt.layout import LinearLayout, f2, log2
+from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load

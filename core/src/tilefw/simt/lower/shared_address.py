@@ -7,10 +7,10 @@ from typing import Protocol
 
 from xdsl.ir import SSAValue
 
+from tilefw.api.integers import log2
 from tilefw.simt import lane
 from tilefw.simt.description import Machine
 from tilefw.simt.lane.builder import LaneBuilder
-from tilefw.simt.layout import log2
 from tilefw.tile import types
 
 _MOST = 1 << 31  # divides 0

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 
 from tilefw.api.dtypes import dtype
+from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.tile import types
 
@@ -24,7 +25,7 @@ def parameters(function: FuncOp, pointer_bits: int) -> list[dict[str, object]]:
         if isinstance(stated, StringAttr):
             element = dtype(stated.data)
         size = pointer_bits // 8 if pointer else element.storage_bits // 8
-        offset = -(-offset // size) * size
+        offset = round_up(offset, size)
         name = found.get("tile.name")
         result.append({
             "name": name.data if isinstance(name, StringAttr) else argument.name_hint or f"arg{i}",

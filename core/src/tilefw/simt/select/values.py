@@ -13,6 +13,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import IRError
+from tilefw.api.integers import ceil_div
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
@@ -42,7 +43,7 @@ class Values:
         """Select a pure op when its result is asked for."""
         result = op.results[0]
         n = size_of(result.type)
-        vector = Vector(type_name(result.type), n, [None] * -(-n // CHUNK), op)
+        vector = Vector(type_name(result.type), n, [None] * ceil_div(n, CHUNK), op)
         origins = _ORIGINS.get(type(op))
         if origins is not None:
             vector.origins = origins(op, n)

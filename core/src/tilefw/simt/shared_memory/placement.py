@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from tilefw.api.errors import CapacityError, Place, UnsupportedError
+from tilefw.api.integers import round_up
 from tilefw.simt import lane
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.tile.dialect.base import integer_attr
@@ -91,7 +92,7 @@ def _lowest(buffer: _Buffer, taken: list[_Buffer]) -> int:
     for other in sorted(taken, key=lambda b: b.offset):
         if offset + buffer.op.bytes <= other.offset:
             break
-        offset = max(offset, -(-other.end // buffer.op.align) * buffer.op.align)
+        offset = max(offset, round_up(other.end, buffer.op.align))
     return offset
 
 

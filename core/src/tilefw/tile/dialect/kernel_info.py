@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.artifact import Entry, Parameter
+from tilefw.api.integers import round_up
 from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.memory_ops import StoreOp
@@ -41,7 +42,7 @@ def entry_of(function: func.FuncOp, workgroup: tuple[int, int, int] = (1, 1, 1))
         stated = attributes.get("tile.dtype")
         spelled = stated.data if isinstance(stated, StringAttr) else element.name
         size = _POINTER_BYTES if pointer else element.storage_bits // 8
-        offset = -(-offset // size) * size
+        offset = round_up(offset, size)
         readonly = pointer and not may_store(argument)
         parameters.append(Parameter(name, "pointer" if pointer else "scalar", spelled, offset, size, size, readonly))
         offset += size

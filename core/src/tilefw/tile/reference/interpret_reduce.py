@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw.tile.dialect.combine_op import ReduceOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.combine_function import Along, Function, cut, function_of
@@ -72,7 +73,7 @@ def _mirrored_neighbours(function: Function, values: list[Value], axis: int) -> 
 def _backward_run(function: Function, values: list[Value], axis: int) -> list[Value]:
     """Up to RUN pieces one after the other from the last one on, then their elements as a tree."""
     length = values[0].x.shape[axis]
-    width = -(-length // RUN)
+    width = ceil_div(length, RUN)
     total = cut(values, axis, length - width, None)
     for end in range(length - width, width - 1, -width):
         total = function(total, cut(values, axis, end - width, end))

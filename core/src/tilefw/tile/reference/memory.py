@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.api.integers import ceil_div
 from tilefw.pages import copy_sparse
 from tilefw.tile import numbers
 from tilefw.tile.reference.memory_sums import Sums
@@ -60,7 +61,7 @@ class RefBuffer:
         """Raw bytes out: each element's reference value rounded to its type."""
         size = self._dtype.storage_bits // 8
         first = offset // size
-        raw = numbers.to_bytes(self.x[first : -(-(offset + nbytes) // size)], self._dtype)[offset - first * size :]
+        raw = numbers.to_bytes(self.x[first : ceil_div(offset + nbytes, size)], self._dtype)[offset - first * size :]
         beyond = max(0, min(nbytes, self.nbytes - offset) - raw.size)  # bytes that make no whole element
         return np.concatenate([raw, np.zeros(beyond, np.uint8)])[:nbytes].tobytes() if beyond else raw[:nbytes].tobytes()
 

@@ -6,6 +6,7 @@ Source: the CUDA Occupancy Calculator's data for a compute capability (allocatio
 
 from __future__ import annotations
 
+from tilefw.api.integers import round_up
 from tilefw_nvidia.chips import Chip
 
 
@@ -15,15 +16,11 @@ def occupancy(chip: Chip, threads: int, registers: int, shared_bytes: int) -> fl
     0 means that not even one block fits.
     """
     lanes = chip.lanes
-    warps, most = _up(threads, lanes) // lanes, chip.threads_per_processor // lanes
+    warps, most = round_up(threads, lanes) // lanes, chip.threads_per_processor // lanes
     by_registers = most
     if registers:
-        whole = chip.registers_per_processor // _up(registers * lanes, chip.register_unit)
+        whole = chip.registers_per_processor // round_up(registers * lanes, chip.register_unit)
         by_registers = whole // chip.warp_unit * chip.warp_unit
-    by_shared = chip.shared_bytes_per_processor // _up(shared_bytes + chip.system_shared_bytes, chip.shared_unit)
+    by_shared = chip.shared_bytes_per_processor // round_up(shared_bytes + chip.system_shared_bytes, chip.shared_unit)
     blocks = min(most // warps, by_registers // warps, by_shared, chip.workgroups_per_processor)
     return blocks * warps / most
-
-
-def _up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from tilefw.api.integers import round_up
 from tilefw_nvidia.isa.text.cursor import Cursor, integer
 from tilefw_nvidia.isa.text.source import NAMES, NOT_SERVED
 from tilefw_nvidia.isa.text.syntax import Parameter, Scope, Space, Variable
@@ -191,5 +192,5 @@ def _parameter(cursor: Cursor, offset: int) -> Parameter:
     if elements is None:
         cursor.fail("a parameter array needs its size")
     alignment = alignment or kind.bits // 8 or 1
-    offset = -(-offset // alignment) * alignment
+    offset = round_up(offset, alignment)
     return Parameter(name, kind, elements * kind.bits // 8, alignment, offset, pointer, space, pointee)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tilefw.api.integers import round_up
 from tilefw_nvidia.chips import Architecture
 from tilefw_nvidia.isa.text.source import Source
 from tilefw_nvidia.isa.types import Type
@@ -230,5 +231,5 @@ class Module:
         total = 0
         for variable in [*self.variables.values(), *function.variables]:
             if variable.space == "shared":
-                total = -(-total // variable.alignment) * variable.alignment + variable.size
+                total = round_up(total, variable.alignment) + variable.size
         return total
