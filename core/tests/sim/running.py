@@ -32,7 +32,7 @@ class Outcome:
 
 def run(
     text: str, *arrays: np.ndarray | int, grid: int = 1, block: int = 8, chip: Chip = CHIP, shared: int = 0, dynamic: int = 0,
-    local: int = 0, readonly: bool = False, **options: Any,
+    local: int = 0, pad: int = 0, readonly: bool = False, **options: Any,
 ) -> Outcome:
     """Arrays become arguments in order; an int is an uninitialised array of so many bytes."""
     memory = GlobalMemory()
@@ -43,7 +43,7 @@ def run(
         if not isinstance(array, int):
             memory.region(handle).initialise(0, array.tobytes())
         handles.append(handle)
-    program = assemble(text, parameters=len(arrays), shared=shared, dynamic=bool(dynamic), local=local)
+    program = assemble(text, parameters=len(arrays), shared=shared, dynamic=bool(dynamic), local=local, pad=pad)
     loaded = load_program(program, chip, memory)
     block_bytes = np.array([memory.region(h).base for h in handles], dtype=np.uint64).tobytes()
     options.setdefault("checks", ALL_CHECKS)

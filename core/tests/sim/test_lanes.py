@@ -172,7 +172,7 @@ def test_every_toy_meaning_is_traced_on_symbols():
         "store": (64, 32), "store8": (64, 32), "lload": (64,), "lstore": (64, 32), "sload": (64,), "sstore": (64, 32),
         "load_where": (1, 64), "store_where": (1, 64, 32), "atomadd_where": (1, 64, 32),
         "atomadd": (64, 32), "atomcas": (64, 32, 32), "release": (64, 32), "acquire": (64,), "copy": (64, 64),
-        "lr": (64,), "sc": (64, 32), "push": (1,), "anylane": (1,),
+        "lr": (64,), "sc": (64, 32), "padload": (64,), "padstore": (64, 32), "push": (1,), "anylane": (1,),
     }
     none = {"commit", "wait", "wait1", "undef", "trap", "pop"}
     for name, (count, meaning) in MEANINGS.items():

@@ -64,6 +64,8 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
     "atomadd_where": (1, lambda x, p, a, v: x.atomic("global", a, "add", (v,), where=p)),
     "lload": (1, lambda x, a: x.load("shared", a, 32)[0]),
     "lstore": (0, lambda x, a, v: x.store("shared", a, (v,))),
+    "padload": (1, lambda x, a: x.load("pad", a, 32)[0]),
+    "padstore": (0, lambda x, a, v: x.store("pad", a, (v,))),
     "sload": (1, lambda x, a: x.load("local", a, 32)[0]),
     "sstore": (0, lambda x, a, v: x.store("local", a, (v,))),
     "atomadd": (1, lambda x, a, v: x.atomic("global", a, "add", (v,))),
@@ -86,7 +88,7 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
 
 
 def assemble(
-    text: str, *, parameters: int = 0, shared: int = 0, dynamic: bool = False, local: int = 0, file: str = "toy.s"
+    text: str, *, parameters: int = 0, shared: int = 0, dynamic: bool = False, local: int = 0, pad: int = 0, file: str = "toy.s"
 ) -> Program:
     """A program from lines such as `L: @!p1 add r1, r2, 7`. Parameters are 64-bit, named arg0, arg1, …"""
     lines = [(n, line.split("#")[0].strip()) for n, line in enumerate(text.splitlines(), 1)]
@@ -102,6 +104,7 @@ def assemble(
     instructions = [_instruction(i, line, Place(file, n), registers, labels) for i, (n, line) in enumerate(bodies)]
     variables = [Variable("local", "local", local, 4)] if local else []
     variables += [Variable("shared", "shared", shared, 16)] if shared else []
+    variables += [Variable("pad", "pad", pad, 4)] if pad else []
     variables += [Variable("more", "shared", 0, 16)] if dynamic else []
     return Program(
         "toy", instructions, [WIDTHS[name[0]] for name in registers], list(registers),

@@ -16,7 +16,7 @@ def test_a_meaning_traces_symbolically(mnemonic: str) -> None:
     steps, results = trace(row.meaning, [BITS[kind] for kind in row.operands], R1.limits["lanes"])
     assert row.control == "branch" or results == tuple(BITS[kind] for kind in row.results)
     accesses = {step.operands[0] for step in steps if step.name in ("load", "store")} - {"param"}
-    assert not accesses or accesses == {{"private": "local"}.get(row.traits.memory, row.traits.memory)}
+    assert not accesses or accesses == {row.traits.memory}
 
 
 @pytest.mark.parametrize("mnemonic, row", ROWS.items(), ids=list(ROWS))

@@ -23,6 +23,7 @@ from tilefw.sim.program import (
     Instruction,
     Issue,
     Jump,
+    MemorySpace,
     Program,
     ProgramParameter,
     Register,
@@ -63,9 +64,9 @@ _HOMES = {
 __all__ = [
     "Access", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Chip", "Decoders",
     "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
-    "Issue", "Jump", "LoadedProgram", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "Register", "Registers", "Return",
-    "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable", "Wait",
-    "launch", "load_program", "pack", "trace",
+    "Issue", "Jump", "LoadedProgram", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "Register", "Registers",
+    "Return", "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable",
+    "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 

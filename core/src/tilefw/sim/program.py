@@ -280,7 +280,8 @@ class Hazards:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of the program: `space` is "global", "const", "shared" or "local"; `data` its initial bytes, None for none.
+    """A variable of the program: `space` is "global", "const", "shared", "local" or one of `Chip.spaces`; `data` its initial bytes,
+    None for none.
 
     A shared variable with `size` 0 is the workgroup's dynamic shared memory, placed behind all others. `pointers` are places of a
     global variable that hold addresses within it: (offset, offset that the 64 bits there point to). A store to a `readonly` global
@@ -288,7 +289,7 @@ class Variable:
     """
 
     name: str
-    space: Literal["global", "const", "shared", "local"]
+    space: str
     size: int
     alignment: int = 1
     data: bytes | None = None
@@ -340,6 +341,20 @@ class Program:
     hazards: Hazards | None = None
 
 
+SpaceOwner = Literal["workgroup", "wave", "lane"]
+"""Who has a copy of a memory space."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpace:
+    """A memory space of the chip's own: meanings name it as they name "shared" (`Algebra.load`). Each `owner` has a copy with
+    addresses from 0, as large as the program's variables in it, `limit` bytes at most. Its bytes are undefined at the start."""
+
+    name: str
+    owner: SpaceOwner
+    limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class Chip:
     """What the engine must know of a chip beyond its instructions.
@@ -349,7 +364,8 @@ class Chip:
     ranges in which generic addresses mean another space. `resident_workgroups` may wait for one another. `shared_banks` are
     banks of 4 bytes. Global memory is allocated from `first_address` up, below 2**`address_bits`; a pointer parameter has as many
     bits. `mask_stack` is how many masks a wave with one program counter can push (`Algebra.push_mask`), 0 to 62: lanes that sleep
-    are then the simulator's business, and instructions need no guard.
+    are then the simulator's business, and instructions need no guard. `spaces` are memory spaces beside those that every chip may
+    have ("global", "shared", "local", "param", "const").
     """
 
     name: str
@@ -364,6 +380,7 @@ class Chip:
     address_bits: Literal[32, 64] = 64
     first_address: int = 1 << 36
     mask_stack: int = 0
+    spaces: tuple[MemorySpace, ...] = ()
     windows: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: {"shared": (1 << 56, 1 << 32), "local": (2 << 56, 1 << 32)}
     )

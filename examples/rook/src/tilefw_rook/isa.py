@@ -122,8 +122,8 @@ def _memory() -> dict[str, Row]:
         rows[f"fsw{suffix}"] = Row("", "xof", "memory", 1, _store(space, 32), writes)
     reads, writes = InstructionTraits(memory="private"), InstructionTraits(effects=True, memory="private")
     for prefix, kind in (("", "x"), ("f", "f")):
-        rows[f"{prefix}lw.p"] = Row(kind, "i", "memory", 20, lambda x, at: x.load("local", at, 32)[0], reads)
-        rows[f"{prefix}sw.p"] = Row("", f"i{kind}", "memory", 1, lambda x, at, value: x.store("local", at, [value]), writes)
+        rows[f"{prefix}lw.p"] = Row(kind, "i", "memory", 20, lambda x, at: x.load("private", at, 32)[0], reads)
+        rows[f"{prefix}sw.p"] = Row("", f"i{kind}", "memory", 1, lambda x, at, value: x.store("private", at, [value]), writes)
     for letter, bits in (("b", 8), ("h", 16), ("w", 32)):
         rows[f"l{letter}.a"] = Row("x", "i", "memory", 4, _argument(bits))
     return rows

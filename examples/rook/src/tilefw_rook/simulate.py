@@ -25,8 +25,8 @@ class Simulator(sim.SimulatorDevice):
         limits = R1.limits
         super().__init__(sim.Chip(
             name=R1.name, wave_size=limits["lanes"], pc_per_lane=False, max_threads=limits["threads_per_workgroup"],
-            shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"], local_bytes=limits["private_bytes"],
-            address_bits=32, first_address=1 << 28, mask_stack=limits["mask_depth"],
+            shared_bytes=limits["shared_bytes"], shared_banks=limits["banks"], address_bits=32, first_address=1 << 28,
+            spaces=(sim.MemorySpace("private", "lane", limits["private_bytes"]),), mask_stack=limits["mask_depth"],
         ))
 
     def decoders(self, artifact: Artifact, name: str) -> sim.Decoders:
@@ -59,7 +59,7 @@ class _Decoder:
             ),
             variables=(
                 sim.Variable("shared", "shared", facts.get("shared_bytes", 0)),
-                sim.Variable("private", "local", facts.get("scratch_bytes", 0)),
+                sim.Variable("private", "private", facts.get("scratch_bytes", 0)),
             ),
             required_workgroup=tuple(facts["workgroup"]),
         )

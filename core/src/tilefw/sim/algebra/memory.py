@@ -23,6 +23,7 @@ from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.atomics import perform
 from tilefw.sim.memory.regions import ELEMENTS, Region, gather, gather_poison, scatter
 from tilefw.sim.memory.reservations import Reservations
+from tilefw.sim.memory.spaces import copy_of
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import Fault
 
@@ -69,18 +70,13 @@ class MemoryLanes(Algebra):
             self._out_of_bounds(space, address, size, kind, mask, region)
         self._show_address(address, flat, alignment or size, size, mask)
         index = flat.view(np.int64)
-        if space in ("shared", "local"):
+        if space in self.batch.memory.owners:
             index = index + copy * region.stride
         return [Piece(region, index, lanes)]
 
     def _copy(self, space: str) -> Array:
-        """Which copy of a per-workgroup or per-thread space a lane has."""
-        if space == "shared":
-            return self.frame.group
-        if space == "local":
-            _, waves, lanes = self.batch.frame.shape
-            return (self.frame.group * waves + self.frame.wave) * lanes + self.frame.lane
-        return np.zeros((1, 1, 1), dtype=np.int64)
+        """Which copy of a space a lane has."""
+        return copy_of(self.batch.memory.owners.get(space), self.frame, self.batch.frame.shape)
 
     def _show_address(self, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
         for observe in self.observers.address:

@@ -24,7 +24,8 @@ from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment
 
 Value = Any
 Rounding = Literal["rn", "rz", "rm", "rp", "rna"]
-Space = Literal["global", "shared", "local", "param", "const", "generic"]
+Space = str
+"""A memory space: "global", "shared", "local", "param", "const", "generic", or the name of one of `Chip.spaces`."""
 Order = Literal["weak", "relaxed", "acquire", "release", "acq_rel", "seq_cst"]
 Scope = Literal["wave", "workgroup", "cluster", "device", "system"]
 AtomicOp = Literal[

@@ -24,6 +24,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.copies import Copy
 from tilefw.sim.memory.regions import Region, common_alignment, gather
+from tilefw.sim.memory.spaces import owners_of
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT, later, settled_by
@@ -84,6 +85,7 @@ class Races(Check):
         self._fenced: dict[int, Knowledge] = {}
         self._seen: dict[int, Knowledge] = {}
         self._touched: list[Region] = []
+        self._unshared = {"param", "const", *(space for space, owner in owners_of(launch.chip).items() if owner != "workgroup")}
         settled = {i.index: settled_by(i) for i in instructions if i.issues}
         self._settled = {index: kind for index, kind in settled.items() if kind is not None}
         self._clock = np.int64 if self._settled else np.uint32
@@ -104,7 +106,7 @@ class Races(Check):
     # --- accesses ------------------------------------------------------------------------------------------------------
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
-        if access.space in ("param", "const", "local"):
+        if access.space in self._unshared:
             return
         for piece in access.pieces:
             values = access.values

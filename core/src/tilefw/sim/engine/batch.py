@@ -13,16 +13,18 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.copies import Copies
 from tilefw.sim.memory.regions import Region
+from tilefw.sim.memory.spaces import copies, no_space, owners_of
 from tilefw.sim.tracking.events import Events
 from tilefw.sim.tracking.queues import Kind
 
 
 class BatchMemory:
-    """The spaces that each workgroup, or each of its threads, has for itself, beside the launch's arguments and constants."""
+    """The spaces of which each workgroup, wave or lane has a copy (`owners`), beside the launch's arguments and constants."""
 
     def __init__(self, launch: LaunchState, shape: tuple[int, int, int]) -> None:
-        self._local_bytes = launch.memory.local_bytes
-        self._shape = shape
+        self._chip, self._shape = launch.chip, shape
+        self._bytes = {"local": launch.memory.local_bytes, **launch.memory.spaces}
+        self.owners = owners_of(launch.chip)
         self._regions = {
             "shared": Region(0, launch.memory.shared_bytes, copies=shape[0], label="shared memory"),
             "param": launch.memory.parameters,
@@ -30,11 +32,14 @@ class BatchMemory:
         }
 
     def region(self, space: str) -> Region:
-        """The memory of one space, the copies of all workgroups (or threads) side by side."""
+        """The memory of one space, the copies of all owners side by side. Raises PluginError (TFW0516)."""
         region = self._regions.get(space)
-        if region is None:  # local memory, made when it is first touched
-            groups, waves, lanes = self._shape
-            region = self._regions[space] = Region(0, self._local_bytes, copies=groups * waves * lanes, label="local memory")
+        if region is None:  # made when it is first touched
+            owner = self.owners.get(space)
+            if owner is None:
+                raise no_space(self._chip, space)
+            region = Region(0, self._bytes[space], copies=copies(owner, self._shape), label=f"{space} memory")
+            self._regions[space] = region
         return region
 
     def close(self) -> None:

@@ -46,7 +46,9 @@ def make_launch(
     chip, program = loaded.chip, loaded.program
     dynamic = options.dynamic_shared or 0
     geometry = Geometry(grid, block, chip.wave_size)
-    own = LaunchMemory(memory, _parameters(arguments), loaded.constants, loaded.shared + dynamic, dynamic, loaded.local)
+    own = LaunchMemory(
+        memory, _parameters(arguments), loaded.constants, loaded.shared + dynamic, dynamic, loaded.local, loaded.spaces
+    )
     _check_size(chip, program, geometry)
     _check_memory(chip, own)
     classes = active_checks(options)
@@ -102,3 +104,9 @@ def _check_memory(chip: Chip, memory: LaunchMemory) -> None:
         raise LaunchError(
             f"{memory.local_bytes} bytes of local memory a thread", code="TFW0344", note=f"{chip.name} has {chip.local_bytes}"
         )
+    for space in chip.spaces:
+        if memory.spaces[space.name] > space.limit:
+            raise LaunchError(
+                f"{memory.spaces[space.name]} bytes of {space.name} memory a {space.owner}", code="TFW0344",
+                note=f"{chip.name} has {space.limit}",
+            )

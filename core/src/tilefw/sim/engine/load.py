@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilefw.sim.memory.regions import GlobalMemory, Region
+from tilefw.sim.memory.spaces import no_space, owners_of
 from tilefw.sim.program import Chip, Program, Variable
 from tilefw.sim.steps.prepare import Prepared, prepare
 from tilefw.sim.tracking.history import History
@@ -13,7 +14,7 @@ from tilefw.sim.tracking.history import History
 
 @dataclass(slots=True)
 class LoadedProgram:
-    """A program with its variables laid out at `symbols`. `shared` and `local` are bytes of the static variables.
+    """A program with its variables laid out at `symbols`. `shared`, `local` and `spaces` (by name) are bytes of static variables.
 
     `watched` is the program with steps that show their instructions, made when a check first asks for it. `histories` keeps what
     trackers have found, by the checks that they belong to.
@@ -27,6 +28,7 @@ class LoadedProgram:
     local: int
     constants: Region
     symbols: Mapping[str, int]
+    spaces: Mapping[str, int] = field(default_factory=dict)
     watched: Prepared | None = None
     histories: dict[tuple[str, ...], History | None] = field(default_factory=dict)
 
@@ -42,13 +44,13 @@ class LoadedProgram:
 def load_program(
     program: Program, chip: Chip, memory: GlobalMemory, placed: dict[str, int] | None = None
 ) -> LoadedProgram:
-    """Lay out the variables and prepare the steps. Raises CodeError, LaunchError (memory).
+    """Lay out the variables and prepare the steps. Raises CodeError, LaunchError (memory), PluginError (TFW0516).
 
     `placed` keeps the addresses of global variables that entries of one module share; new ones are added to it.
     """
     placed = {} if placed is None else placed
     symbols: dict[str, int] = {} if program.arguments_in_memory else {p.name: p.offset for p in program.parameters}
-    ends = {"shared": 0, "local": 0, "const": 0}
+    ends = dict.fromkeys((*owners_of(chip), "const"), 0)
     dynamic: list[Variable] = []
     initial: list[tuple[int, bytes]] = []
     for variable in program.variables:
@@ -60,6 +62,8 @@ def load_program(
         if variable.space == "shared" and not variable.size:
             dynamic.append(variable)
             continue
+        if variable.space not in ends:
+            raise no_space(chip, variable.space)
         start = ends[variable.space]
         start += -start % max(1, variable.alignment)
         symbols[variable.name] = start
@@ -75,7 +79,8 @@ def load_program(
     constants.poison = None
     for start, data in initial:
         constants.initialise(start, data)
-    return LoadedProgram(program, chip, prepare(program, symbols), shared, alignment, ends["local"], constants, symbols)
+    spaces = {space.name: ends[space.name] for space in chip.spaces}
+    return LoadedProgram(program, chip, prepare(program, symbols), shared, alignment, ends["local"], constants, symbols, spaces)
 
 
 def _allocate(variable: Variable, memory: GlobalMemory) -> int:

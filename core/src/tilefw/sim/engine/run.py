@@ -15,6 +15,7 @@ from tilefw.sim.engine.launch import Launch, make_launch
 from tilefw.sim.engine.load import LoadedProgram
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.regions import GlobalMemory
+from tilefw.sim.memory.spaces import copies
 from tilefw.sim.report import Fault
 
 # Threads of a batch: enough to spread the cost of a step, few enough that registers stay in the cache. The workloads of
@@ -97,7 +98,9 @@ def _batch_size(launch: Launch) -> tuple[int, int]:
     state = launch.state
     threads = state.geometry.waves * state.geometry.wave_size
     each = max(1, min(BATCH_WORKGROUPS, BATCH_THREADS // threads))
-    per_group = 2 * (state.memory.shared_bytes + state.memory.local_bytes * threads)
+    shape = 1, state.geometry.waves, state.geometry.wave_size
+    own = sum(state.memory.spaces[space.name] * copies(space.owner, shape) for space in state.chip.spaces)
+    per_group = 2 * (state.memory.shared_bytes + state.memory.local_bytes * threads + own)
     per_group *= 1 + state.diagnostics.observers.bytes_per_byte
     each = max(1, min(each, BATCH_BYTES // max(1, per_group)))
     return each, max(each, min(state.chip.resident_workgroups, RESIDENT_BYTES // max(1, per_group)))

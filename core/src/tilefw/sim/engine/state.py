@@ -46,7 +46,7 @@ class Geometry:
 
 @dataclass(slots=True)
 class LaunchMemory:
-    """What all workgroups share, and how much each has of its own, in bytes.
+    """What all workgroups share, and how much each has of its own, in bytes; `spaces` are those of the chip's own (`Chip.spaces`).
 
     `argument_base` is the global address of the argument block, 0 where the program has none in memory. `reservations` are made by
     the first load-reserved that executes.
@@ -58,6 +58,7 @@ class LaunchMemory:
     shared_bytes: int
     dynamic_shared: int
     local_bytes: int
+    spaces: Mapping[str, int] = field(default_factory=dict)
     argument_base: int = 0
     reservations: Reservations | None = None
 
