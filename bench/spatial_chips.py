@@ -141,7 +141,7 @@ def main() -> None:
         results.append(ran(found, way, args.chips, machine))
         print(way, results[-1].predicted, results[-1].cycles, flush=True)
     title = f"# {args.chips} chips and one: [{args.size} × {args.size}] · [{args.size} × {args.size}], fp16"
-    text = "\n".join([title, "", "Made by `python bench/spatial_chips.py`; how to read it stands there.", "",
+    text = "\n".join([title, "", "Made by `python bench/spatial_chips.py`; its docstring explains the columns.", "",
                       *rows(results, found, args.chips, machine)])
     print(text)
     if args.report:
