@@ -58,7 +58,8 @@ class MemoryLanes(Algebra):
             return self._generic(address, size, kind, mask, alignment)
         if space == "global":
             return self._global(address, size, kind, mask, alignment)
-        region = self.batch.memory.region(space)
+        memory = self.batch.memory
+        region = memory.region(space)
         if mask is None:
             flat, lanes = address, None
             copy = self._copy(space)
@@ -70,12 +71,14 @@ class MemoryLanes(Algebra):
             self._out_of_bounds(space, address, size, kind, mask, region)
         self._show_address(address, flat, alignment or size, size, mask)
         index = flat.view(np.int64)
-        if space in self.batch.memory.owners:
+        if space in memory.owners:
             index = index + copy * region.stride
         return [Piece(region, index, lanes)]
 
     def _copy(self, space: str) -> Array:
         """Which copy of a space a lane has."""
+        if space == "shared":  # most accesses: without a call
+            return self.frame.group
         return copy_of(self.batch.memory.owners.get(space), self.frame, self.batch.frame.shape)
 
     def _show_address(self, address: Array, flat: Array, multiple: int, size: int, mask: Array | None) -> None:
