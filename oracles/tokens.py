@@ -12,7 +12,7 @@ import random
 from collections.abc import Hashable, Iterator, Sequence
 
 from tilefw.machine.check_allocation import Snapshot
-from tilefw.machine.flow import Exit, exits, reached
+from tilefw.machine.flow import BlockExit, exits, reached
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.spill_model import WHOLE, Location, SpillModel
 from tilefw.machine.table import InstructionTable
@@ -20,11 +20,11 @@ from tilefw.machine.table import InstructionTable
 PATHS = 24  # at least; as many more as it takes to go through every edge
 _MOST_PATHS = 400
 _LONGEST = 60  # blocks of a path
-_END = Exit(-1, -1)
+_END = BlockExit(-1, -1)
 
 Token = Hashable
 Unit = tuple[object, int]  # a register, or the name of a physical file, and a number in it
-Step = tuple[int, Exit]  # a block and the way out of it
+Step = tuple[int, BlockExit]  # a block and the way out of it
 
 
 def differs(before: Snapshot, after: Function, table: InstructionTable, spills: SpillModel | None = None) -> str:
@@ -46,7 +46,7 @@ def differs(before: Snapshot, after: Function, table: InstructionTable, spills: 
     raise AssertionError(f"{after.name}: no path drawn takes {min(missing)}")
 
 
-def _path(ways: Sequence[Sequence[Exit]], drawn: random.Random, number: int) -> Iterator[Step]:
+def _path(ways: Sequence[Sequence[BlockExit]], drawn: random.Random, number: int) -> Iterator[Step]:
     """Blocks from the entry on. The first two paths take one side at every branch."""
     block = 0
     for _ in range(_LONGEST):

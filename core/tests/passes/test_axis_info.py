@@ -15,7 +15,7 @@ from tilefw.testing.random_program import generate
 from tilefw.tile import types
 from tilefw.tile.dialect.axis_info import AxisInfo
 from tilefw.tile.dialect.dim_groups import matching_dims
-from tilefw.tile.reference.interpret import Frame, _Launch, find_entry
+from tilefw.tile.reference.interpret import ProgramFrame, _Launch, find_entry
 from tilefw.tile.reference.memory import RefMemory
 from tilefw.tile.text.module import parse
 
@@ -139,7 +139,7 @@ def test_facts_hold_for_random_programs(seed: int) -> None:
     plain = (int, float)
     bound = [a if isinstance(a, plain) else memory.of_array(np.ascontiguousarray(a.array)) for a in program.arguments.values()]
     launch = _Launch(function, program.grid, bound, memory, True, 10**9, None)
-    frame = Frame(np.arange(1))
+    frame = ProgramFrame(np.arange(1))
     frame.values.update(launch.arguments)
     for _ in launch.block(function.body.block, frame):
         pass  # each turn of a program that waits for others

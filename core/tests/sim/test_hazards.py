@@ -10,7 +10,7 @@ from wave_toy import run
 
 from tilefw.sim.checks.hazards import HazardTracker
 from tilefw.sim.program import HazardRule, Hazards, Instruction
-from tilefw.sim.steps.prepare import Block
+from tilefw.sim.steps.prepare import PreparedBlock
 from tilefw.sim.tracking.history import History
 
 # An instruction's row here is (what it writes, what it reads, its wait states).
@@ -44,7 +44,7 @@ def touched_too_soon(trace: list[Instruction]) -> bool:
 def test_the_composed_pasts_find_what_the_whole_trace_shows(data):
     program = [data.draw(instructions(i)) for i in range(data.draw(st.integers(1, 9)))]
     cuts = sorted({0, len(program), *data.draw(st.lists(st.integers(1, len(program)), max_size=3))})
-    blocks = [Block(a, instructions=program[a:b]) for a, b in pairwise(cuts)]
+    blocks = [PreparedBlock(a, instructions=program[a:b]) for a, b in pairwise(cuts)]
     walk = data.draw(st.lists(st.integers(0, len(blocks) - 1), min_size=1, max_size=8))
     history, past, trace = History([HazardTracker(HAZARDS, program, ())], blocks), 0, []
     for number in walk:

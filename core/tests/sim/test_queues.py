@@ -11,7 +11,7 @@ from wave_toy import run
 
 from tilefw.sim.checks.pending import ResultTracker
 from tilefw.sim.program import Instruction, Issue, Register, Wait
-from tilefw.sim.steps.prepare import Block
+from tilefw.sim.steps.prepare import PreparedBlock
 from tilefw.sim.tracking.history import History
 
 KINDS = [("q", "a"), ("q", "b"), ("q", ""), ("r", "a")]
@@ -97,7 +97,7 @@ class Model:
 def test_a_use_is_told_of_exactly_when_a_result_may_be_still_to_come(data):
     program = [data.draw(instructions(i)) for i in range(data.draw(st.integers(2, 10)))]
     cuts = sorted({0, len(program), *data.draw(st.lists(st.integers(1, len(program)), max_size=3))})
-    blocks = [Block(a, instructions=program[a:b]) for a, b in pairwise(cuts)]
+    blocks = [PreparedBlock(a, instructions=program[a:b]) for a, b in pairwise(cuts)]
     walk = data.draw(st.lists(st.integers(0, len(blocks) - 1), min_size=1, max_size=6))
     assume(sum(len(i.issues) for b in walk for i in blocks[b].instructions) <= 9)
     history, model, past = History([ResultTracker(program, ())], blocks), Model(), 0

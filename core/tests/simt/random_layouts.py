@@ -52,7 +52,7 @@ def pairs(draw: Any, widths: tuple[int, ...] = (32,), most_warps: int = 4) -> tu
         if bits and a % len(bits) != b % len(bits):
             mixed[a % len(bits)] ^= mixed[b % len(bits)]
     lane = tuple(mixed[: len(first.lane)])
-    span = f2.Span()
+    span = f2.Subspace()
     register = tuple(e for e in mixed[len(first.lane) :] if span.add(e))
     second = LinearLayout(shape, register, lane, first.warp)
     return first, second if second.covers else first

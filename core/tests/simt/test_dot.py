@@ -14,7 +14,7 @@ from tilefw.api.dtypes import DTYPES
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms, blocked, convert, swizzle
-from tilefw.simt.layout.atoms import Chain, DotLayouts, DotTypes
+from tilefw.simt.layout.atoms import AtomChain, DotLayouts, DotTypes
 from tilefw.simt.layout.pattern import banks_of, side
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.testing.lane_interpreter import run
@@ -57,7 +57,7 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray, unsigned: bool) -> np.n
 @settings(max_examples=120, deadline=None)
 @given(
     SIZES, SIZES, SIZES, st.sampled_from([None, 1, 2, 8]), st.sampled_from(TYPES), st.sampled_from(CHIPS),
-    st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from(Chain), st.booleans(), st.integers(0, 1 << 16),
+    st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from(AtomChain), st.booleans(), st.integers(0, 1 << 16),
 )
 def test_every_shape_and_type_gives_the_product(m, n, k, batch, kinds, chip, warps, chain, by_step, seed):
     if m * n * k * (batch or 1) > 1 << 15:
@@ -101,12 +101,12 @@ def test_infinities_and_nans_survive_the_split_into_parts(kinds):
 def test_all_warps_go_along_m_when_the_result_feeds_another_dot():
     kinds = TYPES[0]
     for warps in (1, 2, 4, 8):
-        layouts = atoms.choose((128, 64, 64), kinds, Machine(BLOCKS, warps), Chain.LEADS)
+        layouts = atoms.choose((128, 64, 64), kinds, Machine(BLOCKS, warps), AtomChain.LEADS)
         assert all(basis >= 64 * 16 for basis in layouts.d.warp)
         assert all(not basis for basis in layouts.b.warp)
 
 
-@pytest.mark.parametrize("chain", Chain)
+@pytest.mark.parametrize("chain", AtomChain)
 @pytest.mark.parametrize(("k", "together"), [(64, 8), (32, 8), (8, 4)])
 def test_a_lane_reads_the_k_of_several_atoms_at_once(k, together, chain):
     """16 bytes of f16, where k reaches that far; A and B hold the same k in the same places."""
@@ -114,11 +114,11 @@ def test_a_lane_reads_the_k_of_several_atoms_at_once(k, together, chain):
     of_a = [basis for basis in layouts.a_step.register if basis < k]
     of_b = [basis // 64 for basis in layouts.b_step.register if basis >= 64]
     assert of_a == of_b and 1 << len(of_a) == together
-    assert (layouts.a_step.contiguous() == together) == (chain is not Chain.FOLLOWS or together == 4)
+    assert (layouts.a_step.contiguous() == together) == (chain is not AtomChain.FOLLOWS or together == 4)
 
 
-@pytest.mark.parametrize(("shape", "chain", "size"), [((64, 64, 32), Chain.NONE, 32), ((32, 32, 32), Chain.NONE, 16),
-                                                      ((64, 64, 32), Chain.LEADS, 16), ((128, 64, 32), Chain.FOLLOWS, 32)])
+@pytest.mark.parametrize(("shape", "chain", "size"), [((64, 64, 32), AtomChain.NONE, 32), ((32, 32, 32), AtomChain.NONE, 16),
+                                                      ((64, 64, 32), AtomChain.LEADS, 16), ((128, 64, 32), AtomChain.FOLLOWS, 32)])
 def test_the_atom_is_as_large_as_all_warps_have_work(shape, chain, size):
     assert atoms.choose(shape, TYPES[0], Machine(RUNS, 4), chain).atom.m == size
 
@@ -174,8 +174,8 @@ def test_a_result_becomes_the_next_a_without_leaving_its_thread(warps, m, n, k, 
     if m < 16 * warps:
         pytest.skip("m does not reach for all warps")
     machine = Machine(chip, warps)
-    first = atoms.choose((m, n, k), TYPES[0], machine, Chain.LEADS)
-    second = atoms.choose((m, next_n, n), TYPES[0], machine, Chain.FOLLOWS)
+    first = atoms.choose((m, n, k), TYPES[0], machine, AtomChain.LEADS)
+    second = atoms.choose((m, next_n, n), TYPES[0], machine, AtomChain.FOLLOWS)
     found = convert.plan(first.d, second.a, 16, chip)
     assert isinstance(found, convert.RegisterMove) and found.cost == 0
     # The sums over rows that scale the second product's accumulator are where its rows are.

@@ -45,7 +45,7 @@ def test_an_inverse_undoes(order, additions):
 def test_an_intersection_holds_what_both_spans_hold(a, b):
     common = f2.intersection(a, b)
     assert len(common) == f2.rank(common) == f2.rank(a) + f2.rank(b) - f2.rank((*a, *b))
-    assert all(v in f2.Span(a) and v in f2.Span(b) for v in common)
+    assert all(v in f2.Subspace(a) and v in f2.Subspace(b) for v in common)
 
 
 @given(columns)

@@ -13,7 +13,7 @@ from random_layouts import bases, pairs
 from tilefw.api.integers import ceil_div, log2
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.layout import LinearLayout, blocked, f2, swizzle
-from tilefw.simt.layout.pattern import Side, banks_of, side
+from tilefw.simt.layout.pattern import LayoutSide, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load, shared_access
 
@@ -51,7 +51,7 @@ def test_the_formula_counts_what_a_walk_counts(layouts, bits, name, data):
     assert swizzle.bank_conflicts(shared, layout, bits, chip) * accesses == walked(shared, layout, bits, chip)
 
 
-def slots(side: Side, shared: SharedLayout) -> float:
+def slots(side: LayoutSide, shared: SharedLayout) -> float:
     return side.best(shared, banks_of(PLAIN))[0]
 
 

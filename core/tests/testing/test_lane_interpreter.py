@@ -7,7 +7,7 @@ import pytest
 
 from tilefw.kernels import spec
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
+from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.testing.lane_target import verify
 
 CHIP = ChipDescription("plain", lanes=32, pointer_bits=64, access_bytes=16, shared_bytes=49152, shuffles=True)
@@ -21,7 +21,7 @@ def test_pointwise_kernels_agree_with_the_reference(name: str) -> None:
 
 
 def test_reading_what_another_wave_wrote_needs_a_barrier() -> None:
-    memory = SharedMemory(16)
+    memory = LaneSharedMemory(16)
     memory.write(np.arange(4) * 4, np.arange(16, dtype=np.uint8).reshape(4, 4), WAVES)
     with pytest.raises(LaneFault, match="another wave wrote"):
         memory.read(np.array([12, 8, 4, 0]), 4, WAVES)
@@ -30,7 +30,7 @@ def test_reading_what_another_wave_wrote_needs_a_barrier() -> None:
 
 
 def test_writing_what_another_wave_read_needs_a_barrier() -> None:
-    memory = SharedMemory(16)
+    memory = LaneSharedMemory(16)
     memory.write(np.arange(4) * 4, np.zeros((4, 4), np.uint8), WAVES)
     memory.barrier()
     memory.read(np.array([0]), 4, np.array([1]))
@@ -39,7 +39,7 @@ def test_writing_what_another_wave_read_needs_a_barrier() -> None:
 
 
 def test_bytes_that_two_waves_read_are_nobodys() -> None:
-    memory = SharedMemory(4)
+    memory = LaneSharedMemory(4)
     memory.write(np.array([0]), np.zeros((1, 4), np.uint8), np.array([0]))
     memory.barrier()
     memory.read(np.array([0, 0]), 4, np.array([0, 1]))
@@ -48,14 +48,14 @@ def test_bytes_that_two_waves_read_are_nobodys() -> None:
 
 
 def test_two_waves_may_write_the_same_bytes_but_not_different_ones() -> None:
-    memory = SharedMemory(4)
+    memory = LaneSharedMemory(4)
     memory.write(np.array([0, 0]), np.ones((2, 4), np.uint8), np.array([0, 1]))
     with pytest.raises(LaneFault, match="two waves write"):
-        SharedMemory(4).write(np.array([0, 0]), np.arange(8, dtype=np.uint8).reshape(2, 4), np.array([0, 1]))
+        LaneSharedMemory(4).write(np.array([0, 0]), np.arange(8, dtype=np.uint8).reshape(2, 4), np.array([0, 1]))
 
 
 def test_a_copy_may_be_read_after_its_wait_only() -> None:
-    memory = SharedMemory(4)
+    memory = LaneSharedMemory(4)
     memory.begin_copy(np.array([0]), 4, np.array([0]))
     with pytest.raises(LaneFault, match="before the wait"):
         memory.read(np.array([0]), 4, np.array([0]))
@@ -65,11 +65,11 @@ def test_a_copy_may_be_read_after_its_wait_only() -> None:
 
 def test_shared_memory_begins_unwritten() -> None:
     with pytest.raises(LaneFault, match="never written"):
-        SharedMemory(4).read(np.array([0]), 4, np.array([0]))
+        LaneSharedMemory(4).read(np.array([0]), 4, np.array([0]))
 
 
 @pytest.mark.parametrize("address, message", [(-4, "belongs to no buffer"), (8, "of buffer 0, which has 8"), (2, "not aligned")])
 def test_global_accesses_stay_in_their_buffer(address: int, message: str) -> None:
-    memory = GlobalMemory([np.zeros(8, np.uint8)], 40)
+    memory = LaneGlobalMemory([np.zeros(8, np.uint8)], 40)
     with pytest.raises(LaneFault, match=message):
         memory.read(np.array([memory.address(0) + address]), 4)

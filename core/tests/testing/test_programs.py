@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.runtime.config import Resolved
 from tilefw.runtime.plugins.loader import Target, find
-from tilefw.testing.programs import COUNTED, Campaign, narrowed, numbered, operations, part, parts, programs, run, run_on
+from tilefw.testing.programs import COUNTED, ProgramCampaign, narrowed, numbered, operations, part, parts, programs, run, run_on
 from tilefw.testing.random_program import OPERATIONS, Program, generate
 from tilefw.tile.text.module import parse
 
@@ -90,7 +90,7 @@ def test_a_narrowed_program_still_parses_and_stores_one_output() -> None:
 
 
 def test_a_campaign_counts_what_it_ran() -> None:
-    campaign = Campaign(("reference",), 4)
+    campaign = ProgramCampaign(("reference",), 4)
     for index in range(5):
         campaign.take(index, None)
     report = campaign.report()
@@ -101,7 +101,7 @@ def test_a_campaign_counts_what_it_ran() -> None:
 
 def test_processes_find_what_one_finds() -> None:
     """Two processes, each with a part of its own, add up to the campaign over all of it."""
-    whole, added = part(("reference",), 6, None, range(4)), Campaign(("reference",), 6)
+    whole, added = part(("reference",), 6, None, range(4)), ProgramCampaign(("reference",), 6)
     for found in parts(("reference",), 6, None, range(4), 2, 2):
         added.add(found)
     reports = [{k: v for k, v in campaign.report().items() if k != "seconds"} for campaign in (whole, added)]

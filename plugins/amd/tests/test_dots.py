@@ -14,7 +14,7 @@ from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms
-from tilefw.simt.layout.atoms import Chain, DotTypes
+from tilefw.simt.layout.atoms import AtomChain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
 from tilefw_amd.select.lanes import description
@@ -33,14 +33,14 @@ CASES = [
     (DotTypes("f8E5M2FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_bf8"),  # turned over: B comes first
     (DotTypes("f8E5M2", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x8_f16"),  # the formats that gfx942 does not have
 ]
-SHAPES = [((32, 32, 32), 1, Chain.NONE), ((2, 32, 32, 32), 2, Chain.NONE), ((64, 32, 64), 2, Chain.FOLLOWS)]
+SHAPES = [((32, 32, 32), 1, AtomChain.NONE), ((2, 32, 32, 32), 2, AtomChain.NONE), ((64, 32, 64), 2, AtomChain.FOLLOWS)]
 
 
 def _name(value: object) -> str:
     return "-".join((value.a, value.b, value.acc, value.precision)) if isinstance(value, DotTypes) else str(value)
 
 
-def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: Chain = Chain.NONE) -> Artifact:
+def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
     """A kernel of this dot alone, every pass checked."""
     machine, options = Machine(description(CHIP), warps), CompileOptions(num_warps=warps, verify=True)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
@@ -80,7 +80,7 @@ def test_dots_are_exact(kinds: DotTypes, instruction: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "warps", "chain"), SHAPES, ids=str)
-def test_dots_of_any_shape_and_place_in_a_chain_are_exact(shape: tuple[int, ...], warps: int, chain: Chain) -> None:
+def test_dots_of_any_shape_and_place_in_a_chain_are_exact(shape: tuple[int, ...], warps: int, chain: AtomChain) -> None:
     kinds = CASES[0][0]
     check(kinds, shape, warps, compiled(kinds, shape, warps, chain))
 

@@ -15,7 +15,7 @@ from tilefw.api.simt import selection_passes
 from tilefw.passes.manager import PassManager
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import atoms
-from tilefw.simt.layout.atoms import Chain, DotTypes
+from tilefw.simt.layout.atoms import AtomChain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw_amd import chips as pages
 from tilefw_amd.backend import AmdBackend
@@ -91,7 +91,7 @@ def _dot(chip: Chip) -> tuple[AmdBackend, Artifact]:
     backend = AmdBackend(target(chip))
     machine, options = Machine(description(chip), 1), CompileOptions(num_warps=1, verify=True)
     kinds = DotTypes("f32", "f32", "f32", "tf32")
-    module = ModuleOp([dot_kernel(atoms.choose((32, 32, 32), kinds, machine, Chain.NONE), machine, by_step=True)])
+    module = ModuleOp([dot_kernel(atoms.choose((32, 32, 32), kinds, machine, AtomChain.NONE), machine, by_step=True)])
     PassManager([*selection_passes(backend.chip(options), backend.target.name), *backend.machine_passes(options)]).run(module)
     return backend, backend.assemble(backend.emit(module, options), options)
 

@@ -39,7 +39,7 @@ from tilefw.sim.program import (
 
 if TYPE_CHECKING:
     from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra, Value
-    from tilefw.sim.algebra.recording import Step, trace
+    from tilefw.sim.algebra.recording import RecordedStep, trace
     from tilefw.sim.checks.check import Check
     from tilefw.sim.device import Decoders, SimulatorDevice
     from tilefw.sim.engine.load import LoadedProgram, load_program
@@ -58,15 +58,15 @@ _HOMES = {
     **dict.fromkeys(("Access", "Piece"), "tilefw.sim.memory.access"),
     "GlobalMemory": "tilefw.sim.memory.regions",
     "SimulatedBuffers": "tilefw.sim.memory.buffers",
-    **dict.fromkeys(("Step", "trace"), "tilefw.sim.algebra.recording"),
+    **dict.fromkeys(("RecordedStep", "trace"), "tilefw.sim.algebra.recording"),
 }
 
 __all__ = [
     "Access", "Accumulation", "Algebra", "Barrier", "BitMap", "Branch", "BranchTable", "Call", "Check", "Chip", "Decoders",
     "Destination", "Exit", "Flow", "Fragment", "GlobalMemory", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction",
-    "Issue", "Jump", "LoadedProgram", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "Register", "Registers",
-    "Return", "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Step", "Symbol", "Value", "Variable",
-    "Wait", "launch", "load_program", "pack", "trace",
+    "Issue", "Jump", "LoadedProgram", "MemorySpace", "PRIMITIVES", "Piece", "Program", "ProgramParameter", "RecordedStep",
+    "Register", "Registers", "Return", "SimulatedBuffers", "SimulatorDevice", "Sink", "Source", "Special", "Stages", "Symbol",
+    "Value", "Variable", "Wait", "launch", "load_program", "pack", "trace",
 ]
 
 

@@ -11,14 +11,14 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.builder import name_value
 from tilefw.frontend.calls import Calls
 from tilefw.frontend.casts import to_value
-from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, Outcome, Rest
+from tilefw.frontend.rest import FELL_THROUGH, NeedsRest, PathOutcome, Rest
 from tilefw.frontend.scope import Names
 from tilefw.frontend.values import Value, describe, flatten, is_number, named, rebuild, same_type
 
 _ABSENT = object()
 
 
-class Side:
+class BranchSide:
     """One branch while it is built: its block, the scope at its end, and how it ended."""
 
     __slots__ = ("block", "end", "outcome")
@@ -26,7 +26,7 @@ class Side:
     def __init__(self) -> None:
         self.block = Block()
         self.end: Names = ({}, {}, {})
-        self.outcome: Outcome = FELL_THROUGH
+        self.outcome: PathOutcome = FELL_THROUGH
 
     @property
     def names(self) -> dict[str, Any]:
@@ -36,10 +36,10 @@ class Side:
 class Branches(Calls):
     """The visitor of run-time branches."""
 
-    def execute(self, rest: Rest, closed: bool = False) -> Outcome:
+    def execute(self, rest: Rest, closed: bool = False) -> PathOutcome:
         raise NotImplementedError
 
-    def branch(self, node: ast.If, condition: Value, rest: Rest, closed: bool) -> Outcome:
+    def branch(self, node: ast.If, condition: Value, rest: Rest, closed: bool) -> PathOutcome:
         """Build a run-time `if`. FELL_THROUGH means that `rest` is still to be run; else all of it is in the branches."""
         before = self.frame.scope.snapshot()
         sides = [self._side(statements, rest, before, closed) for statements in (node.body, node.orelse)]
@@ -56,7 +56,7 @@ class Branches(Calls):
         self.frame.scope.restore(before)
         return self._join_returns(condition, sides)
 
-    def _side(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> Side:
+    def _side(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> BranchSide:
         """One branch. When it returns in some of its own branches only, it is built again with `rest` inside."""
         side = self._run(statements, None, before, closed=True)
         if side is not None:
@@ -66,11 +66,11 @@ class Branches(Calls):
         side = self._run(statements, rest, before, closed=False)
         assert side is not None
         if side.outcome is FELL_THROUGH:
-            side.outcome = Outcome(None)
+            side.outcome = PathOutcome(None)
         return side
 
-    def _run(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> Side | None:
-        side, scope = Side(), self.frame.scope
+    def _run(self, statements: list[ast.stmt], rest: Rest, before: Names, closed: bool) -> BranchSide | None:
+        side, scope = BranchSide(), self.frame.scope
         scope.restore(before)
         with self.frame.b.inside(side.block):
             try:
@@ -82,13 +82,13 @@ class Branches(Calls):
         scope.restore(before)
         return side
 
-    def _continue(self, side: Side, rest: Rest) -> None:
+    def _continue(self, side: BranchSide, rest: Rest) -> None:
         self.frame.scope.restore(side.end)
         with self.frame.b.inside(side.block):
             outcome = self.execute(rest)
-        side.outcome = Outcome(None) if outcome is FELL_THROUGH else outcome
+        side.outcome = PathOutcome(None) if outcome is FELL_THROUGH else outcome
 
-    def _join_names(self, node: ast.If, condition: Value, sides: list[Side], before: Names) -> None:
+    def _join_names(self, node: ast.If, condition: Value, sides: list[BranchSide], before: Names) -> None:
         """Names after the branch: those on which both sides agree, those that differ as results, the others are gone."""
         scope, (then, otherwise) = self.frame.scope, sides
         joined: dict[str, Any] = {}
@@ -111,7 +111,7 @@ class Branches(Calls):
         scope.locals = joined
         scope.lines = {**then.end[1], **otherwise.end[1]}
 
-    def _why_gone(self, node: ast.If, name: str, sides: list[Side]) -> str:
+    def _why_gone(self, node: ast.If, name: str, sides: list[BranchSide]) -> str:
         left, right = (side.names.get(name, _ABSENT) for side in sides)
         lines = [side.end[1].get(name, node.lineno) for side in sides]
         if left is _ABSENT or right is _ABSENT:
@@ -125,14 +125,14 @@ class Branches(Calls):
             )
         return f"the branches of the `if` in line {node.lineno} leave it as {describe(left)} and as {describe(right)}"
 
-    def _join_returns(self, condition: Value, sides: list[Side]) -> Outcome:
+    def _join_returns(self, condition: Value, sides: list[BranchSide]) -> PathOutcome:
         values = [side.outcome.value for side in sides]
         pairs: list[tuple[Value, Value]] = []
         joined = self._common(values[0], values[1], sides, pairs)
         results = iter(self.frame.b.branch(condition, sides[0].block, sides[1].block, pairs))
-        return Outcome(rebuild(joined, results), sides[0].outcome.node)
+        return PathOutcome(rebuild(joined, results), sides[0].outcome.node)
 
-    def _common(self, left: Any, right: Any, sides: list[Side], pairs: list[tuple[Value, Value]]) -> Any:
+    def _common(self, left: Any, right: Any, sides: list[BranchSide], pairs: list[tuple[Value, Value]]) -> Any:
         """One value for two returns; equal constexprs stay, numbers become run-time scalars, types must agree."""
         if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
             return tuple(self._common(a, b, sides, pairs) for a, b in zip(left, right, strict=True))
@@ -149,7 +149,7 @@ class Branches(Calls):
             left, right = first, second
         raise self._return_mismatch(left, right, sides)
 
-    def _return_mismatch(self, left: Any, right: Any, sides: list[Side]) -> CompileError:
+    def _return_mismatch(self, left: Any, right: Any, sides: list[BranchSide]) -> CompileError:
         nodes = [side.outcome.node for side in sides]
         place = next((self.frame.place(node) for node in reversed(nodes) if node is not None), None)
         words = [

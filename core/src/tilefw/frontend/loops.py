@@ -32,7 +32,7 @@ UNROLL_LIMIT = 65536
 _COUNTS = ("num_stages", "loop_unroll_factor")
 
 
-class Carried:
+class CarriedNames:
     """The names that a loop carries, their values before it, and the block arguments that stand for them inside."""
 
     __slots__ = ("before", "initial", "names")
@@ -46,7 +46,7 @@ class Carried:
         return [name for name in self.names for _ in flatten(self.before[name])]
 
 
-class Loops(Calls):
+class LoopStatements(Calls):
     """The visitor of run-time loops."""
 
     def run_block(self, statements: Sequence[ast.stmt]) -> None:
@@ -174,12 +174,12 @@ class Loops(Calls):
             )
         return None
 
-    def _carried(self, nodes: Sequence[ast.AST], ignored: set[str]) -> Carried:
+    def _carried(self, nodes: Sequence[ast.AST], ignored: set[str]) -> CarriedNames:
         values = self.frame.scope.locals
         names = [name for name in assigned_names(nodes) if name in values and name not in ignored]
-        return Carried(names, values)
+        return CarriedNames(names, values)
 
-    def _enter(self, carried: Carried, arguments: Sequence[SSAValue]) -> None:
+    def _enter(self, carried: CarriedNames, arguments: Sequence[SSAValue]) -> None:
         """Let the carried names stand for a block's arguments."""
         standing = iter(arguments)
         for name in carried.names:
@@ -187,7 +187,7 @@ class Loops(Calls):
         for argument, name in zip(arguments, carried.hints(), strict=True):
             name_value(argument, name)
 
-    def _leave(self, node: ast.For | ast.While, carried: Carried) -> list[SSAValue]:
+    def _leave(self, node: ast.For | ast.While, carried: CarriedNames) -> list[SSAValue]:
         """The carried values at the end of the body, checked against those before the loop."""
         scope, final = self.frame.scope, []
         for name in carried.names:
@@ -222,7 +222,7 @@ class Loops(Calls):
         )
 
     def _after(
-        self, node: ast.stmt, carried: Carried, kept: list[int], results: list[SSAValue], assigned: dict[str, int]
+        self, node: ast.stmt, carried: CarriedNames, kept: list[int], results: list[SSAValue], assigned: dict[str, int]
     ) -> None:
         """Names after the loop: carried ones are its results, those born in the body are gone."""
         scope = self.frame.scope
@@ -250,7 +250,7 @@ def _wish(name: str, value: Any) -> Attribute | None:
     return IntegerAttr(IntAttr(value), i32) if value else None
 
 
-def _prune(carried: Carried, arguments: list[Sequence[BlockArgument]], final: list[SSAValue]) -> list[int]:
+def _prune(carried: CarriedNames, arguments: list[Sequence[BlockArgument]], final: list[SSAValue]) -> list[int]:
     """Drop what every iteration passes on unchanged; gives the indices of what is left.
 
     `final` and the blocks keep their other entries; uses of a dropped argument become uses of its initial value.

@@ -12,14 +12,14 @@ Rest = tuple[Sequence[ast.stmt | Callable[[], None]], int, "Rest"] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class PathOutcome:
     """A function has returned `value`, at `node`; FELL_THROUGH when the statements simply ended."""
 
     value: Any
     node: ast.stmt | None = None
 
 
-FELL_THROUGH = Outcome(None)
+FELL_THROUGH = PathOutcome(None)
 
 
 class NeedsRest(Exception):

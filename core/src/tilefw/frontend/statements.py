@@ -19,8 +19,8 @@ from tilefw.frontend.builtins import MEANINGS
 from tilefw.frontend.casts import to_value
 from tilefw.frontend.constructs import unsupported
 from tilefw.frontend.expressions import truth_of
-from tilefw.frontend.loops import Loops, is_range, static_items
-from tilefw.frontend.rest import FELL_THROUGH, Outcome, Rest
+from tilefw.frontend.loops import LoopStatements, is_range, static_items
+from tilefw.frontend.rest import FELL_THROUGH, PathOutcome, Rest
 from tilefw.frontend.values import Value, flatten, is_number, named, transform
 
 STATEMENT_LIMIT = 200_000
@@ -36,7 +36,7 @@ class Goto:
 Item = ast.stmt | Callable[[], None]
 
 
-class Statements(Branches, Loops):
+class Statements(Branches, LoopStatements):
     """The visitor of statements; `body` runs the whole function of the frame."""
 
     def body(self) -> Any:
@@ -44,7 +44,7 @@ class Statements(Branches, Loops):
         outcome = self.execute((self.frame.source.tree.body, 0, None))
         return None if outcome is FELL_THROUGH else outcome.value
 
-    def execute(self, rest: Rest, closed: bool = False) -> Outcome:
+    def execute(self, rest: Rest, closed: bool = False) -> PathOutcome:
         """Run statements until none is left or one returns. `closed`: what follows the last one is not in `rest`."""
         while rest is not None:
             items, index, after = rest
@@ -70,7 +70,7 @@ class Statements(Branches, Loops):
             message = f"the kernel unrolls to more than {STATEMENT_LIMIT} statements"
             raise CompileError(message, "TFW0114", self.frame.place(node), help="use tl.range")
 
-    def _statement(self, node: ast.stmt, rest: Rest, closed: bool) -> Goto | Outcome | None:
+    def _statement(self, node: ast.stmt, rest: Rest, closed: bool) -> Goto | PathOutcome | None:
         try:
             if isinstance(node, ast.If):
                 return self._if(node, rest, closed)
@@ -88,7 +88,7 @@ class Statements(Branches, Loops):
             raise
         return None
 
-    def _if(self, node: ast.If, rest: Rest, closed: bool) -> Goto | Outcome | None:
+    def _if(self, node: ast.If, rest: Rest, closed: bool) -> Goto | PathOutcome | None:
         condition = self.expression(node.test)
         if not isinstance(condition, Value):
             return Goto((node.body if truth_of(condition) else node.orelse, 0, rest))
@@ -114,7 +114,7 @@ class Statements(Branches, Loops):
             steps += node.body
         return Goto((steps, 0, rest))
 
-    def _return(self, node: ast.Return) -> Outcome:
+    def _return(self, node: ast.Return) -> PathOutcome:
         if self.frame.loops:
             raise unsupported(node, "`return` inside a run-time loop")
         value = None if node.value is None else self.expression(node.value)
@@ -124,7 +124,7 @@ class Statements(Branches, Loops):
                 "TFW0111",
                 help="store it through a pointer parameter",
             )
-        return Outcome(value, node)
+        return PathOutcome(value, node)
 
     def assign(self, node: ast.Assign) -> None:
         value = self.expression(node.value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.flow import Exit, exits, reached
+from tilefw.machine.flow import BlockExit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
@@ -40,7 +40,7 @@ def check_wait_states(function: Function, table: InstructionTable, rules: Pair) 
                 _look_back(function, before, rules, (block, place), touched)
 
 
-def _before(function: Function, ways: Sequence[Sequence[Exit]]) -> list[list[tuple[int, int]]]:
+def _before(function: Function, ways: Sequence[Sequence[BlockExit]]) -> list[list[tuple[int, int]]]:
     """For each block the places, (block, how many of its instructions are gone through), from which control comes."""
     found: list[list[tuple[int, int]]] = [[] for _ in function.blocks]
     for number in reached(ways):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilefw.api.errors import InternalError
-from tilefw.machine.flow import Exit, exits, reached
+from tilefw.machine.flow import BlockExit, exits, reached
 from tilefw.machine.inst import Function, Inst
 from tilefw.machine.table import InstructionTable
 
@@ -57,7 +57,7 @@ def check_waits(function: Function, table: InstructionTable, seen: Callable[[Ins
 class _Follower:
     """Follows events of one function."""
 
-    def __init__(self, name: str, code: list[list[tuple[Inst, Seen]]], ways: list[list[Exit]]) -> None:
+    def __init__(self, name: str, code: list[list[tuple[Inst, Seen]]], ways: list[list[BlockExit]]) -> None:
         self._name, self._code, self._ways = name, code, ways
 
     def follow(self, block: int, place: int, event: Begun) -> None:

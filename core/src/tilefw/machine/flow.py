@@ -13,32 +13,32 @@ from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.table import InstructionTable
 
 
-class Exit(NamedTuple):
+class BlockExit(NamedTuple):
     """A way out of a block: the instruction that control leaves behind, -1 for the end, and the block that it goes to."""
 
     place: int
     block: int
 
 
-def exits(function: Function, table: InstructionTable) -> list[list[Exit]]:
+def exits(function: Function, table: InstructionTable) -> list[list[BlockExit]]:
     """The ways out of each block, in order. Raises InternalError for a label that is not there, PluginError (TFW0513) for a jump to
     one target that reads a register: it would never fall through, whatever the register holds."""
     index = {block.label: number for number, block in enumerate(function.blocks)}
-    found: list[list[Exit]] = []
+    found: list[list[BlockExit]] = []
     for number, block in enumerate(function.blocks):
-        ways: list[Exit] = []
+        ways: list[BlockExit] = []
         falls = True
         for place, inst in enumerate(block.insts):
             for target in inst.targets:
                 if target not in index:
                     raise InternalError(f"{function.name}: branch to unknown label {target}")
-                ways.append(Exit(place, index[target]))
+                ways.append(BlockExit(place, index[target]))
             if inst.predicate is None and table.traits(inst.opcode).terminator:
                 falls = False
                 if len(inst.targets) == 1 and any(isinstance(use, Slice) for use in inst.uses):
                     raise _conditional_jump(inst, function, table)
         if falls and number + 1 < len(function.blocks):
-            ways.append(Exit(-1, number + 1))
+            ways.append(BlockExit(-1, number + 1))
         found.append(ways)
     return found
 
@@ -51,7 +51,7 @@ def _conditional_jump(inst: Inst, function: Function, table: InstructionTable) -
     )
 
 
-def reached(ways: Sequence[Sequence[Exit]]) -> list[int]:
+def reached(ways: Sequence[Sequence[BlockExit]]) -> list[int]:
     """The blocks that control may come to from the entry, ascending."""
     found = {0}
     work = [0]

@@ -16,7 +16,7 @@ from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
 from tilefw.machine.live_ranges import LiveRanges, Part
-from tilefw.machine.spill_choice import Choice, Chooser, Pressure, as_wholes, made_again
+from tilefw.machine.spill_choice import Choice, Chooser, SpillPressure, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, Home, SpillModel
 from tilefw.machine.table import InstructionTable
 
@@ -96,12 +96,12 @@ class Spiller:
         if beyond > self.model.memory_bytes:
             raise MemoryFull(beyond)
 
-    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[Part]], file: str) -> tuple[Pressure, int]:
+    def _room(self, ranges: LiveRanges, parts: dict[Reg, list[Part]], file: str) -> tuple[SpillPressure, int]:
         count = next(cls.count for name, cls in self.table.classes.items() if self.table.file(name) == file)
         if count is None:
-            return Pressure(ranges, parts, self.table, file, frozenset()), _UNLIMITED
+            return SpillPressure(ranges, parts, self.table, file, frozenset()), _UNLIMITED
         usable = frozenset(range(count)) - unusable(self.table, self.limits, file, count)
-        return Pressure(ranges, parts, self.table, file, usable), len(usable)
+        return SpillPressure(ranges, parts, self.table, file, usable), len(usable)
 
     def fresh(self, like: Slice) -> Reg:
         """A register for a piece of one that left; it stays."""
@@ -138,7 +138,7 @@ class Spiller:
 class _Rewriting:
     """One round's changes of the code."""
 
-    def __init__(self, spiller: Spiller, places: dict[Reg, _Place], pressure: Pressure, most: int) -> None:
+    def __init__(self, spiller: Spiller, places: dict[Reg, _Place], pressure: SpillPressure, most: int) -> None:
         self.spiller, self.places, self.pressure, self.most = spiller, places, pressure, most
         self.gone = {id(place.choice.again) for place in places.values() if place.choice.again is not None}
         self.in_place = {(id(t.inst), place.choice.reg) for place in places.values() for t in place.choice.in_place}

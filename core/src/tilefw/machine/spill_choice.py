@@ -54,7 +54,7 @@ class Choice:
         self.kept = reads | {2 * t.number + 1 for t in self.touches if t.writes}
 
 
-class Pressure:
+class SpillPressure:
     """How many registers of a file live at each point."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Chooser:
 
     def __init__(
         self, function: Function, parts: dict[Reg, list[Part]], table: InstructionTable, model: SpillModel, stay: set[Reg],
-        room: dict[str, tuple[Pressure, int]],
+        room: dict[str, tuple[SpillPressure, int]],
     ) -> None:
         """`stay`: registers that must not leave. `room`: of each file its pressure, and how many registers it has for values."""
         self.function, self.parts, self.table, self.model, self.stay, self.room = function, parts, table, model, stay, room
@@ -162,7 +162,7 @@ class Chooser:
             self._leave(best, pressure)
         return chosen
 
-    def _leave(self, choice: Choice, pressure: Pressure) -> None:
+    def _leave(self, choice: Choice, pressure: SpillPressure) -> None:
         """Count a register as gone from its file, but for where it is touched, and as come to its home."""
         parts = self.parts[choice.reg]
         for part in parts:

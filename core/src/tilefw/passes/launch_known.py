@@ -18,7 +18,7 @@ from tilefw.tile.dialect.combine_op import CombineOp
 _ROUNDS = 3  # of a loop's fixed point: levels only fall, and there are three
 
 
-class Known(IntEnum):
+class KnownLevel(IntEnum):
     """From the latest to the earliest: the level of a result is the least of its operands'."""
 
     LOADED = 0
@@ -30,16 +30,16 @@ class LaunchKnown:
     """The level of every value of a module: `known[value]`."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self._levels: dict[SSAValue, Known] = {}
+        self._levels: dict[SSAValue, KnownLevel] = {}
         for function in module.walk():
             if isinstance(function, func.FuncOp):
-                self._set(function.body.block.args, Known.LAUNCHED)
+                self._set(function.body.block.args, KnownLevel.LAUNCHED)
                 self._block(function.body.block)
 
-    def __getitem__(self, value: SSAValue) -> Known:
-        return self._levels.get(value, Known.LOADED)
+    def __getitem__(self, value: SSAValue) -> KnownLevel:
+        return self._levels.get(value, KnownLevel.LOADED)
 
-    def of_trips(self, loop: scf.ForOp | scf.WhileOp) -> Known:
+    def of_trips(self, loop: scf.ForOp | scf.WhileOp) -> KnownLevel:
         """When it is known how often a loop runs."""
         if isinstance(loop, scf.ForOp):
             return self._least((loop.lb, loop.ub, loop.step))
@@ -47,10 +47,10 @@ class LaunchKnown:
         assert isinstance(condition, scf.ConditionOp)
         return self[condition.condition]
 
-    def _least(self, values: tuple[SSAValue, ...]) -> Known:
-        return min((self[value] for value in values), default=Known.LAUNCHED)
+    def _least(self, values: tuple[SSAValue, ...]) -> KnownLevel:
+        return min((self[value] for value in values), default=KnownLevel.LAUNCHED)
 
-    def _set(self, values: tuple[SSAValue, ...], level: Known) -> None:
+    def _set(self, values: tuple[SSAValue, ...], level: KnownLevel) -> None:
         self._levels.update(dict.fromkeys(values, level))
 
     def _block(self, block: Block) -> None:
@@ -64,13 +64,13 @@ class LaunchKnown:
             elif op.results:
                 self._set(op.results, self._of_op(op))
 
-    def _of_op(self, op: Operation) -> Known:
+    def _of_op(self, op: Operation) -> KnownLevel:
         pure = is_side_effect_free(op) and (not op.regions or isinstance(op, CombineOp))
-        return self._least(tuple(op.operands)) if pure else Known.LOADED
+        return self._least(tuple(op.operands)) if pure else KnownLevel.LOADED
 
     def _for(self, loop: scf.ForOp) -> None:
         block = loop.body.block
-        trips = min(self.of_trips(loop), Known.COUNTED)
+        trips = min(self.of_trips(loop), KnownLevel.COUNTED)
         carried = [min(self[value], trips) for value in loop.iter_args]
         for _ in range(_ROUNDS):
             self._set(block.args[:1], trips)
@@ -83,19 +83,19 @@ class LaunchKnown:
         before, after = loop.before_region.block, loop.after_region.block
         condition = before.last_op
         assert isinstance(condition, scf.ConditionOp)
-        carried = [min(self[value], Known.COUNTED) for value in loop.arguments]
+        carried = [min(self[value], KnownLevel.COUNTED) for value in loop.arguments]
         for _ in range(_ROUNDS):
             self._levels.update(zip(before.args, carried, strict=True))
             self._block(before)
-            trips = min(self[condition.condition], Known.COUNTED)
+            trips = min(self[condition.condition], KnownLevel.COUNTED)
             passed = [min(self[value], trips) for value in condition.args]
             self._levels.update(zip(after.args, passed, strict=True))
             self._block(after)
             carried = [min(level, trips) for level in self._met(carried, after)]
-        trips = min(self[condition.condition], Known.COUNTED)
+        trips = min(self[condition.condition], KnownLevel.COUNTED)
         self._levels.update(zip(loop.results, (min(self[value], trips) for value in condition.args), strict=True))
 
-    def _met(self, carried: list[Known], block: Block) -> list[Known]:
+    def _met(self, carried: list[KnownLevel], block: Block) -> list[KnownLevel]:
         last = block.last_op
         assert last is not None
         return [min(level, self[value]) for level, value in zip(carried, last.operands, strict=True)]

@@ -28,7 +28,7 @@ from tilefw.api import capabilities
 from tilefw.api.capabilities import missing
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import Launch
-from tilefw.passes.launch_known import Known, LaunchKnown
+from tilefw.passes.launch_known import KnownLevel, LaunchKnown
 from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
@@ -174,11 +174,11 @@ class _Needs:
             yield "shape.dims"
         if isinstance(operation, scf.ForOp | scf.WhileOp):
             yield "control.for" if isinstance(operation, scf.ForOp) else "control.while"
-            if self.known.of_trips(operation) is Known.LOADED:
+            if self.known.of_trips(operation) is KnownLevel.LOADED:
                 yield "cf.dynamic"
         elif isinstance(operation, scf.IfOp):
             yield "control.if"
-            if self.known[operation.cond] is Known.LOADED:
+            if self.known[operation.cond] is KnownLevel.LOADED:
                 yield "cf.branch"
         elif isinstance(operation, Access):
             yield from self._access(operation)
@@ -188,9 +188,9 @@ class _Needs:
     def _follows_from_launch(self, operation: Operation) -> bool:
         """Whether the compiler itself can compute all that the operation gives, or decide where it branches."""
         if isinstance(operation, scf.IfOp):
-            return self.known[operation.cond] > Known.LOADED
+            return self.known[operation.cond] > KnownLevel.LOADED
         pure = is_side_effect_free(operation) and (not operation.regions or isinstance(operation, CombineOp))
-        return pure and bool(operation.results) and all(self.known[result] > Known.LOADED for result in operation.results)
+        return pure and bool(operation.results) and all(self.known[result] > KnownLevel.LOADED for result in operation.results)
 
     def _access(self, operation: Access) -> Iterator[str]:
         pointer = _pointer(operation)
@@ -198,7 +198,7 @@ class _Needs:
         places = [pointer, *operation.strides, *operation.offsets] if isinstance(operation, BlockAccess) else [
             pointer, *([] if operation.offsets is None else [operation.offsets])
         ]
-        moves = any(self.known[value] is Known.LOADED for value in places)
+        moves = any(self.known[value] is KnownLevel.LOADED for value in places)
         if isinstance(operation, AtomicOp):
             yield f"atomic.{_atomic(operation)}.{element}"
             if moves:

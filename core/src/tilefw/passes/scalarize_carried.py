@@ -38,7 +38,7 @@ class ScalarizeCarriedPass(ModulePass):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScalarizationPlan:
     """One carried tile: what is carried instead (`initial`), and `steps`, what each round adds to it.
 
     `fixed` is the tile that the carried scalar moves (None where `base` is moved by a carried offset tile).
@@ -64,7 +64,7 @@ class _Rewrite:
         if plans:
             self._apply({plan.index: plan for plan in plans})
 
-    def _plan(self, index: int) -> Plan | None:
+    def _plan(self, index: int) -> ScalarizationPlan | None:
         argument = self.block.args[1 + index]
         if not types.is_tile(argument.type) or not (types.is_pointer(argument.type) or types.is_int(argument.type)):
             return None
@@ -110,26 +110,26 @@ class _Rewrite:
         literal = constant_of(step)
         return None if literal is None else insert(ops.ConstantOp(literal, types.element_of(step.type)), self.loop)
 
-    def _scalar_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> Plan | None:
+    def _scalar_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> ScalarizationPlan | None:
         element = types.element_of(initial.type)
         if types.is_int(initial.type):
-            return Plan(index, insert(ops.ConstantOp(0, element), self.loop), tuple(steps), initial, None)
+            return ScalarizationPlan(index, insert(ops.ConstantOp(0, element), self.loop), tuple(steps), initial, None)
         address = decompose(initial, AffineAnalysis())
         if address is None:
             return None
         total = sum_of(address.offsets, self.loop)
-        return Plan(index, address.base, tuple(steps), total, address.base)
+        return ScalarizationPlan(index, address.base, tuple(steps), total, address.base)
 
-    def _offset_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> Plan | None:
+    def _offset_plan(self, index: int, initial: SSAValue, steps: list[SSAValue]) -> ScalarizationPlan | None:
         address = decompose(initial, AffineAnalysis())
         if address is None:
             return None
         shape = types.shape_of(initial.type)
         element = widest([*address.offsets, *steps])
         total = sum_of(address.offsets, self.loop) or insert(ops.ConstantOp(0, types.tile(shape, element)), self.loop)
-        return Plan(index, widened(total, element, self.loop), tuple(steps), None, address.base)
+        return ScalarizationPlan(index, widened(total, element, self.loop), tuple(steps), None, address.base)
 
-    def _apply(self, plans: dict[int, Plan]) -> None:
+    def _apply(self, plans: dict[int, ScalarizationPlan]) -> None:
         carried = list(self.loop.iter_args)
         for index, plan in plans.items():
             argument = self.block.args[1 + index]
@@ -143,7 +143,7 @@ class _Rewrite:
             carried[index] = plan.initial
         self._replace_loop(carried, plans)
 
-    def _value(self, plan: Plan, carried: SSAValue, type: Attribute, before: Operation) -> SSAValue:
+    def _value(self, plan: ScalarizationPlan, carried: SSAValue, type: Attribute, before: Operation) -> SSAValue:
         """The tile that the loop carried, from what it carries now."""
         shape = types.shape_of(type)
         if plan.fixed is None and plan.base is not None and types.is_tile(plan.initial.type):
@@ -154,7 +154,7 @@ class _Rewrite:
         assert plan.fixed is not None
         return insert(build("addi", plan.fixed, splat), before)
 
-    def _next(self, plan: Plan, carried: SSAValue) -> SSAValue:
+    def _next(self, plan: ScalarizationPlan, carried: SSAValue) -> SSAValue:
         value = carried
         for step in plan.steps:
             if types.is_pointer(value.type):
@@ -164,7 +164,7 @@ class _Rewrite:
                 value = insert(build("addi", value, wide), self.last)
         return value
 
-    def _replace_loop(self, carried: list[SSAValue], plans: dict[int, Plan]) -> None:
+    def _replace_loop(self, carried: list[SSAValue], plans: dict[int, ScalarizationPlan]) -> None:
         loop = self.loop
         new = rebuild_loop(loop, carried)
         for index, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):

@@ -12,7 +12,7 @@ from tilefw.tile.dialect.memory_ops import PointerAccess
 UNBOUNDED = 1 << 30  # what divides zero, and the cap of every divisor
 
 
-class Facts:
+class LaneFacts:
     """The facts of one function, taken before it is rebuilt."""
 
     def __init__(self, function: FuncOp) -> None:

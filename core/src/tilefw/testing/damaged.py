@@ -33,7 +33,7 @@ class HangError(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """What became of a program, in a word; `trace` is that of a failure."""
 
     word: str
@@ -58,22 +58,22 @@ def bounded(seconds: float = HANG_SECONDS) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def outcome(attempt: Callable[[], str], seconds: float = HANG_SECONDS) -> Outcome:
+def outcome(attempt: Callable[[], str], seconds: float = HANG_SECONDS) -> AttemptOutcome:
     """The word that `attempt` gives, or the code of the error of ours that it raises."""
     try:
         with bounded(seconds):
-            return Outcome(attempt())
+            return AttemptOutcome(attempt())
     except KernelError as error:
         assert error.code != "TFW0000" and str(error)
-        return Outcome(error.code)
+        return AttemptOutcome(error.code)
     except HangError:
-        return Outcome("hang", traceback.format_exc())
+        return AttemptOutcome("hang", traceback.format_exc())
     except Exception:
-        return Outcome("traceback", traceback.format_exc())
+        return AttemptOutcome("traceback", traceback.format_exc())
 
 
 @dataclass
-class Seen:
+class SeenEndings:
     """What was seen of one kind of damage; seconds, kilobytes."""
 
     words: Counter[str] = field(default_factory=Counter)
@@ -93,17 +93,17 @@ class Campaign:
     prepare: Callable[[], object]
     most_memory: int | None = None
 
-    def attempt(self, kind: str, seed: int, number: int) -> Outcome:
+    def attempt(self, kind: str, seed: int, number: int) -> AttemptOutcome:
         """Attempt `number` of a kind."""
         return outcome(self.damages[kind][1](random.Random(f"{seed} {kind} {number}")))
 
-    def run(self, count: int, seed: int) -> dict[str, Seen]:
+    def run(self, count: int, seed: int) -> dict[str, SeenEndings]:
         """About `count` attempts, each kind its part of them."""
         self.prepare()
         return {kind: self._of_kind(kind, round(count * part), seed) for kind, (part, _) in self.damages.items()}
 
-    def _of_kind(self, kind: str, count: int, seed: int) -> Seen:
-        seen = Seen()
+    def _of_kind(self, kind: str, count: int, seed: int) -> SeenEndings:
+        seen = SeenEndings()
         for number in range(count):
             before, start = peak(), time.perf_counter()
             found = self.attempt(kind, seed, number)
@@ -123,18 +123,18 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def failures(found: Mapping[str, Seen]) -> list[str]:
+def failures(found: Mapping[str, SeenEndings]) -> list[str]:
     """Every attempt that ended in neither a result nor an error of ours."""
     return [failure for seen in found.values() for failure in seen.failures]
 
 
-def summary(found: Mapping[str, Seen], seed: int) -> str:
+def summary(found: Mapping[str, SeenEndings], seed: int) -> str:
     """How many attempts, and how long they took."""
     total = sum(seen.words.total() for seen in found.values())
     return f"{total:,} attempts (seed {seed}) in {sum(seen.seconds for seen in found.values()):.0f} s"
 
 
-def tables(found: Mapping[str, Seen], well: Sequence[str], memory: bool = False) -> list[str]:
+def tables(found: Mapping[str, SeenEndings], well: Sequence[str], memory: bool = False) -> list[str]:
     """Lines of Markdown: a row a kind with its outcomes, and refusals by code. `well` are the words of what is whole enough."""
     names = ["attempts", " or ".join(well), "findings", "refused", "failed", "ms each", "slowest, s"]
     names += ["memory of one, MB"] if memory else []
@@ -145,7 +145,7 @@ def tables(found: Mapping[str, Seen], well: Sequence[str], memory: bool = False)
     ]
 
 
-def _row(seen: Seen, well: Sequence[str]) -> list[str]:
+def _row(seen: SeenEndings, well: Sequence[str]) -> list[str]:
     words, count = seen.words, seen.words.total()
     refused = sum(number for word, number in words.items() if word.startswith("TFW"))
     counted = (count, sum(words[word] for word in well), words["findings"], refused)
@@ -158,7 +158,7 @@ def _table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]
     return [*head, *(f"| {' | '.join([kind, *cells])} |" for kind, cells in rows.items())]
 
 
-def main(campaign: Campaign, page: Callable[[Mapping[str, Seen], int], str], about: str) -> int:
+def main(campaign: Campaign, page: Callable[[Mapping[str, SeenEndings], int], str], about: str) -> int:
     """The command line of a campaign: `page` makes the report of what was seen and the seed. 1 where anything failed."""
     parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100_000)

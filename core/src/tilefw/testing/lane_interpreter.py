@@ -24,7 +24,7 @@ from tilefw.simt.description import Machine, MatrixAtom
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
 from tilefw.testing import lane_atomics
-from tilefw.testing.lane_memory import GlobalMemory, LaneFault, SharedMemory
+from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.reference.evaluate import evaluate
@@ -40,7 +40,7 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
     buffers = [a for a in arguments if isinstance(a, np.ndarray)]
     if not all(b.flags.c_contiguous for b in buffers):
         raise ValueError("the lane interpreter takes C-contiguous arrays")
-    memory = GlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24)
+    memory = LaneGlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24)
     x, y, z = (*grid, 1, 1, 1)[:3]
     for k, j, i in product(range(z), range(y), range(x)):
         workgroup = _Workgroup(machine, memory, (i, j, k), (x, y, z))
@@ -69,14 +69,14 @@ class _Copy:
 
 
 class _Workgroup:
-    def __init__(self, machine: Machine, memory: GlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    def __init__(self, machine: Machine, memory: LaneGlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
         self.machine = machine
         self.memory = memory
         self.position = position
         self.grid = grid
         self.values: dict[SSAValue, Array] = {}
         self.waves = np.arange(machine.threads) // machine.lanes
-        self.shared = SharedMemory(machine.chip.shared_bytes)
+        self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
         self.groups: list[list[_Copy]] = [[]]
 
@@ -345,9 +345,9 @@ def _bytes(values: Array, dtype: DType, n: int) -> Array:
     return numbers.to_bytes(np.ascontiguousarray(values).reshape(-1), dtype).reshape(values.shape[0], -1).copy()
 
 
-def _grown(shared: SharedMemory, size: int) -> SharedMemory:
+def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
     """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
-    larger = SharedMemory(size)
+    larger = LaneSharedMemory(size)
     for name in ("data", "written", "pending", "writer", "reader"):
         old = getattr(shared, name)
         getattr(larger, name)[: len(old)] = old

@@ -20,7 +20,7 @@ class LaneFault(AssertionError):
     """The lowered code did what no lowering may do; the text says where and what."""
 
 
-class GlobalMemory:
+class LaneGlobalMemory:
     """Buffers by index; buffer k owns the addresses from (k + 1) << `slot_bits`."""
 
     def __init__(self, buffers: Sequence[Array], slot_bits: int) -> None:
@@ -61,7 +61,7 @@ class GlobalMemory:
         return at
 
 
-class SharedMemory:
+class LaneSharedMemory:
     """One workgroup's shared bytes."""
 
     def __init__(self, size: int) -> None:

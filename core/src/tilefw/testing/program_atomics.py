@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilefw.api.dtypes import dtype
-from tilefw.testing.program_places import Place
+from tilefw.testing.program_places import ProgramPlace
 from tilefw.testing.program_sums import ordinary
-from tilefw.testing.program_text import Shape, Value, tile
+from tilefw.testing.program_text import ProgramValue, Shape, tile
 from tilefw.testing.program_values import ProgramValues
 
 _INTEGERS = ("int32", "int64")
@@ -41,7 +41,7 @@ def _drawn(element: str) -> str:
     return "normal" if dtype(element).is_float else "ints"
 
 
-def _operand(program: ProgramValues, element: str, shape: Shape) -> Value:
+def _operand(program: ProgramValues, element: str, shape: Shape) -> ProgramValue:
     if dtype(element).is_float and shape:
         return ordinary(program, element, shape)
     if dtype(element).is_float:
@@ -49,7 +49,7 @@ def _operand(program: ProgramValues, element: str, shape: Shape) -> Value:
     return program.need(element, shape, whole=True)
 
 
-def _masked(program: ProgramValues, place: Place) -> str:
+def _masked(program: ProgramValues, place: ProgramPlace) -> str:
     """The elements that are there, or some of them."""
     if program.rng.random() < 0.5:
         return place.mask
@@ -61,7 +61,7 @@ def _words(program: ProgramValues) -> str:
     return f"{program.rng.choice(_ORDERS)} {program.rng.choice(_SCOPES)}"
 
 
-def _tile_access(program: ProgramValues, name: str, element: str, place: Place, offsets: str, mask: str) -> tuple[str, str]:
+def _tile_access(program: ProgramValues, name: str, element: str, place: ProgramPlace, offsets: str, mask: str) -> tuple[str, str]:
     """The address of each element, and what follows the operands."""
     pointer = f"!tile.ptr<{dtype(element).ir}>"
     if program.rng.random() < 0.6:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilefw.api.dtypes import dtype
 from tilefw.testing.program_rows import apply_row
-from tilefw.testing.program_text import Value
+from tilefw.testing.program_text import ProgramValue
 from tilefw.testing.program_values import FLOATS, INTEGERS, ProgramValues
 from tilefw.tile.elementwise import ROWS, Row
 
@@ -20,11 +20,11 @@ def write_for(program: ProgramValues, inner: Statement) -> None:
     counter, carried, made = program.name(), program.name(), program.name()
     head = f"scf.for {counter} = {low.name} to %trips step {step.name} iter_args({carried} = {start.name}) -> ({start.type})"
     program.line(f"{made} = {head} : i32 {{")
-    value = Value(carried, start.element, start.shape, used=True, partial=start.partial)
-    with program.region(Value(counter, "int32", used=True), value):
+    value = ProgramValue(carried, start.element, start.shape, used=True, partial=start.partial)
+    with program.region(ProgramValue(counter, "int32", used=True), value):
         program.line(f"scf.yield {_body(program, value, inner).name} : {start.type}")
     program.line("}")
-    program.scope.values.append(Value(made, start.element, start.shape, partial=start.partial))
+    program.scope.values.append(ProgramValue(made, start.element, start.shape, partial=start.partial))
 
 
 def write_if(program: ProgramValues, inner: Statement) -> None:
@@ -38,7 +38,7 @@ def write_if(program: ProgramValues, inner: Statement) -> None:
     with program.region():
         program.line(f"scf.yield {_body(program, start, inner).name} : {start.type}")
     program.line("}")
-    program.scope.values.append(Value(made, start.element, start.shape, partial=start.partial))
+    program.scope.values.append(ProgramValue(made, start.element, start.shape, partial=start.partial))
 
 
 def write_while(program: ProgramValues, inner: Statement) -> None:
@@ -56,24 +56,24 @@ def write_while(program: ProgramValues, inner: Statement) -> None:
         program.line(f"scf.condition({more}) {before}, {kept} : i32, {type}")
     program.line("} do {")
     program.line(f"^bb0({at}: i32, {carried}: {type}):")
-    value = Value(carried, start.element, start.shape, used=True, partial=start.partial)
-    with program.region(Value(at, "int32", used=True), value):
+    value = ProgramValue(carried, start.element, start.shape, used=True, partial=start.partial)
+    with program.region(ProgramValue(at, "int32", used=True), value):
         changed = _body(program, value, inner)
         following = program.name()
         program.line(f"{following} = tile.addi {at}, {program.constant(1, 'int32').name} : i32")
         program.line(f"scf.yield {following}, {changed.name} : i32, {type}")
     program.line("}")
-    program.scope.values.append(Value(made, start.element, start.shape, partial=start.partial))
+    program.scope.values.append(ProgramValue(made, start.element, start.shape, partial=start.partial))
 
 
 CONTROL: dict[str, Callable[[ProgramValues, Statement], None]] = {"for": write_for, "if": write_if, "while": write_while}
 
 
-def _carried(program: ProgramValues) -> Value:
+def _carried(program: ProgramValues) -> ProgramValue:
     return program.need(program.rng.choice(INTEGERS + FLOATS), program.some_shape())
 
 
-def _body(program: ProgramValues, carried: Value, inner: Statement) -> Value:
+def _body(program: ProgramValues, carried: ProgramValue, inner: Statement) -> ProgramValue:
     """A few operations, the last of which makes a value of the carried one's type from it."""
     for _ in range(program.rng.choice((0, 1, 2))):
         inner(program)
@@ -87,7 +87,7 @@ def _fits(row: Row, element: str) -> bool:
     return row.operands[0] == ("T:float" if dtype(element).is_float else "T:int")
 
 
-def _program_condition(program: ProgramValues) -> Value:
+def _program_condition(program: ProgramValues) -> ProgramValue:
     """A condition that differs between the programs of a launch."""
     bound = program.constant(program.rng.choice((0, 1, 2)), "int32")
     row = program.rng.choice(("eqi", "les", "gtu"))

@@ -26,7 +26,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramPlace:
     """SSA names of a shape's offset tile and mask, and how many elements all programs reach together."""
 
     shape: Shape
@@ -45,9 +45,9 @@ class PlaceWriter:
         self.argument = argument
         self.head = ProgramText(rng)
         self.head.line("%pid = tile.program_id 0")
-        self._places: dict[Shape, Place] = {}
+        self._places: dict[Shape, ProgramPlace] = {}
 
-    def place(self, shape: Shape) -> Place:
+    def place(self, shape: Shape) -> ProgramPlace:
         """The place of a shape, written when it is first asked for."""
         found = self._places.get(shape)
         if found is None:
@@ -63,7 +63,7 @@ class PlaceWriter:
     def _splat(self, scalar: str, shape: Shape) -> str:
         return self._op(f"tile.splat {scalar} : i32 to {tile('i32', shape)}")
 
-    def _linear(self, shape: Shape) -> Place:
+    def _linear(self, shape: Shape) -> ProgramPlace:
         """Elements in row-major order, one program after the other, up to a total."""
         size = prod(shape)
         total = max(1, size * self.programs - self.rng.choice((0, 0, 1, 7, size // 2)))
@@ -72,7 +72,7 @@ class PlaceWriter:
         start = self._op(f"tile.muli %pid, {self._op(f'tile.constant {size} : i32')} : i32")
         offsets = self._op(f"tile.addi {self._splat(start, shape)}, {self._local(shape)} : {kind}")
         mask = self._op(f"tile.lts {offsets}, {self._splat(limit, shape)} : {kind}")
-        return Place(shape, offsets, mask, total)
+        return ProgramPlace(shape, offsets, mask, total)
 
     def _local(self, shape: Shape) -> str:
         """The row-major index of each element."""
@@ -101,7 +101,7 @@ class PlaceWriter:
                 thin.insert(other, 1)
         return found if tuple(thin) == shape else self._op(f"tile.broadcast {found} : {tile('i32', thin)} to {tile('i32', shape)}")
 
-    def _gridded(self, shape: Shape) -> Place:
+    def _gridded(self, shape: Shape) -> ProgramPlace:
         """Rows of a stride that is an argument; one program's rows follow the other's; rows and columns have bounds."""
         rows, columns = shape
         pick = self.rng.choice
@@ -120,4 +120,4 @@ class PlaceWriter:
         mask = self._op(f"tile.andi {above}, {left} : {tile('i1', shape)}")
         zero, one = self._op("tile.constant 0 : i32"), self._op("tile.constant 1 : i32")
         grid = Grid((start, zero), (names[0], one), (names[1], names[2]))
-        return Place(shape, offsets, mask, rows * self.programs * stride, grid)
+        return ProgramPlace(shape, offsets, mask, rows * self.programs * stride, grid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilefw.api.dtypes import DTYPES, dtype
-from tilefw.testing.program_text import Shape, Value, tile, type_of
+from tilefw.testing.program_text import ProgramValue, Shape, tile, type_of
 from tilefw.testing.program_values import FLOATS, INTEGERS, ProgramValues
 from tilefw.tile.elementwise import ROWS, Row
 
@@ -38,7 +38,7 @@ def _plain(program: ProgramValues, row: Row) -> None:
     apply_row(program, row, element, shape)
 
 
-def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, first: Value | None = None) -> Value:
+def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, first: ProgramValue | None = None) -> ProgramValue:
     """The row on elements of a type, with `first` as its first operand; whole where that is whole."""
     whole = first is not None and not first.partial
     operands = [] if first is None else [first]
@@ -52,7 +52,7 @@ def apply_row(program: ProgramValues, row: Row, element: str, shape: Shape, firs
     return program.define(result, shape, f"tile.{row.name} {names} : {type_of(element, shape)}", *operands)
 
 
-def odd(program: ProgramValues, value: Value) -> Value:
+def odd(program: ProgramValues, value: ProgramValue) -> ProgramValue:
     """The value with its lowest bit set: a divisor that is never zero, as quotients of zero say little about what made them."""
     one = program.constant(1, value.element, value.shape)
     return program.define(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilefw.api.dtypes import dtype
 from tilefw.testing.program_sums import FLOAT_ROWS, INTEGER_ROWS, RING_SUM, TWO_SUMS, WELFORD, combine, ordinary, two_dims
-from tilefw.testing.program_text import Value
+from tilefw.testing.program_text import ProgramValue
 from tilefw.testing.program_values import ProgramValues
 
 # Functions as in `program_sums`, of which order matters: maps x -> a·x + b one after the other, and the latest element
@@ -23,7 +23,7 @@ _LATEST = """
 return %c : i32"""
 
 
-def _scan(program: ProgramValues, values: list[Value], axis: int, body: str) -> list[Value]:
+def _scan(program: ProgramValues, values: list[ProgramValue], axis: int, body: str) -> list[ProgramValue]:
     return combine(program, values, axis, body, "scan", program.rng.choice(("", " reverse")))
 
 

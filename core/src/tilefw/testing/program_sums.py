@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from tilefw.api.dtypes import dtype
-from tilefw.testing.program_text import Shape, Value, type_of
+from tilefw.testing.program_text import ProgramValue, Shape, type_of
 from tilefw.testing.program_tiles import broadcast, expanded, factored, permuted, reshaped, source
 from tilefw.testing.program_values import ProgramValues
 
@@ -56,12 +56,12 @@ _DOTS: tuple[tuple[str, str, str, int], ...] = (
 
 
 def combine(
-    program: ProgramValues, values: Sequence[Value], axis: int, body: str, op: str = "reduce", words: str = ""
-) -> list[Value]:
+    program: ProgramValues, values: Sequence[ProgramValue], axis: int, body: str, op: str = "reduce", words: str = ""
+) -> list[ProgramValue]:
     """A reduction or scan of tiles by the text of a function, whose last line begins with `return`."""
     first = values[0]
     left = first.shape if op == "scan" else first.shape[:axis] + first.shape[axis + 1 :]
-    made = [Value(program.name(), value.element, left) for value in values]
+    made = [ProgramValue(program.name(), value.element, left) for value in values]
     names, types = ", ".join(v.name for v in values), ", ".join(v.type for v in values)
     elements = [dtype(v.element).ir for v in values]
     arguments = [f"%{side}{i}: {element}" for side in "ab" for i, element in enumerate(elements)]
@@ -98,7 +98,7 @@ def _of_booleans(program: ProgramValues) -> None:
     combine(program, [mask], axis, f"%r = tile.{row} %a0, %b0 : i1\nreturn %r : i1")
 
 
-def two_dims(program: ProgramValues) -> Value:
+def two_dims(program: ProgramValues) -> ProgramValue:
     value = source(program, arithmetic=True)
     if len(value.shape) == 1 and program.rng.random() < 0.5:
         return reshaped(program, value, factored(program, prod(value.shape), 2))
@@ -122,7 +122,7 @@ return %v, %i : {kind}, i32"""
     combine(program, [value, _indices(program, value.shape, axis)], axis, body)
 
 
-def _indices(program: ProgramValues, shape: Shape, axis: int) -> Value:
+def _indices(program: ProgramValues, shape: Shape, axis: int) -> ProgramValue:
     """Each element's index along an axis."""
     found = program.define("int32", (shape[axis],), f"tile.iota 0 to {shape[axis]}")
     for dim in range(len(shape)):
@@ -148,11 +148,11 @@ def _by_function(program: ProgramValues) -> None:
             combine(program, [value, program.constant(0.0, "fp32", shape), one], axis, WELFORD)
 
 
-def ordinary(program: ProgramValues, element: str, shape: Shape) -> Value:
+def ordinary(program: ProgramValues, element: str, shape: Shape) -> ProgramValue:
     return program.load(element, shape, whole=True, kind="normal" if dtype(element).is_float else None)
 
 
-def _dot_operands(program: ProgramValues) -> tuple[Value, Value, Value, str]:
+def _dot_operands(program: ProgramValues) -> tuple[ProgramValue, ProgramValue, ProgramValue, str]:
     """Operands and accumulator of a dot, and its words."""
     element, sums, words, least = program.rng.choice(_DOTS)
     batch = program.rng.choice(((), (), (), (2,)))
@@ -165,7 +165,7 @@ def _dot_operands(program: ProgramValues) -> tuple[Value, Value, Value, str]:
     return a, b, acc, words
 
 
-def _factor(program: ProgramValues, element: str, shape: Shape) -> Value:
+def _factor(program: ProgramValues, element: str, shape: Shape) -> ProgramValue:
     """A factor; sometimes transposed on the way."""
     order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
     if program.rng.random() < 0.25:
@@ -179,7 +179,7 @@ def _factor(program: ProgramValues, element: str, shape: Shape) -> Value:
     return program.load(element, shape, whole=True, kind="specials" if special else None if element == "int8" else "normal")
 
 
-def _multiplied(program: ProgramValues, a: Value, b: Value, acc: Value, words: str) -> Value:
+def _multiplied(program: ProgramValues, a: ProgramValue, b: ProgramValue, acc: ProgramValue, words: str) -> ProgramValue:
     types = f"{a.type}, {b.type}, {acc.type}"
     return program.define(acc.element, acc.shape, f"tile.dot {a.name}, {b.name}, {acc.name}{words} : {types}", a, b, acc)
 
@@ -204,8 +204,8 @@ def _dot_loop(program: ProgramValues) -> None:
     counter, carried = program.name(), program.name()
     heads = f"iter_args({carried} = {acc.name}) -> ({acc.type})"
     program.line(f"{made} = scf.for {counter} = {low.name} to %trips step {step.name} {heads} : i32 {{")
-    inner = Value(carried, acc.element, acc.shape, used=True)
-    with program.region(Value(counter, "int32", used=True), inner):
+    inner = ProgramValue(carried, acc.element, acc.shape, used=True)
+    with program.region(ProgramValue(counter, "int32", used=True), inner):
         left, right = (program.load_round(v.element, v.shape, counter) for v in (a, b))
         total = _multiplied(program, left, right, inner, words)
         total.used = True
@@ -213,7 +213,7 @@ def _dot_loop(program: ProgramValues) -> None:
     stages = program.rng.choice((0, 1, 2, 4))
     program.line(f"}} {{tile.num_stages = {stages} : i64}}" if stages else "}")
     acc.used = True
-    program.scope.values.append(Value(made, acc.element, acc.shape))
+    program.scope.values.append(ProgramValue(made, acc.element, acc.shape))
 
 
 SUMS: dict[str, Callable[[ProgramValues], None]] = {

@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Value:
+class ProgramValue:
     """An SSA value: its element type and shape (`()` for a scalar); `used` once something reads it.
 
     A `partial` tile comes from a masked load that says nothing of the elements left out: those stay out of what moves or
@@ -33,13 +33,13 @@ class Value:
 
 
 @dataclass(slots=True)
-class Scope:
+class ProgramScope:
     """The values that may be used here, by place of definition: a region sees those outside of it."""
 
-    values: list[Value] = field(default_factory=list)
-    outer: Scope | None = None
+    values: list[ProgramValue] = field(default_factory=list)
+    outer: ProgramScope | None = None
 
-    def visible(self) -> Iterator[Value]:
+    def visible(self) -> Iterator[ProgramValue]:
         """Values of this scope and of those around it."""
         yield from self.values
         if self.outer is not None:
@@ -64,7 +64,7 @@ class ProgramText:
         self.lines: list[str] = []
         self.depth = 2
         self.counter = 0
-        self.scope = Scope()
+        self.scope = ProgramScope()
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -75,9 +75,9 @@ class ProgramText:
         self.counter += 1
         return f"%v{self.counter}"
 
-    def define(self, element: str, shape: Shape, operation: str, *operands: Value, hidden: bool = False) -> Value:
+    def define(self, element: str, shape: Shape, operation: str, *operands: ProgramValue, hidden: bool = False) -> ProgramValue:
         """A new value by an operation on `operands`; a `hidden` one is not there for others to use."""
-        value = Value(self.name(), element, shape, partial=any(operand.partial for operand in operands))
+        value = ProgramValue(self.name(), element, shape, partial=any(operand.partial for operand in operands))
         self.line(f"{value.name} = {operation}")
         for operand in operands:
             operand.used = True
@@ -85,14 +85,14 @@ class ProgramText:
             self.scope.values.append(value)
         return value
 
-    def constant(self, value: int | float, element: str, shape: Shape = ()) -> Value:
+    def constant(self, value: int | float, element: str, shape: Shape = ()) -> ProgramValue:
         """A constant that only its maker uses."""
         return self.define(element, shape, f"tile.constant {value!r} : {type_of(element, shape)}", hidden=True)
 
     @contextmanager
-    def region(self, *values: Value) -> Iterator[None]:
+    def region(self, *values: ProgramValue) -> Iterator[None]:
         """A nested block in which `values` are there too."""
-        self.scope = Scope(list(values), self.scope)
+        self.scope = ProgramScope(list(values), self.scope)
         self.depth += 1
         yield
         self.depth -= 1

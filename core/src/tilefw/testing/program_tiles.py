@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import prod
 
-from tilefw.testing.program_text import Shape, Value, type_of
+from tilefw.testing.program_text import ProgramValue, Shape, type_of
 from tilefw.testing.program_values import FLOATS, INTEGERS, MOST_ELEMENTS, ProgramValues
 
 _MOST_DIMS = 4
@@ -15,7 +15,7 @@ _MOST_DIMS = 4
 ARITHMETIC = (*INTEGERS, *FLOATS)
 
 
-def source(program: ProgramValues, most: int = MOST_ELEMENTS, *, arithmetic: bool = False) -> Value:
+def source(program: ProgramValues, most: int = MOST_ELEMENTS, *, arithmetic: bool = False) -> ProgramValue:
     """A whole tile: one there is (of a type that computes, if `arithmetic`), or a new one."""
     found = [
         v for v in program.scope.visible()
@@ -29,38 +29,38 @@ def source(program: ProgramValues, most: int = MOST_ELEMENTS, *, arithmetic: boo
     return program.need(program.rng.choice(ARITHMETIC), shape, whole=True)
 
 
-def reshaped(program: ProgramValues, value: Value, shape: Shape) -> Value:
+def reshaped(program: ProgramValues, value: ProgramValue, shape: Shape) -> ProgramValue:
     """The value in another shape."""
     types = f"{value.type} to {type_of(value.element, shape)}"
     return program.define(value.element, shape, f"tile.reshape {value.name} : {types}", value)
 
 
-def permuted(program: ProgramValues, value: Value, order: list[int]) -> Value:
+def permuted(program: ProgramValues, value: ProgramValue, order: list[int]) -> ProgramValue:
     """The value with its dims permuted."""
     shape = tuple(value.shape[dim] for dim in order)
     return program.define(value.element, shape, f"tile.trans {value.name} {order} : {value.type}", value)
 
 
-def expanded(program: ProgramValues, value: Value, axis: int) -> Value:
+def expanded(program: ProgramValues, value: ProgramValue, axis: int) -> ProgramValue:
     """The value with a dim of size 1."""
     shape = (*value.shape[:axis], 1, *value.shape[axis:])
     return program.define(value.element, shape, f"tile.expand_dims {value.name} axis {axis} : {value.type}", value)
 
 
-def broadcast(program: ProgramValues, value: Value, shape: Shape) -> Value:
+def broadcast(program: ProgramValues, value: ProgramValue, shape: Shape) -> ProgramValue:
     """The value with dims of size 1 repeated."""
     types = f"{value.type} to {type_of(value.element, shape)}"
     return program.define(value.element, shape, f"tile.broadcast {value.name} : {types}", value)
 
 
-def joined(program: ProgramValues, a: Value, b: Value) -> Value:
+def joined(program: ProgramValues, a: ProgramValue, b: ProgramValue) -> ProgramValue:
     """Two values in a new last dim."""
     return program.define(a.element, (*a.shape, 2), f"tile.join {a.name}, {b.name} : {a.type}", a, b)
 
 
-def halves(program: ProgramValues, value: Value) -> tuple[Value, Value]:
+def halves(program: ProgramValues, value: ProgramValue) -> tuple[ProgramValue, ProgramValue]:
     """The two values of a last dim of 2."""
-    made = [Value(program.name(), value.element, value.shape[:-1]) for _ in range(2)]
+    made = [ProgramValue(program.name(), value.element, value.shape[:-1]) for _ in range(2)]
     program.line(f"{made[0].name}, {made[1].name} = tile.split {value.name} : {value.type}")
     value.used = True
     program.scope.values += made
@@ -100,7 +100,7 @@ def _broadcast(program: ProgramValues) -> None:
     broadcast(program, thin, (*value.shape[:axis], times, *value.shape[axis:]))
 
 
-def _pair(program: ProgramValues) -> tuple[Value, Value]:
+def _pair(program: ProgramValues) -> tuple[ProgramValue, ProgramValue]:
     first = source(program, most=MOST_ELEMENTS // 2)
     if len(first.shape) >= _MOST_DIMS:
         first = reshaped(program, first, (prod(first.shape),))

@@ -10,8 +10,8 @@ import numpy as np
 from tilefw.api.dtypes import dtype
 from tilefw.kernels import formats, inputs
 from tilefw.kernels.spec import Buffer
-from tilefw.testing.program_places import Place, PlaceWriter
-from tilefw.testing.program_text import ProgramText, Shape, Value, tile, type_of
+from tilefw.testing.program_places import PlaceWriter, ProgramPlace
+from tilefw.testing.program_text import ProgramText, ProgramValue, Shape, tile, type_of
 from tilefw.tile.elementwise import Row
 
 INTEGERS = ("int8", "int16", "int32", "int64")
@@ -37,8 +37,8 @@ class ProgramValues(ProgramText):
         self.places = PlaceWriter(rng, self.programs, lambda name, value: self.argument(name, value, "int32").name)
         home = self.places.place(self.shape)
         self.scope.values += [
-            Value("%pid", "int32", used=True), Value(home.offsets, "int32", self.shape, used=True),
-            Value(home.mask, "int1", self.shape, used=True),
+            ProgramValue("%pid", "int32", used=True), ProgramValue(home.offsets, "int32", self.shape, used=True),
+            ProgramValue(home.mask, "int1", self.shape, used=True),
         ]
 
     def _home_shape(self) -> Shape:
@@ -46,18 +46,18 @@ class ProgramValues(ProgramText):
             return (self.rng.choice((1, 16, 32, 64, 128, 256)),)
         return self.rng.choice((1, 2, 8, 16)), self.rng.choice((2, 8, 16, 32))
 
-    def argument(self, name: str, value: int | float, element: str) -> Value:
+    def argument(self, name: str, value: int | float, element: str) -> ProgramValue:
         """A scalar argument; named ones are made once."""
         if name not in self.arguments:
             self.arguments[name] = value
             self.scalar_types[name] = element
-            made = Value(f"%{name}", element, used=True)
+            made = ProgramValue(f"%{name}", element, used=True)
             scope = self.scope
             while scope.outer is not None:
                 scope = scope.outer
             scope.values.append(made)
             return made
-        return Value(f"%{name}", element, used=True)
+        return ProgramValue(f"%{name}", element, used=True)
 
     # Operands
 
@@ -72,7 +72,7 @@ class ProgramValues(ProgramText):
 
     def need(
         self, element: str, shape: Shape, row: Row | None = None, index: int = 0, *, whole: bool = False, fresh: float = 0.25
-    ) -> Value:
+    ) -> ProgramValue:
         """A value of this type: one there is, a new one loaded, a constant, or a scalar spread over a tile.
 
         `row` wants values in its own ranges as operand `index`; a `whole` one is no partial tile; `fresh` is how often a new one
@@ -91,7 +91,7 @@ class ProgramValues(ProgramText):
         value.used = True
         return value
 
-    def _new_tile(self, element: str, shape: Shape, row: Row | None, index: int, whole: bool) -> Value:
+    def _new_tile(self, element: str, shape: Shape, row: Row | None, index: int, whole: bool) -> ProgramValue:
         choice = self.rng.random()
         if choice < 0.75 and len([b for b in self.arguments.values() if isinstance(b, Buffer)]) < INPUTS_LIMIT:
             return self.load(element, shape, row, index, whole)
@@ -100,12 +100,12 @@ class ProgramValues(ProgramText):
             return self.define(element, shape, f"tile.splat {scalar.name} : {scalar.type} to {type_of(element, shape)}", scalar)
         return self._drawn(element, shape, row, index)
 
-    def _new_scalar(self, element: str, row: Row | None, index: int) -> Value:
+    def _new_scalar(self, element: str, row: Row | None, index: int) -> ProgramValue:
         if element != "int1" and self.rng.random() < 0.6 and dtype(element).bits >= 32:
             return self.argument(f"s{len(self.arguments)}", self._sample(element, row, index), element)
         return self._drawn(element, (), row, index)
 
-    def _drawn(self, element: str, shape: Shape, row: Row | None, index: int) -> Value:
+    def _drawn(self, element: str, shape: Shape, row: Row | None, index: int) -> ProgramValue:
         """A constant drawn for its user."""
         value = self._sample(element, row, index)
         if isinstance(value, float) and not np.isfinite(value):
@@ -136,7 +136,7 @@ class ProgramValues(ProgramText):
 
     def load(
         self, element: str, shape: Shape, row: Row | None = None, index: int = 0, whole: bool = False, kind: str | None = None
-    ) -> Value:
+    ) -> ProgramValue:
         """A tile of an input array of its own."""
         place = self.places.place(shape)
         stride = self.rng.choice((1, 1, 1, 2, 3))
@@ -150,7 +150,7 @@ class ProgramValues(ProgramText):
         loaded.partial = other is None
         return loaded
 
-    def load_round(self, element: str, shape: Shape, counter: str) -> Value:
+    def load_round(self, element: str, shape: Shape, counter: str) -> ProgramValue:
         """A tile of an input array of its own, another part of it in each round of a loop of at most MOST_TRIPS."""
         place = self.places.place(shape)
         name = f"in{len(self.arguments)}"
@@ -164,7 +164,7 @@ class ProgramValues(ProgramText):
         access = f"%{name}[{offsets}] mask {place.mask} other {zero.name} : {pointer}[{kind}]"
         return self.define(element, shape, f"tile.load {access}")
 
-    def _loaded(self, name: str, element: str, place: Place, stride: int, other: Value | None) -> Value:
+    def _loaded(self, name: str, element: str, place: ProgramPlace, stride: int, other: ProgramValue | None) -> ProgramValue:
         pointer, result, tail = f"!tile.ptr<{dtype(element).ir}>", type_of(element, place.shape), ""
         if other is not None:
             tail = f" other {other.name}"
@@ -179,19 +179,19 @@ class ProgramValues(ProgramText):
         return self.define(element, place.shape, f"tile.load {access}")
 
     @staticmethod
-    def _block(place: Place) -> str:
+    def _block(place: ProgramPlace) -> str:
         assert place.grid is not None
         begins, strides, bounds = (", ".join(pair) for pair in (place.grid.begins, place.grid.strides, place.grid.bounds))
         return f"at ({begins} : i32, i32) strides ({strides} : i32, i32) shape ({bounds} : i32, i32) checks [upper, upper]"
 
-    def strided(self, place: Place, stride: int) -> str:
+    def strided(self, place: ProgramPlace, stride: int) -> str:
         """The place's offsets, `stride` elements apart."""
         if stride == 1:
             return place.offsets
         kind, step = tile("i32", place.shape), self.constant(stride, "int32", place.shape)
         return self.define("int32", place.shape, f"tile.muli {place.offsets}, {step.name} : {kind}", hidden=True).name
 
-    def pointers(self, buffer: str, element: str, place: Place, offsets: str) -> str:
+    def pointers(self, buffer: str, element: str, place: ProgramPlace, offsets: str) -> str:
         """A tile of pointers."""
         pointer = f"!tile.ptr<{dtype(element).ir}>"
         kind = tile(pointer, place.shape)
@@ -200,7 +200,7 @@ class ProgramValues(ProgramText):
         self.line(f"{moved} = tile.addptr {base}, {offsets} : {kind}, {tile('i32', place.shape)}")
         return moved
 
-    def store(self, value: Value) -> None:
+    def store(self, value: ProgramValue) -> None:
         """The value into an output array of its own."""
         name, value.used = f"out{len(self.arguments)}", True
         self.outputs.append(name)
@@ -215,7 +215,7 @@ class ProgramValues(ProgramText):
         self.arguments[name] = inputs.empty((place.extent * stride,), value.element)
         self._stored(name, value, place, stride, pointer)
 
-    def _stored(self, name: str, value: Value, place: Place, stride: int, pointer: str) -> None:
+    def _stored(self, name: str, value: ProgramValue, place: ProgramPlace, stride: int, pointer: str) -> None:
         choice = self.rng.random()
         if place.grid is not None and stride == 1 and choice < 0.4:
             self.line(f"tile.store_block %{name}, {value.name} {self._block(place)} : {pointer}, {value.type}")

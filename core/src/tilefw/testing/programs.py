@@ -56,7 +56,7 @@ COUNTED: tuple[str, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProgramOutcome:
     """How one program ended: `pass`, `differs`, `refused` (the target does not serve an operation), `error`.
 
     `free` is the part of the compared elements that the reference leaves open.
@@ -95,12 +95,12 @@ def _operations(module: ModuleOp) -> frozenset[str]:
     return frozenset(op.name.removeprefix("tile.") for op in module.walk()) & frozenset(COUNTED)
 
 
-def run(program: Program, target: str, **execution: Any) -> Outcome:
+def run(program: Program, target: str, **execution: Any) -> ProgramOutcome:
     """Run `program` on the reference and on `target`, and compare every output, storage around it included."""
     return run_on(program, (target,), **execution)[target]
 
 
-def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[str, Outcome]:
+def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[str, ProgramOutcome]:
     """Run `program` once on the reference and on each of `targets`, and compare every output of each: outcomes by target."""
     module = parse(program.text)
     used = _operations(module.clone())
@@ -108,7 +108,7 @@ def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[s
     try:
         reference = Reference(module, program.grid, values, budget=BUDGET)
     except (KernelError, InternalError) as error:
-        return dict.fromkeys(targets, Outcome(_ended(error), used, error=error))
+        return dict.fromkeys(targets, ProgramOutcome(_ended(error), used, error=error))
     found = {}
     for target in targets:
         _restore(program, values)
@@ -119,15 +119,15 @@ def run_on(program: Program, targets: Sequence[str], **execution: Any) -> dict[s
 def _outcome(
     program: Program, module: ModuleOp, target: str, used: frozenset[str], values: Mapping[str, Any], reference: Reference,
     execution: Mapping[str, Any],
-) -> Outcome:
+) -> ProgramOutcome:
     chosen = find(target)
     resolved = config.resolve(config.settings(chosen.name, **{"budget": BUDGET, **execution}))
     try:
         _launch(program, module, chosen, resolved, values)
     except (KernelError, InternalError) as error:
-        return Outcome(_ended(error), used, error=error)
+        return ProgramOutcome(_ended(error), used, error=error)
     compared = {name: reference.compare(name) for name in program.outputs}
-    return Outcome("differs" if any(c.wrong for c in compared.values()) else "pass", used, compared)
+    return ProgramOutcome("differs" if any(c.wrong for c in compared.values()) else "pass", used, compared)
 
 
 def _ended(error: KernelError | InternalError) -> str:
@@ -203,7 +203,7 @@ def _context() -> Any:
 
 
 @dataclass(slots=True)
-class Campaign:
+class ProgramCampaign:
     """Many programs on one or more targets, counted for each: outcomes, operations that occurred, the part left open."""
 
     targets: Sequence[str]
@@ -215,7 +215,7 @@ class Campaign:
     failures: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
-    def take(self, index: int, folder: Path | None) -> dict[str, Outcome]:
+    def take(self, index: int, folder: Path | None) -> dict[str, ProgramOutcome]:
         """Run program `index` on every target; a failing one is written to `folder`."""
         start = time.perf_counter()
         program = numbered(self.seed, index)
@@ -231,7 +231,7 @@ class Campaign:
                 _keep(folder, f"{index}-{target}", program, outcome)
         return found
 
-    def add(self, other: Campaign) -> None:
+    def add(self, other: ProgramCampaign) -> None:
         """Count what `other`, a campaign over other programs of the same seed, ran."""
         self.programs += other.programs
         self.seconds += other.seconds
@@ -241,7 +241,7 @@ class Campaign:
             self.outcomes[target].update(other.outcomes[target])
             self.occurrences[target].update(other.occurrences[target])
 
-    def _count(self, target: str, outcome: Outcome) -> None:
+    def _count(self, target: str, outcome: ProgramOutcome) -> None:
         self.outcomes[target][outcome.status] += 1
         if outcome.status in ("pass", "differs"):
             self.occurrences[target].update(outcome.operations)
@@ -276,7 +276,7 @@ class Campaign:
         )
 
 
-def _keep(folder: Path, name: str, program: Program, outcome: Outcome) -> None:
+def _keep(folder: Path, name: str, program: Program, outcome: ProgramOutcome) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.mlir").write_text(program.text)
     notes = [outcome.message(), f"grid {program.grid}, num_warps {program.num_warps}"]
@@ -287,9 +287,9 @@ def _keep(folder: Path, name: str, program: Program, outcome: Outcome) -> None:
     (folder / f"{name}.txt").write_text("\n".join(notes) + "\n")
 
 
-def part(targets: Sequence[str], seed: int, folder: Path | None, indices: Sequence[int]) -> Campaign:
+def part(targets: Sequence[str], seed: int, folder: Path | None, indices: Sequence[int]) -> ProgramCampaign:
     """The programs `indices` of the campaign `seed`."""
-    campaign = Campaign(targets, seed)
+    campaign = ProgramCampaign(targets, seed)
     for index in indices:
         campaign.take(index, folder)
     return campaign
@@ -297,7 +297,7 @@ def part(targets: Sequence[str], seed: int, folder: Path | None, indices: Sequen
 
 def parts(
     targets: Sequence[str], seed: int, folder: Path | None, indices: Sequence[int], jobs: int, size: int = PART
-) -> Iterator[Campaign]:
+) -> Iterator[ProgramCampaign]:
     """The programs `indices` in parts of `size`, in order, by `jobs` processes at a time."""
     cut = [indices[i : i + size] for i in range(0, len(indices), size)]
     with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
@@ -308,7 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0 when every program passed on every target and every operation occurred often enough."""
     args = _arguments(argv)
     targets = tuple(find(name).name for name in args.target)
-    campaign = Campaign(targets, args.seed)
+    campaign = ProgramCampaign(targets, args.seed)
     if args.only is not None:
         print(numbered(args.seed, args.only).text)
         for target, outcome in campaign.take(args.only, args.out).items():

@@ -20,7 +20,7 @@ from tilefw.testing.program_control import CONTROL
 from tilefw.testing.program_rows import any_row, write_row
 from tilefw.testing.program_scans import SCANS
 from tilefw.testing.program_sums import SUMS
-from tilefw.testing.program_text import Value
+from tilefw.testing.program_text import ProgramValue
 from tilefw.testing.program_tiles import MOVES
 from tilefw.testing.program_values import MOST_TRIPS, ProgramValues
 from tilefw.tile.elementwise import ROWS
@@ -92,7 +92,7 @@ def _nested(name: str, tiles: bool) -> Callable[[ProgramValues], None]:
     return lambda program: CONTROL[name](program, inner)
 
 
-def _store_leftovers(program: ProgramValues, asked: Sequence[Value]) -> None:
+def _store_leftovers(program: ProgramValues, asked: Sequence[ProgramValue]) -> None:
     """Store what nothing uses, the results that were asked for first; of too much the last, which the most operations lead to."""
     unused = [value for value in program.scope.values if not value.used]
     first = [value for value in asked if not value.used]

@@ -23,7 +23,7 @@ from fuzz.attempts import BACKEND
 from oracles import corpus
 from oracles.chips import GFX942
 from tilefw.testing import damaged
-from tilefw.testing.damaged import Campaign, Damage, Seen
+from tilefw.testing.damaged import Campaign, Damage, SeenEndings
 from tilefw_amd.isa.encoding.encode import encode
 from tilefw_amd.isa.model import Form
 
@@ -126,7 +126,7 @@ DAMAGES: Mapping[str, tuple[float, Damage]] = {
 CAMPAIGN = Campaign(DAMAGES, subjects, MEMORY_KILOBYTES)
 
 
-def report(found: Mapping[str, Seen], seed: int) -> str:
+def report(found: Mapping[str, SeenEndings], seed: int) -> str:
     """The result as Markdown."""
     whole = len(subjects().binaries)
     return "\n".join([

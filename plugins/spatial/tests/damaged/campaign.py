@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 from damaged.attempts import DAMAGES, subjects
 from tilefw.testing import damaged
-from tilefw.testing.damaged import Campaign, Seen
+from tilefw.testing.damaged import Campaign, SeenEndings
 
 CAMPAIGN = Campaign(DAMAGES, subjects)
 
 
-def report(found: Mapping[str, Seen], seed: int) -> str:
+def report(found: Mapping[str, SeenEndings], seed: int) -> str:
     """The result as Markdown."""
     return "\n".join([
         "# Damaged programs for spatial-sdm1, and what comes of them", "",

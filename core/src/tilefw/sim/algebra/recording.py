@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from tilefw.sim.algebra.primitives import PRIMITIVES, Algebra
 
 
-class Symbol:
+class RecordedValue:
     """A value known only by number and width."""
 
     __slots__ = ("bits", "number")
@@ -38,13 +38,13 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordedStep:
     """One primitive as it was asked for; `results` are the widths it gave."""
 
     name: str
     operands: tuple[Any, ...]
     keywords: tuple[tuple[str, Any], ...]
-    results: tuple[Symbol, ...]
+    results: tuple[RecordedValue, ...]
 
     def __str__(self) -> str:
         given = ", ".join([*map(repr, self.operands), *(f"{k}={v!r}" for k, v in self.keywords)])
@@ -57,14 +57,14 @@ class RecordingLanes:
 
     def __init__(self, wave_size: int = 32) -> None:
         self.wave_size = wave_size
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self._next = 0
         for name in PRIMITIVES:
             setattr(self, name, self._recorder(name))
 
-    def symbol(self, bits: int) -> Symbol:
+    def symbol(self, bits: int) -> RecordedValue:
         self._next += 1
-        return Symbol(self._next - 1, bits)
+        return RecordedValue(self._next - 1, bits)
 
     def _recorder(self, name: str) -> Callable[..., Any]:
         widths = getattr(Algebra, name).widths
@@ -73,21 +73,21 @@ class RecordingLanes:
             given = widths(*map(_width, operands), **{k: _width(v) for k, v in keywords.items()})
             single = isinstance(given, int)
             results = tuple(self.symbol(bits) for bits in ((given,) if single else given or ()))
-            self.steps.append(Step(name, operands, tuple(keywords.items()), results))
+            self.steps.append(RecordedStep(name, operands, tuple(keywords.items()), results))
             return results[0] if single else (None if given is None else results)
 
         return record
 
 
 def _width(value: Any) -> Any:
-    if isinstance(value, Symbol):
+    if isinstance(value, RecordedValue):
         return value.bits
     if isinstance(value, (list, tuple)):
         return type(value)(map(_width, value))
     return value
 
 
-def trace(meaning: Callable[..., Any], sources: Sequence[int], wave_size: int = 32) -> tuple[list[Step], tuple[int, ...]]:
+def trace(meaning: Callable[..., Any], sources: Sequence[int], wave_size: int = 32) -> tuple[list[RecordedStep], tuple[int, ...]]:
     """The primitives of a meaning on sources of these widths, and the widths of its results.
 
     Raises TypeError where the meaning treats a value as anything but opaque.

@@ -16,7 +16,7 @@ from tilefw.sim.program import Instruction, Issue, Program
 from tilefw.sim.report import first_true
 from tilefw.sim.steps.operand_registers import reads, writes
 from tilefw.sim.tracking.history import Found
-from tilefw.sim.tracking.queues import Event, Kind, Open, Past, Unfinished, most_left
+from tilefw.sim.tracking.queues import Kind, Open, Past, QueuedEvent, Unfinished, most_left
 
 COPY_CODE = "TFW0805"
 RESULT_CODE = "TFW0820"
@@ -95,12 +95,12 @@ class ResultTracker:
                 faults += self._faults(instruction, work, pending)
             for number, issue in enumerate(instruction.issues):
                 idle = not issue.pending or (issue.behind and pending.keys().isdisjoint(issue.behind))
-                self._begin(work, None if idle else Event(instruction.index, number), issue)
+                self._begin(work, None if idle else QueuedEvent(instruction.index, number), issue)
                 for register in () if idle else issue.pending:
                     pending.setdefault(register, []).append((issue.queue, issue.order))
         return self._closed(work), faults
 
-    def _issue(self, event: Event) -> Issue:
+    def _issue(self, event: QueuedEvent) -> Issue:
         return self._instructions[event.instruction].issues[event.issue]
 
     def _pending(self, work: dict[Kind, Open]) -> dict[int, list[Kind]]:
@@ -117,7 +117,7 @@ class ResultTracker:
             if queue in limits:
                 unfinished.leave(limits[queue], bool(order))
 
-    def _begin(self, work: dict[Kind, Open], event: Event | None, issue: Issue) -> None:
+    def _begin(self, work: dict[Kind, Open], event: QueuedEvent | None, issue: Issue) -> None:
         # Of no order, only which events there are matters.
         kept = self._most.get(issue.queue, 0) if issue.order else 0
         work.setdefault((issue.queue, issue.order), Open()).begin(event, kept)

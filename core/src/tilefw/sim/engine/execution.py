@@ -19,7 +19,7 @@ from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.divergence import DivergentPath
 from tilefw.sim.engine.flow import Flow
 from tilefw.sim.engine.frame import CompactFrame, Frame
-from tilefw.sim.engine.launch import Launch
+from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Special
@@ -35,7 +35,7 @@ POLLS = 8
 class Execution:
     """One batch of a launch: workgroups `workgroups` (numbers in the grid)."""
 
-    def __init__(self, launch: Launch, workgroups: Array) -> None:
+    def __init__(self, launch: RunningLaunch, workgroups: Array) -> None:
         state, prepared = launch.state, launch.prepared
         self.batch = batch = Batch(state, workgroups, prepared.settling)
         self._launch = launch

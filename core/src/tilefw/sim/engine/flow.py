@@ -16,7 +16,7 @@ from tilefw.sim.engine.waiting import Waiting
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Branch, BranchTable, Call, Exit, Instruction, Jump
 from tilefw.sim.report import Fault, first_true
-from tilefw.sim.steps.prepare import Block, Prepared
+from tilefw.sim.steps.prepare import Prepared, PreparedBlock
 
 # A recursion that does not end is reported before it fills the host's memory.
 DEEPEST_CALL = 4096
@@ -30,7 +30,7 @@ class Flow:
         self._block_at, self._code = prepared.block_at, prepared.code
         self._pc_per_lane, self._masks = batch.launch.chip.pc_per_lane, batch.masks
 
-    def follow(self, path: DivergentPath, frame: Frame, block: Block) -> int | None:
+    def follow(self, path: DivergentPath, frame: Frame, block: PreparedBlock) -> int | None:
         """The next block, or None when the path has split, waits or has ended (its parts are with the batch then)."""
         instruction = _instruction(block)
         self._lanes.instruction = instruction
@@ -87,7 +87,7 @@ class Flow:
             barriers.report_torn(self._lanes, torn, taken)
         return some
 
-    def _split(self, path: DivergentPath, frame: Frame, block: Block, taken: Array) -> int | None:
+    def _split(self, path: DivergentPath, frame: Frame, block: PreparedBlock, taken: Array) -> int | None:
         """Some lanes follow the flow, the others fall through: two paths from here."""
         batch, instruction = self._batch, _instruction(block)
         whole = batch.full_mask(frame, taken)
@@ -110,7 +110,7 @@ class Flow:
 
     # --- where to ------------------------------------------------------------------------------------------------------
 
-    def _go(self, path: DivergentPath, frame: Frame, block: Block) -> int | None:
+    def _go(self, path: DivergentPath, frame: Frame, block: PreparedBlock) -> int | None:
         """All of the path's threads follow the flow."""
         flow = _instruction(block).flow
         if isinstance(flow, Branch):
@@ -133,7 +133,7 @@ class Flow:
         self.end(path)
         return None
 
-    def _table(self, path: DivergentPath, frame: Frame, block: Block, flow: BranchTable) -> int | None:
+    def _table(self, path: DivergentPath, frame: Frame, block: PreparedBlock, flow: BranchTable) -> int | None:
         mask = self._batch.mask_of(path)
         values = self._batch.spread(frame, frame.registers[block.flow_sources[0]])
         self._require(block, mask & (values >= len(flow.targets)), lambda where: (
@@ -141,7 +141,7 @@ class Flow:
         ))
         return self._part(path, mask, values, {index: self._block_at[target] for index, target in enumerate(flow.targets)})
 
-    def _jump(self, path: DivergentPath, frame: Frame, block: Block) -> int | None:
+    def _jump(self, path: DivergentPath, frame: Frame, block: PreparedBlock) -> int | None:
         poison = frame.poison[block.address]
         if poison is not None:
             self._lanes.report_undefined("the address of the jump", nonzero(poison))
@@ -155,7 +155,7 @@ class Flow:
         ))
         return self._part(path, mask, values, known)
 
-    def _require(self, block: Block, wild: Array, message: Callable[[tuple[int, int, int]], str]) -> None:
+    def _require(self, block: PreparedBlock, wild: Array, message: Callable[[tuple[int, int, int]], str]) -> None:
         """Nobody may go to nowhere."""
         if not wild.any():
             return
@@ -175,7 +175,7 @@ class Flow:
         return None
 
 
-def _instruction(block: Block) -> Instruction:
+def _instruction(block: PreparedBlock) -> Instruction:
     """The instruction that decides what comes after a block that has one."""
     assert block.flow is not None
     return block.flow

@@ -21,7 +21,7 @@ from tilefw.sim.tracking.history import History
 
 
 @dataclass(slots=True)
-class Launch:
+class RunningLaunch:
     """One launch. `first_values` and `first_poison` are what every slot holds at the start, before `Program.initial`, and its
     undefined bits; batches share the arrays. `arguments` is the packed argument block."""
 
@@ -41,7 +41,7 @@ class Launch:
 def make_launch(
     loaded: LoadedProgram, memory: GlobalMemory, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: bytes,
     options: LaunchOptions,
-) -> Launch:
+) -> RunningLaunch:
     """A launch of `grid` workgroups of `block` threads. Raises LaunchError."""
     chip, program = loaded.chip, loaded.program
     dynamic = options.dynamic_shared or 0
@@ -60,7 +60,8 @@ def make_launch(
     diagnostics.observers = observers_of(checks)
     history = history_of(checks, program, prepared.blocks, loaded.histories)
     values, poison = _first_registers(prepared, diagnostics.observers.follows_undefined)
-    return Launch(state, prepared, history, NumpyLanes(state, MatrixUnit(options.numerics == "hw")), arguments, values, poison)
+    lanes = NumpyLanes(state, MatrixUnit(options.numerics == "hw"))
+    return RunningLaunch(state, prepared, history, lanes, arguments, values, poison)
 
 
 def _first_registers(prepared: Prepared, undefined: bool) -> tuple[list[Array], list[Array | None]]:

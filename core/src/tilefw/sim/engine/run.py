@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
 from tilefw.sim.engine.execution import Execution
-from tilefw.sim.engine.launch import Launch, make_launch
+from tilefw.sim.engine.launch import RunningLaunch, make_launch
 from tilefw.sim.engine.load import LoadedProgram
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.regions import GlobalMemory
@@ -53,7 +53,7 @@ def pack(values: Mapping[int, bytes], size: int) -> bytes:
     return bytes(block)
 
 
-def run(launch: Launch) -> LaunchReport:
+def run(launch: RunningLaunch) -> LaunchReport:
     """Execute every workgroup."""
     began = time.perf_counter()
     state = launch.state
@@ -81,7 +81,7 @@ def run(launch: Launch) -> LaunchReport:
     return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds)
 
 
-def _place_arguments(launch: Launch) -> int:
+def _place_arguments(launch: RunningLaunch) -> int:
     """Put the argument block where the program wants it; gives the handle of its allocation, or 0. Raises LaunchError."""
     if not launch.state.program.arguments_in_memory:
         return 0
@@ -93,7 +93,7 @@ def _place_arguments(launch: Launch) -> int:
     return handle
 
 
-def _batch_size(launch: Launch) -> tuple[int, int]:
+def _batch_size(launch: RunningLaunch) -> tuple[int, int]:
     """(Workgroups of a batch, workgroups in flight at most): few enough for the cache and for the host's memory."""
     state = launch.state
     threads = state.geometry.waves * state.geometry.wave_size
@@ -106,7 +106,7 @@ def _batch_size(launch: Launch) -> tuple[int, int]:
     return each, max(each, min(state.chip.resident_workgroups, RESIDENT_BYTES // max(1, per_group)))
 
 
-def _batches(launch: Launch, each: int) -> Iterator[Array]:
+def _batches(launch: RunningLaunch, each: int) -> Iterator[Array]:
     """The grid in pieces, in order or permuted by the seed; never all of a huge grid at once."""
     total, random = launch.state.geometry.workgroups, launch.state.schedule.random
     for first in range(0, total, ORDER_CHUNK):
@@ -116,7 +116,7 @@ def _batches(launch: Launch, each: int) -> Iterator[Array]:
             yield order[start : start + each]
 
 
-def _run_batches(launch: Launch) -> None:
+def _run_batches(launch: RunningLaunch) -> None:
     each, most = _batch_size(launch)
     waiting = _batches(launch, each)
     following = next(waiting, None)

@@ -15,7 +15,7 @@ from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import Array
 from tilefw.sim.program import Barrier, Instruction
 from tilefw.sim.steps.careful import write
-from tilefw.sim.steps.prepare import Block
+from tilefw.sim.steps.prepare import PreparedBlock
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Waiting:
         """Who waits: at which instruction, on which barrier (a negative number: on lanes of the wave), and the threads."""
         return [(a.instruction, a.number, a.mask) for a in self._arrivals if a.waits]
 
-    def arrive(self, path: DivergentPath, frame: Frame, block: Block, flow: Barrier) -> int | None:
+    def arrive(self, path: DivergentPath, frame: Frame, block: PreparedBlock, flow: Barrier) -> int | None:
         """A path comes to a barrier; the next block when it passes at once."""
         batch = self._batch
         mask = batch.mask_of(path)
@@ -76,13 +76,13 @@ class Waiting:
         self.recheck()
         return None
 
-    def _arrive_wave(self, path: DivergentPath, block: Block, mask: Array, members: Array) -> None:
+    def _arrive_wave(self, path: DivergentPath, block: PreparedBlock, mask: Array, members: Array) -> None:
         assert block.flow is not None
         self._arrivals.append(
             _Arrival(-1, mask, block.flow, path.block + 1, path.stack, None, members.copy(), True, None, None)
         )
 
-    def _arrive_workgroup(self, path: DivergentPath, block: Block, mask: Array, values: list[Array], flow: Barrier) -> None:
+    def _arrive_workgroup(self, path: DivergentPath, block: PreparedBlock, mask: Array, values: list[Array], flow: Barrier) -> None:
         assert block.flow is not None
         counts = values[1] if flow.counted else None
         if counts is not None and flow.counts == "waves":

@@ -87,7 +87,7 @@ def _factory(sources: int, destinations: int) -> Callable[..., Step]:
 
 
 @dataclass(slots=True)
-class Block:
+class PreparedBlock:
     """Steps that run one after the other; `flow` is the instruction that decides what comes next, if any does.
 
     `condition` is (slot of a predicate, negated) where only those in whom it holds follow the flow, `address` the slot of a
@@ -117,7 +117,7 @@ class Prepared:
     """
 
     program: Program
-    blocks: list[Block]
+    blocks: list[PreparedBlock]
     block_at: dict[int, int]
     slot_bits: list[int]
     constants: dict[int, Array]
@@ -192,12 +192,12 @@ def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False) -
     work = _Preparation(program, symbols, watch)
     instructions = program.instructions
     leaders = _leaders(program)
-    blocks: list[Block] = []
+    blocks: list[PreparedBlock] = []
     block_at: dict[int, int] = {}
     for instruction in instructions:
         if instruction.index in leaders or not blocks or blocks[-1].flow is not None:
             block_at[instruction.index] = len(blocks)
-            blocks.append(Block(instruction.index))
+            blocks.append(PreparedBlock(instruction.index))
         _append(work, blocks[-1], instruction)
     initial = tuple((register, work.initial(operand)) for register, operand in program.initial)
     code = (0, {})
@@ -210,7 +210,9 @@ def prepare(program: Program, symbols: Mapping[str, int], watch: bool = False) -
     )
 
 
-def _order(program: Program, blocks: Sequence[Block], block_at: Mapping[int, int], jump_targets: Iterable[int]) -> list[int]:
+def _order(
+    program: Program, blocks: Sequence[PreparedBlock], block_at: Mapping[int, int], jump_targets: Iterable[int]
+) -> list[int]:
     successors: list[list[int]] = []
     roots = [0] if blocks else []
     for number, block in enumerate(blocks):
@@ -253,7 +255,7 @@ def _leaders(program: Program) -> set[int]:
     return leaders
 
 
-def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
+def _append(work: _Preparation, block: PreparedBlock, instruction: Instruction) -> None:
     before: list[Placed] = []
     after: list[Placed] = []
     sources = tuple(work.source(o, before, instruction) for o in instruction.sources)
@@ -282,7 +284,7 @@ def _append(work: _Preparation, block: Block, instruction: Instruction) -> None:
     block.steps.append(counted(step, instruction, work.settling))
 
 
-def _decision(work: _Preparation, block: Block, instruction: Instruction) -> int:
+def _decision(work: _Preparation, block: PreparedBlock, instruction: Instruction) -> int:
     """The flow has a meaning: the slot for its first result, which decides where execution goes."""
     if isinstance(instruction.flow, Jump):
         block.address = work.slot(64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tilefw.sim.algebra.recording import RecordingLanes, Symbol
+from tilefw.sim.algebra.recording import RecordedValue, RecordingLanes
 from tilefw.sim.program import Branch, BranchTable, Call, Destination, Exit, Instruction, Jump, Program, Register, Registers, Return
 
 _DATA_OF_STORE = 2  # store(space, address, values): position of the values
@@ -97,7 +97,7 @@ def _traced(instruction: Instruction, reading: Iterable[bool]) -> tuple[list[boo
 
 
 def _mentions(value: Any, marked: set[int]) -> bool:
-    if isinstance(value, Symbol):
+    if isinstance(value, RecordedValue):
         return value.number in marked
     if isinstance(value, Mapping):
         return any(_mentions(v, marked) for v in value.values())

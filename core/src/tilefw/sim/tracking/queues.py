@@ -17,7 +17,7 @@ from tilefw.sim.program import Instruction
 Kind = tuple[str, str]
 
 
-class Event(NamedTuple):
+class QueuedEvent(NamedTuple):
     """What instruction number `instruction` begins with its issue number `issue`."""
 
     instruction: int
@@ -28,8 +28,8 @@ class Unfinished(NamedTuple):
     """Events of one kind: the newest in order of issue (None for one that writes no register), and all older ones."""
 
     kind: Kind
-    older: frozenset[Event]
-    newest: tuple[Event | None, ...]
+    older: frozenset[QueuedEvent]
+    newest: tuple[QueuedEvent | None, ...]
 
 
 Past = tuple[Unfinished, ...]
@@ -48,10 +48,10 @@ def most_left(instructions: Iterable[Instruction]) -> dict[str, int]:
 class Open:
     """The events of one kind while a block is gone through."""
 
-    older: set[Event] = field(default_factory=set)
-    newest: list[Event | None] = field(default_factory=list)
+    older: set[QueuedEvent] = field(default_factory=set)
+    newest: list[QueuedEvent | None] = field(default_factory=list)
 
-    def begin(self, event: Event | None, kept: int) -> None:
+    def begin(self, event: QueuedEvent | None, kept: int) -> None:
         self.newest.append(event)
         while len(self.newest) > kept:
             oldest = self.newest.pop(0)
@@ -64,7 +64,7 @@ class Open:
             self.older.clear()
             self.newest = self.newest[-count:] if count else []
 
-    def events(self) -> Iterable[tuple[Event, int]]:
+    def events(self) -> Iterable[tuple[QueuedEvent, int]]:
         """Each event and how many later ones of its kind are known: a wait that leaves no more than these finishes it."""
         for place, event in enumerate(reversed(self.newest)):
             if event is not None:

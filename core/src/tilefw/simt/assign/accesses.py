@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.integers import log2
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.facts import Facts
+from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane.atomics import FLOATS_THAT_PAIR
 from tilefw.simt.layout import LinearLayout, blocked, f2
 from tilefw.tile import types
@@ -36,7 +36,7 @@ ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, *ATOMIC_OPS, ops.LoadBlockOp, ops.S
 class Accesses:
     """The accesses of one function, judged by its facts."""
 
-    def __init__(self, machine: Machine, facts: Facts) -> None:
+    def __init__(self, machine: Machine, facts: LaneFacts) -> None:
         self.machine = machine
         self.facts = facts
         self._coalesced: dict[Operation, LinearLayout] = {}
@@ -206,12 +206,12 @@ def layout_run(layout: LinearLayout, dim: int) -> int:
     return 1 << run
 
 
-def covering(op: BlockAccess, facts: Facts) -> int | None:
+def covering(op: BlockAccess, facts: LaneFacts) -> int | None:
     """The dim of a block that can have a limit: all that stands before its bound, and nothing else, is in bounds there."""
     return next((d for d, bound in enumerate(op.shape) if bound is not None and _covers(op, d, facts)), None)
 
 
-def _covers(op: BlockAccess, dim: int, facts: Facts) -> bool:
+def _covers(op: BlockAccess, dim: int, facts: LaneFacts) -> bool:
     least = facts.bounds(op.offsets[dim])[0]
     if op.block[dim] == 1 or (op.checks[dim] == "both" and (least is None or least < 0)):
         return False
@@ -222,7 +222,7 @@ def _covers(op: BlockAccess, dim: int, facts: Facts) -> bool:
     return others + 1 <= strides[dim]  # type: ignore[operator]
 
 
-def _block_width(op: BlockAccess, dim: int, facts: Facts, chip: ChipDescription, limited: bool) -> int:
+def _block_width(op: BlockAccess, dim: int, facts: LaneFacts, chip: ChipDescription, limited: bool) -> int:
     """How many elements along `dim` (stride 1) one aligned access can take, surely in or surely out of bounds, where that is not
     `limited`."""
     size = types.dtype_of(op.block_type).storage_bits // 8
@@ -240,7 +240,7 @@ def _block_width(op: BlockAccess, dim: int, facts: Facts, chip: ChipDescription,
     return max(1, min(width, op.block[dim]))
 
 
-def _atomic_width(op: AtomicOp, dim: int, facts: Facts) -> int:
+def _atomic_width(op: AtomicOp, dim: int, facts: LaneFacts) -> int:
     """Each element is an access of its own but for sums of 16-bit floats, of which chips add the two of an aligned word at once."""
     if not isinstance(op, AtomicRmwOp) or op.kind != "add" or types.element_of(op.value.type) not in FLOATS_THAT_PAIR:
         return 1

@@ -23,12 +23,12 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.simt.assign.accesses import Accesses, AccessOp
-from tilefw.simt.assign.classes import Carried, Classes, carried
+from tilefw.simt.assign.classes import CarriedValues, Classes, carried
 from tilefw.simt.assign.costs import Costs, fixed
 from tilefw.simt.assign.homes import Homes
 from tilefw.simt.assign.staging import staged_layout
 from tilefw.simt.description import Machine
-from tilefw.simt.facts import Facts
+from tilefw.simt.facts import LaneFacts
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atoms import DotLayouts
 from tilefw.tile import types
@@ -53,7 +53,7 @@ class Assignment:
     with its source, `layouts` that of each access and shared store, `dots` those of each dot.
     """
 
-    def __init__(self, function: FuncOp, machine: Machine, facts: Facts) -> None:
+    def __init__(self, function: FuncOp, machine: Machine, facts: LaneFacts) -> None:
         self.made: dict[SSAValue, list[LinearLayout]] = {}
         self.conversions: dict[SSAValue, list[Conversion]] = {}
         self.layouts: dict[Operation, LinearLayout] = {}
@@ -185,7 +185,7 @@ class Assignment:
             if before == [self._carry(variable) for variable in variables]:
                 return
 
-    def _carry(self, variable: Carried) -> list[LinearLayout]:
+    def _carry(self, variable: CarriedValues) -> list[LinearLayout]:
         """Ask for what a variable is given in the layouts that it stands in; these."""
         if not any(self.wanted(value) for value in variable.bound):
             return []
@@ -200,7 +200,7 @@ class Assignment:
                 self._want(value, layout)
         return layouts
 
-    def _is_cheap(self, variable: Carried) -> bool:
+    def _is_cheap(self, variable: CarriedValues) -> bool:
         first = variable.bound[0]
         if first not in self._cheap:
             self._cheap[first] = not types.is_float(first.type) and all(map(_is_cheap_slice, variable.given))

@@ -93,30 +93,30 @@ def _tied(op: Operation) -> Iterator[Sequence[SSAValue]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedValues:
     """One variable of structured control flow: what it is `given` (start, yields), and the `bound` arguments and results."""
 
     given: tuple[SSAValue, ...]
     bound: tuple[SSAValue, ...]
 
 
-def carried(op: Operation) -> Iterator[Carried]:
+def carried(op: Operation) -> Iterator[CarriedValues]:
     """The variables of a loop or branch."""
     if isinstance(op, ForOp):
         yields = last_op(op.body.block)
         for i, result in enumerate(op.results):
-            yield Carried((op.iter_args[i], yields.operands[i]), (op.body.block.args[i + 1], result))
+            yield CarriedValues((op.iter_args[i], yields.operands[i]), (op.body.block.args[i + 1], result))
     elif isinstance(op, IfOp):
         ends = [last_op(r.block) for r in (op.true_region, op.false_region) if r.blocks]
         for i, result in enumerate(op.results):
-            yield Carried(tuple(end.operands[i] for end in ends), (result,))
+            yield CarriedValues(tuple(end.operands[i] for end in ends), (result,))
     elif isinstance(op, WhileOp):
         condition, back = last_op(op.before_region.block), last_op(op.after_region.block)
         assert isinstance(condition, ConditionOp) and isinstance(back, YieldOp)
         for i, start in enumerate(op.arguments):
-            yield Carried((start, back.operands[i]), (op.before_region.block.args[i],))
+            yield CarriedValues((start, back.operands[i]), (op.before_region.block.args[i],))
         for i, result in enumerate(op.results):
-            yield Carried((condition.args[i],), (op.after_region.block.args[i], result))
+            yield CarriedValues((condition.args[i],), (op.after_region.block.args[i], result))
 
 
 def last_op(block: Block) -> Operation:

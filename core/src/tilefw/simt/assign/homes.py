@@ -22,7 +22,7 @@ from tilefw.simt.assign.classes import Classes
 from tilefw.simt.assign.transfer import moves_layout, operand_layouts, push
 from tilefw.simt.description import Machine
 from tilefw.simt.layout import LinearLayout, atoms, blocked
-from tilefw.simt.layout.atoms import Chain, DotLayouts
+from tilefw.simt.layout.atoms import AtomChain, DotLayouts
 from tilefw.simt.lower import dot
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -51,7 +51,7 @@ class Homes:
         for op in found:
             # A dot whose result becomes the A of another keeps rows within a warp, and so does that other one.
             follows, leads = classes.root(op.a) in results, classes.root(op.results[0]) in operands
-            chain = Chain.FOLLOWS if follows else Chain.LEADS if leads else Chain.NONE
+            chain = AtomChain.FOLLOWS if follows else AtomChain.LEADS if leads else AtomChain.NONE
             for operand in op.operands:
                 check_shape(types.shape_of(operand.type), op)
             self.dots[op] = atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain, place=place_of(op))

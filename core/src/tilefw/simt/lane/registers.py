@@ -49,7 +49,7 @@ def carried_packed(name: str, n: int) -> bool:
 
 
 @dataclass(slots=True)
-class Piece:
+class RegisterPiece:
     """A chunk: as single elements or as packed registers, whichever it was made as."""
 
     elements: list[Element] | None = None
@@ -63,7 +63,7 @@ class Vector:
 
     type: str
     n: int
-    pieces: list[Piece | None]
+    pieces: list[RegisterPiece | None]
     op: Operation | None = None
     origins: Sequence[tuple[SSAValue, int]] = ()
     per_register: int = field(init=False)
@@ -81,4 +81,4 @@ def whole(name: str, n: int, registers: Sequence[Element], packed: bool) -> Vect
     per = per_register(name) if packed else 1
     step = CHUNK // per
     parts = [list(registers[first : first + step]) for first in range(0, len(registers), step)]
-    return Vector(name, n, [Piece(packed=part) if per > 1 else Piece(elements=part) for part in parts])
+    return Vector(name, n, [RegisterPiece(packed=part) if per > 1 else RegisterPiece(elements=part) for part in parts])

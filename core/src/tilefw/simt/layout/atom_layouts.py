@@ -22,7 +22,7 @@ _BITS = {dtype.ir: dtype.storage_bits for dtype in DTYPES.values()}
 LANE_DEPTH = 4
 
 
-class Chain(Enum):
+class AtomChain(Enum):
     """How a dot stands to others: alone; its result becomes the A of another; or its A is the result of another."""
 
     NONE = auto()
@@ -159,7 +159,7 @@ def _finish(
 
 
 def with_warps(
-    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chain: Chain
+    atom: MatrixAtom, recipe: Recipe, sizes: dict[str, int], types: DotTypes, machine: Machine, chain: AtomChain
 ) -> DotLayouts:
     """A matrix atom: warps over the batch, then in blocks over m and n; repeats along n run fastest, so that A is read once."""
     deal = _Deal(sizes)
@@ -168,7 +168,7 @@ def with_warps(
     depth = _depth(deal, atom, machine, chain)
     total = log2(machine.warps)
     over_batch = deal.take("b", total) if "b" in sizes else []
-    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chain is not Chain.NONE)
+    m, n = _grid({dim: len(deal.left[dim]) for dim in "mn"}, sizes, total - len(over_batch), chain is not AtomChain.NONE)
     repeats = [*deal.take("n", len(deal.left["n"]) - n), *deal.take("m", len(deal.left["m"]) - m)]
     warps: list[Bit | None] = [*deal.rest("m"), *deal.rest("n"), *over_batch]
     warps += [None] * (total - len(warps))
@@ -176,7 +176,7 @@ def with_warps(
     return _finish(atom, recipe, sizes, types, depth, repeats, deal.rest("k"), (), warps)
 
 
-def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: Chain) -> _Depth:
+def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: AtomChain) -> _Depth:
     """Which k a lane has in one step: so many in a row that it reads them at once, and more than an atom takes where they fit.
 
     A sum may take its products in any order that A and B share. So the k of further atoms stand between those of a lane's
@@ -190,16 +190,16 @@ def _depth(deal: _Deal, atom: MatrixAtom, machine: Machine, chain: Chain) -> _De
         return _Depth(tuple(deal.take("k", own)))
     size = _BITS[atom.a] // 8
     further = min(log2(max(1, chip.shared_access_bytes // (size << held))), len(deal.left["k"]) - own)
-    if chain is Chain.FOLLOWS:
+    if chain is AtomChain.FOLLOWS:
         lanes = deal.take("k", own)
         return _Depth(tuple(lanes), tuple(deal.take("k", further)))
     low, between = deal.take("k", held), deal.take("k", further)
     return _Depth((*low, *deal.take("k", own - held)), tuple(between))
 
 
-def idle(atom: MatrixAtom, sizes: dict[str, int], machine: Machine, chain: Chain) -> int:
+def idle(atom: MatrixAtom, sizes: dict[str, int], machine: Machine, chain: AtomChain) -> int:
     """How many warps do the work of one, as there are too few atoms for all; in a chain, too few along m."""
-    along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not Chain.NONE else log2(sizes["n"] // atom.n)}
+    along = {"m": log2(sizes["m"] // atom.m), "n": 0 if chain is not AtomChain.NONE else log2(sizes["n"] // atom.n)}
     return 1 << max(0, log2(machine.warps) - log2(sizes.get("b", 1)) - sum(along.values()))
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from tilefw.api.errors import Place, UnsupportedError
 from tilefw.simt.description import ChipDescription, Machine, MatrixAtom
 from tilefw.simt.layout import LinearLayout
-from tilefw.simt.layout.atom_layouts import Chain, DotLayouts, idle, with_lanes, with_warps
+from tilefw.simt.layout.atom_layouts import AtomChain, DotLayouts, idle, with_lanes, with_warps
 from tilefw.simt.layout.atom_recipes import F32_RECIPES, DotTypes, Recipe, recipes
 
-__all__ = ["LANE_ATOM", "Chain", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
+__all__ = ["LANE_ATOM", "AtomChain", "DotLayouts", "DotTypes", "choose", "find", "lane_atom"]
 
 LANE_ATOM = "lane."
 # The type that lane atoms multiply and add in, for each accumulator; f16 sums are kept wider and rounded once, at the end.
@@ -34,7 +34,7 @@ def find(chip: ChipDescription, name: str) -> MatrixAtom:
 
 
 def choose(
-    shape: Sequence[int], types: DotTypes, machine: Machine, chain: Chain = Chain.NONE, atom: str | None = None,
+    shape: Sequence[int], types: DotTypes, machine: Machine, chain: AtomChain = AtomChain.NONE, atom: str | None = None,
     place: Place | None = None,
 ) -> DotLayouts:
     """The layouts of a dot of `shape` ([b,] m, n, k; powers of two).

@@ -95,7 +95,7 @@ def register_map(source: LinearLayout, target: LinearLayout, flip: int = 0) -> t
     """For each register of the target the source's that holds its element, in every thread; None when there is no such map."""
     if source.thread != target.thread:
         return None
-    span = f2.Span(source.register)
+    span = f2.Subspace(source.register)
     start, columns = span.solve(flip), span.solve_all(target.register)
     if start is None or columns is None:
         return None
@@ -133,7 +133,7 @@ _DIMS = {1: ("elements",), 2: ("rows", "columns")}
 def moved(source: LinearLayout, target: LinearLayout, flip: int = 0) -> str:
     """What the conversion moves, in words: `rows and columns move across lanes`."""
     differ = [a ^ b for a, b in zip(source.warp, target.warp, strict=True)]
-    span = f2.Span(source.register + source.lane)
+    span = f2.Subspace(source.register + source.lane)
     across = "warps" if any(d not in span for d in (*differ, *target.register, *target.lane, flip)) else "lanes"
     differ += [a ^ b for a, b in zip(source.lane, target.lane, strict=True)]
     names = _DIMS.get(len(source.shape)) or tuple(f"dim {d}" for d in range(len(source.shape)))

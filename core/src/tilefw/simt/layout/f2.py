@@ -35,7 +35,7 @@ def identity(size: int) -> tuple[int, ...]:
     return tuple(1 << i for i in range(size))
 
 
-class Span:
+class Subspace:
     """The span of the columns added so far, in echelon form; each vector of it is known as a sum of those columns."""
 
     __slots__ = ("_pivots", "count")
@@ -105,7 +105,7 @@ def rank(columns: Columns) -> int:
 
 def kernel(columns: Columns) -> tuple[int, ...]:
     """A basis of the vectors that the matrix sends to zero."""
-    span, found = Span(), []
+    span, found = Subspace(), []
     for i, column in enumerate(columns):
         rest, used = span.reduce(column)
         span.add(column)
@@ -116,7 +116,7 @@ def kernel(columns: Columns) -> tuple[int, ...]:
 
 def solve(columns: Columns, target: int) -> int | None:
     """Some x with matrix · x = target; None when there is none."""
-    return Span(columns).solve(target)
+    return Subspace(columns).solve(target)
 
 
 def right_inverse(columns: Columns, rows: int) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ def right_inverse(columns: Columns, rows: int) -> tuple[int, ...]:
 
     Raises ValueError when the matrix does not reach all of its `rows` dimensions.
     """
-    found = Span(columns).solve_all(identity(rows))
+    found = Subspace(columns).solve_all(identity(rows))
     if found is None:
         raise ValueError("the matrix does not reach every row")
     return found
@@ -153,9 +153,9 @@ def echelon(columns: Columns) -> tuple[int, ...]:
 
 def intersection(a: Columns, b: Columns) -> tuple[int, ...]:
     """A basis of the vectors in both spans. Columns that are in both as they stand come first, in a's order."""
-    inside, span = set(b), Span()
+    inside, span = set(b), Subspace()
     common = [c for c in a if c in inside and span.add(c)]
-    independent = [c for c, new in zip(a, map(Span().add, a), strict=True) if new]
+    independent = [c for c, new in zip(a, map(Subspace().add, a), strict=True) if new]
     for relation in kernel((*independent, *b)):
         vector = apply(independent, relation & ((1 << len(independent)) - 1))
         if vector and span.add(vector):
@@ -165,5 +165,5 @@ def intersection(a: Columns, b: Columns) -> tuple[int, ...]:
 
 def complete(columns: Columns, rows: int) -> tuple[int, ...]:
     """Unit vectors, lowest first, that together with the columns span all `rows` dimensions."""
-    span = Span(columns)
+    span = Subspace(columns)
     return tuple(1 << i for i in range(rows) if span.add(1 << i))

@@ -101,7 +101,7 @@ class LinearLayout:
 
         A thread bit makes a copy when its basis lies in the span of the register bases and the bits before it.
         """
-        span = f2.Span(self.register)
+        span = f2.Subspace(self.register)
         return sum(1 << i for i, basis in enumerate(self.thread) if not span.add(basis))
 
     @cached_property
@@ -129,7 +129,7 @@ class LinearLayout:
     @cached_property
     def deal(self) -> tuple[Shape, f2.Columns, tuple[int, ...]]:
         """Which wave has which elements: the same of two layouts exactly if all waves hold the same in both."""
-        wave = f2.Span(self.register + self.lane)
+        wave = f2.Subspace(self.register + self.lane)
         return self.shape, f2.echelon(self.register + self.lane), tuple(wave.reduce(basis)[0] for basis in self.warp)
 
     @cached_property
@@ -184,7 +184,7 @@ class LinearLayout:
 
         The second part is, for each register of this layout, the register of the projected one that holds its element.
         """
-        span, kept, source = f2.Span(), [], []
+        span, kept, source = f2.Subspace(), [], []
         for basis in f2.compose(matrix, self.register):
             used = span.solve(basis)
             if used is None:

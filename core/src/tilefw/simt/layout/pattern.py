@@ -79,7 +79,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Rows:
+class BankRows:
     """A reader as a fragment load sees it: `vector` are the elements along a row, in order, `rows` tell the rows apart."""
 
     load: FragmentLoad
@@ -89,17 +89,17 @@ class Rows:
 
 
 @lru_cache(maxsize=1024)
-def rows_of(layout: LinearLayout, bits: int, loads: tuple[FragmentLoad, ...]) -> tuple[Rows, ...]:
+def rows_of(layout: LinearLayout, bits: int, loads: tuple[FragmentLoad, ...]) -> tuple[BankRows, ...]:
     """The fragment loads that give registers of `layout`, where the buffer has their rows each in one piece."""
-    found: list[Rows] = []
+    found: list[BankRows] = []
     for load in loads:
         across, down = log2(load.row_bytes) - 2, log2(load.rows)
         if bits > 32 or len(layout.lane) != across + down or layout.registers * bits < 32:
             continue
         packed, lanes = layout.register[: log2(32 // bits)], layout.lane
-        shapes = [Rows(load, False, (*packed, *lanes[:across]), lanes[across : across + down])]
+        shapes = [BankRows(load, False, (*packed, *lanes[:across]), lanes[across : across + down])]
         if load.transposed and bits == load.cell_bits:
-            shapes.append(Rows(load, True, lanes[across : across + down], (*packed, *lanes[:across])))
+            shapes.append(BankRows(load, True, lanes[across : across + down], (*packed, *lanes[:across])))
         for rows in shapes:
             fits = bits << len(rows.vector) == load.row_bytes * 8 and len(rows.rows) == down
             if fits and f2.rank(rows.vector + rows.rows) == len(rows.vector) + down:
@@ -108,7 +108,7 @@ def rows_of(layout: LinearLayout, bits: int, loads: tuple[FragmentLoad, ...]) ->
 
 
 @dataclass(frozen=True)
-class Side:
+class LayoutSide:
     """A writer or reader of elements of `bits` bits.
 
     `fixed` registers (a logarithm; 0 for none) must stand together in the buffer in their order; `rows` are fragment loads
@@ -118,7 +118,7 @@ class Side:
     layout: LinearLayout
     bits: int
     fixed: int = 0
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[BankRows, ...] = ()
 
     def pattern(self, vector: Sequence[int], banks: Banks) -> Pattern:
         """The best pattern where the low offset bits hold the elements `vector`, if there are no bank conflicts."""
@@ -148,8 +148,8 @@ class Side:
         return width
 
     @cached_property
-    def _registers(self) -> f2.Span:
-        return f2.Span(self.layout.register)
+    def _registers(self) -> f2.Subspace:
+        return f2.Subspace(self.layout.register)
 
     def _plain(self, vector: Sequence[int], width: int, banks: Banks) -> Pattern:
         layout, size = self.layout, self.bits // 8
@@ -187,6 +187,6 @@ class Side:
         return found
 
 
-def side(layout: LinearLayout, bits: int, banks: Banks, reads: bool = False) -> Side:
+def side(layout: LinearLayout, bits: int, banks: Banks, reads: bool = False) -> LayoutSide:
     """A plain writer, or a reader that may use fragment loads."""
-    return Side(layout, bits, 0, rows_of(layout, bits, banks.loads) if reads else ())
+    return LayoutSide(layout, bits, 0, rows_of(layout, bits, banks.loads) if reads else ())

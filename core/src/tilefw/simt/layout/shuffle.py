@@ -75,8 +75,8 @@ class _Source:
     def __init__(self, layout: LinearLayout) -> None:
         self._split = len(layout.register)
         columns = layout.register + layout.lane
-        self._registers = f2.Span(layout.register)
-        self._all = f2.Span(columns)
+        self._registers = f2.Subspace(layout.register)
+        self._all = f2.Subspace(columns)
         self._lane = layout.lane
         # What leads to a copy of the same element: differences of places that change nothing.
         self.copies = [self._place(k) for k in f2.kernel(columns)]
@@ -124,8 +124,8 @@ def _threads(places: _Source, target: LinearLayout, registers: list[_Place]) -> 
     """
     receive: list[int] = []
     found: list[_Place] = []
-    lanes = f2.Span()
-    elements = f2.Span(target.register)
+    lanes = f2.Subspace()
+    elements = f2.Subspace(target.register)
     for bit, element in enumerate(target.lane):
         near = places.near(element, bit)
         place = near if near is not None else places.find(element)
@@ -144,7 +144,7 @@ def _threads(places: _Source, target: LinearLayout, registers: list[_Place]) -> 
     return receive, found
 
 
-def _copy(elements: f2.Span, element: int, found: list[_Place], registers: int) -> tuple[int, _Place] | None:
+def _copy(elements: f2.Subspace, element: int, found: list[_Place], registers: int) -> tuple[int, _Place] | None:
     """A lane bit that repeats what registers and lower lane bits have takes it from where these do."""
     used = elements.solve(element)
     if used is None:
@@ -157,7 +157,7 @@ def _copy(elements: f2.Span, element: int, found: list[_Place], registers: int) 
 
 
 def _free(
-    place: _Place, bit: int, lanes: f2.Span, places: _Source, registers: list[_Place]
+    place: _Place, bit: int, lanes: f2.Subspace, places: _Source, registers: list[_Place]
 ) -> tuple[int, _Place] | None:
     """Another lane for a bit whose lanes are taken: by a copy in the source, else by another register, best the bit's own lane."""
     for copy in places.copies:
@@ -180,7 +180,7 @@ def _send(columns: list[_Place], lane_bits: int) -> list[int]:
     # Warp bits stay what they are, so that columns are told apart by them too.
     places = [p.lane | (1 << i if i >= lane_bits else 0) for i, p in enumerate(columns)]
     # Lanes that no thread asks may give anything.
-    span = f2.Span((*places, *f2.complete(places, len(columns))))
+    span = f2.Subspace((*places, *f2.complete(places, len(columns))))
     registers = [p.register for p in columns] + [0] * len(columns)
     asked = span.solve_all(f2.identity(len(columns)))
     assert asked is not None, "columns that are completed span everything"

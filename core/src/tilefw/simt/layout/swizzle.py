@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tilefw.api.integers import log2
 from tilefw.simt.layout import LinearLayout, f2
-from tilefw.simt.layout.pattern import Banks, Pattern, Side, banks_of, side
+from tilefw.simt.layout.pattern import Banks, LayoutSide, Pattern, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def choose_for(
     banks: Banks, copies: tuple[tuple[LinearLayout, int], ...] = (),
 ) -> SharedLayout:
     """`choose` for these banks; remembers what it chose."""
-    sides = [Side(layout, bits, log2(width)) for layout, width in copies]
+    sides = [LayoutSide(layout, bits, log2(width)) for layout, width in copies]
     sides += [side(layout, bits, banks) for layout in writers]
     sides += [side(layout, bits, banks, reads=True) for layout in readers]
     search = _Search(shape, bits, sides, banks)
@@ -79,7 +79,7 @@ def choose_for(
 class _Search:
     """The cheapest layout of those tried, its cost, and whether any that looked cheaper had conflicts."""
 
-    def __init__(self, shape: tuple[int, ...], bits: int, sides: Sequence[Side], banks: Banks) -> None:
+    def __init__(self, shape: tuple[int, ...], bits: int, sides: Sequence[LayoutSide], banks: Banks) -> None:
         self.shape, self.bits, self.sides, self.banks = shape, bits, sides, banks
         self.best: SharedLayout | None = None
         self.cost = 0.0
@@ -102,7 +102,7 @@ class _Search:
                 self.best, self.cost = shared, cost
 
 
-def _vectors(sides: Sequence[Side], forced: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
+def _vectors(sides: Sequence[LayoutSide], forced: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
     """Candidates for the low offset bits, up to `most`: what all sides share, then what pairs share, each side's own, rows.
 
     All begin with `forced`.
@@ -118,7 +118,7 @@ def _vectors(sides: Sequence[Side], forced: tuple[int, ...], most: int) -> list[
     found += [*spans, *(rows.vector for s in sides for rows in s.rows)]
     kept: dict[tuple[int, ...], None] = {}
     for vector in found:
-        span = f2.Span()
+        span = f2.Subspace()
         kept[tuple([v for v in (*forced, *vector) if span.add(v)][: max(most, len(forced))])] = None
     return list(kept)
 
@@ -137,7 +137,7 @@ def _arrange(
 
 def _filled(vector: tuple[int, ...], patterns: Sequence[Pattern], size: int, rank: int) -> tuple[int, ...]:
     """The vector; where it is shorter than a word (`size` bits), with elements of neighbouring lanes, which then share it."""
-    span, low = f2.Span(vector), list(vector)
+    span, low = f2.Subspace(vector), list(vector)
     lanes = [basis for p in sorted(patterns, key=Pattern.slots, reverse=True) for basis in p.together]
     for basis in (*lanes, *f2.complete(vector, rank)):
         if len(low) >= size:
@@ -151,8 +151,8 @@ def _segment(
     low: tuple[int, ...], met: Sequence[tuple[int, ...]], patterns: Sequence[Pattern], rank: int, size: int
 ) -> list[int]:
     """`size` elements, independent of `low` and each other, of which no sum lies in the span of any side's `met`, if there are."""
-    whole = f2.Span(low)
-    spans = [(f2.Span(bases), p.slots()) for bases, p in zip(met, patterns, strict=True)]
+    whole = f2.Subspace(low)
+    spans = [(f2.Subspace(bases), p.slots()) for bases, p in zip(met, patterns, strict=True)]
     plain = f2.complete(low, rank)[::-1]
     segment: list[int] = []
     for _ in range(size):
@@ -163,7 +163,7 @@ def _segment(
     return segment
 
 
-def _outside(plain: Sequence[int], whole: f2.Span, spans: Sequence[tuple[f2.Span, float]]) -> int:
+def _outside(plain: Sequence[int], whole: f2.Subspace, spans: Sequence[tuple[f2.Subspace, float]]) -> int:
     """An element outside of `whole` and of all spans; where there is none, outside of those that weigh most.
 
     A sum of as many plain bits as there are spans is enough, if any is: of two sides one bit each.

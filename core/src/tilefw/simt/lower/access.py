@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from tilefw.api.errors import InternalError
 from tilefw.simt import lane
 from tilefw.simt.assign.accesses import Accesses, PointerOp
-from tilefw.simt.facts import Facts
+from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane import thread_bits
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
@@ -60,7 +60,7 @@ class Addressing:
     """Makes indices, addresses and masks with a builder; `scalars` maps tile-level scalars to lane-level ones."""
 
     def __init__(
-        self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: Facts, pointer: Attribute, accesses: Accesses
+        self, builder: LaneBuilder, scalars: dict[SSAValue, SSAValue], facts: LaneFacts, pointer: Attribute, accesses: Accesses
     ) -> None:
         self.builder = builder
         self.scalars = scalars

@@ -25,7 +25,7 @@ ROUND = 5
 _TOGETHER = 2
 
 
-class Combiner:
+class RegionCombiner:
     """Lane IR for one op that combines. A group is a list of vectors, one for each of the op's tiles."""
 
     def __init__(self, context: Any, op: CombineOp) -> None:

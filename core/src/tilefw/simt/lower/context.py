@@ -17,7 +17,7 @@ from tilefw.simt import lane
 from tilefw.simt.assign.assignment import Assignment
 from tilefw.simt.assign.buffers import shared_layouts
 from tilefw.simt.description import Machine
-from tilefw.simt.facts import Facts
+from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lane.builder import LaneBuilder
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
@@ -46,7 +46,7 @@ class LoweringContext:
         self.function = function
         self.machine = machine
         self.pointer: Attribute = types.i64 if machine.chip.pointer_bits == 64 else types.i32
-        self.facts = Facts(function)
+        self.facts = LaneFacts(function)
         self.assignment = Assignment(function, machine, self.facts)
         self.shared = shared_layouts(function, self.assignment, machine)
         self.scalars: dict[SSAValue, SSAValue] = {}

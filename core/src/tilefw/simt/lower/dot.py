@@ -22,7 +22,7 @@ Operand = SSAValue | Callable[[int], SSAValue]
 asked step after step, right before the step's atom: reads that stand there never hold more than one step in registers."""
 
 
-class Context(Protocol):
+class DotContext(Protocol):
     """What of the lowering is needed."""
 
     @property
@@ -48,7 +48,7 @@ def shape_of(op: DotOp) -> tuple[int, ...]:
     return (batch, m, n, k) if len(types.shape_of(op.a.type)) == 3 else (m, n, k)
 
 
-def lower(context: Context, a: Operand, b: Operand, acc: SSAValue, layouts: DotLayouts) -> SSAValue:
+def lower(context: DotContext, a: Operand, b: Operand, acc: SSAValue, layouts: DotLayouts) -> SSAValue:
     """a · b + acc as a lane value in `layouts.d`; `acc` is in that layout, `a` and `b` in theirs."""
     builder = context.builder
     result = acc.type

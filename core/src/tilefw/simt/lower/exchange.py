@@ -9,11 +9,11 @@ from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.convert import Plan, RegisterMove, ThroughShared
 from tilefw.simt.layout.shuffle import Round, Shuffle
 from tilefw.simt.lower import shared_access
-from tilefw.simt.lower.shared_address import Context, permuted
+from tilefw.simt.lower.shared_address import SharedAccessContext, permuted
 from tilefw.tile import types
 
 
-def emit(context: Context, value: SSAValue, plan: Plan, source: LinearLayout, target: LinearLayout) -> SSAValue:
+def emit(context: SharedAccessContext, value: SSAValue, plan: Plan, source: LinearLayout, target: LinearLayout) -> SSAValue:
     """`value`, which stands in `source`, in `target`; shared memory that it takes gets its barriers from a later pass."""
     if isinstance(plan, RegisterMove):
         return context.builder.pick(value, plan.indices)
@@ -22,7 +22,7 @@ def emit(context: Context, value: SSAValue, plan: Plan, source: LinearLayout, ta
     return _shuffled(context, value, plan)
 
 
-def _through_shared(context: Context, value: SSAValue, plan: ThroughShared, source: LinearLayout) -> SSAValue:
+def _through_shared(context: SharedAccessContext, value: SSAValue, plan: ThroughShared, source: LinearLayout) -> SSAValue:
     b, element, parts = context.builder, types.element_of(value.type), plan.parts
     shape = "x".join(map(str, source.shape))
     buffer = b.alloc(plan.bytes, 16, f"conversion of a tile of {shape}x{element}")
@@ -38,7 +38,7 @@ def _through_shared(context: Context, value: SSAValue, plan: ThroughShared, sour
     return b.pick(b.join(found), sorted(range(len(order)), key=order.__getitem__))
 
 
-def _shuffled(context: Context, value: SSAValue, plan: Shuffle) -> SSAValue:
+def _shuffled(context: SharedAccessContext, value: SSAValue, plan: Shuffle) -> SSAValue:
     b = context.builder
     if types.is_bool(value.type):
         small = _shuffled(context, b.op("extu", value, result=types.i8), plan)
@@ -50,7 +50,7 @@ def _shuffled(context: Context, value: SSAValue, plan: Shuffle) -> SSAValue:
     return permuted(context, b.pick(b.join(parts), place), plan.receive)
 
 
-def _round(context: Context, given: SSAValue, round: Round, plan: Shuffle) -> SSAValue:
+def _round(context: SharedAccessContext, given: SSAValue, round: Round, plan: Shuffle) -> SSAValue:
     """What a round brings."""
     b = context.builder
     if not plan.moves(round):

@@ -18,7 +18,7 @@ from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription, FragmentLoad
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
-from tilefw.simt.lower.shared_address import Context, addresses
+from tilefw.simt.lower.shared_address import SharedAccessContext, addresses
 from tilefw.tile.dialect.base import dense_i64, integer_attr
 
 REGISTER_BITS = 32  # what a matrix is in every lane
@@ -116,7 +116,7 @@ def _read(
 
 
 def emit(
-    context: Context, address: SSAValue, read: FragmentRead, element: Attribute, properties: Mapping[str, Attribute]
+    context: SharedAccessContext, address: SSAValue, read: FragmentRead, element: Attribute, properties: Mapping[str, Attribute]
 ) -> SSAValue:
     """The read's elements as a lane value. `address` is where the buffer (or its slot) begins, an i32 that rows are aligned from;
     `properties` say which buffer it is (`lane.shared_properties`)."""

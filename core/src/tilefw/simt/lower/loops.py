@@ -16,7 +16,7 @@ Body = Callable[[Block], None]
 _Placed = tuple[SSAValue, LinearLayout | None]
 
 
-class Loops:
+class LoopLowering:
     """Lowers control flow; `body` lowers the ops of a block."""
 
     def __init__(self, context: LoweringContext, body: Body) -> None:
@@ -116,7 +116,8 @@ class Loops:
         self.context.builder.insert(ReturnOp())
 
 
-_CONTROL: dict[type[Operation], Callable[[Loops, Operation], None]] = {
-    ForOp: Loops._for, IfOp: Loops._if, WhileOp: Loops._while, YieldOp: Loops._yield, ConditionOp: Loops._condition,  # type: ignore[dict-item]
-    ReturnOp: Loops._return,  # type: ignore[dict-item]
+_CONTROL: dict[type[Operation], Callable[[LoopLowering, Operation], None]] = {
+    ForOp: LoopLowering._for, IfOp: LoopLowering._if, WhileOp: LoopLowering._while,  # type: ignore[dict-item]
+    YieldOp: LoopLowering._yield, ConditionOp: LoopLowering._condition,  # type: ignore[dict-item]
+    ReturnOp: LoopLowering._return,  # type: ignore[dict-item]
 }

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.api.integers import log2
 from tilefw.simt.layout import LinearLayout, f2
-from tilefw.simt.lower.combine import ROUND, Combiner
+from tilefw.simt.lower.combine import ROUND, RegionCombiner
 from tilefw.tile.dialect.combine_op import ReduceOp
 
 _ACCUMULATORS = 4  # chains of combinations side by side: a chunk of selection, and enough to hide an instruction's latency
@@ -55,7 +55,7 @@ class Directions:
 def directions(layout: LinearLayout, axis: int) -> Directions:
     """Along which differences a reduction over `axis` combines."""
     bases = layout.register + layout.lane + layout.warp
-    image = f2.Span()
+    image = f2.Subspace()
     found: list[Direction] = []
     parts: list[tuple[int, int]] = []
     first_lane, first_warp = len(layout.register), len(layout.register) + len(layout.lane)
@@ -97,7 +97,7 @@ def lower(context: Any, op: ReduceOp, operands: Sequence[SSAValue], layout: Line
     return work.results()
 
 
-class _Reduction(Combiner):
+class _Reduction(RegionCombiner):
     """`values` hold the elements of `registers`, ascending; `dropped` are the register directions combined already."""
 
     def __init__(self, context: Any, op: ReduceOp, values: list[SSAValue], layout: LinearLayout) -> None:

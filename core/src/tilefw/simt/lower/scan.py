@@ -24,7 +24,7 @@ from xdsl.ir import SSAValue
 from tilefw.api.integers import log2
 from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.shape_maps import bit_starts, embedding
-from tilefw.simt.lower.combine import ROUND, Combiner
+from tilefw.simt.lower.combine import ROUND, RegionCombiner
 from tilefw.simt.lower.ranks import Group, Ranks, choose
 from tilefw.tile.dialect.combine_op import ScanOp
 from tilefw.tile.elementwise import ROWS
@@ -90,7 +90,7 @@ class _Level:
     registers: tuple[int, ...]
 
 
-class _Scan(Combiner):
+class _Scan(RegionCombiner):
     """`totals` are those of blocks of 2^`done` elements, in the registers of that level.
 
     `scanned` holds every register's prefix within its run of 2^`run` elements, and `before` for each run what comes before it in

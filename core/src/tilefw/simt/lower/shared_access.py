@@ -21,12 +21,12 @@ from tilefw.simt.layout import LinearLayout, f2
 from tilefw.simt.layout.pattern import Banks, banks_of, side
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower import fragment_load
-from tilefw.simt.lower.shared_address import Context, addresses, permuted
+from tilefw.simt.lower.shared_address import SharedAccessContext, addresses, permuted
 from tilefw.tile import types
 
 
 @dataclass(frozen=True)
-class Accesses:
+class SharedAccesses:
     """Offsets in elements. Access k takes `width` elements from thread part XOR constants[k].
 
     Element i of access k is, in thread 0, register `order[k * width + i]`; in others the places within an access are XORed by the
@@ -54,15 +54,15 @@ def storage_bits(element: Attribute) -> int:
 
 
 @lru_cache(maxsize=512)
-def plan(shared: SharedLayout, layout: LinearLayout, bits: int, banks: Banks, flip: int) -> Accesses:
+def plan(shared: SharedLayout, layout: LinearLayout, bits: int, banks: Banks, flip: int) -> SharedAccesses:
     """The accesses of a layout whose elements are XORed with `flip`, with the cheapest width."""
     return _accesses(shared, layout, side(layout, bits, banks).best(shared, banks)[1].width, flip)
 
 
-def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int) -> Accesses:
+def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int) -> SharedAccesses:
     low = (1 << width) - 1
     registers, thread = shared.offsets(layout.register), shared.offsets(layout.thread)
-    inside = f2.Span(registers).solve_all(f2.identity(width))
+    inside = f2.Subspace(registers).solve_all(f2.identity(width))
     assert inside is not None, "the width is what the registers hold together"
     # Bits that move whole accesses: each other register bit, less its part within an access.
     outside = [bit ^ f2.apply(inside, f2.apply(registers, bit) & low) for bit in f2.complete(inside, len(registers))]
@@ -70,13 +70,13 @@ def _accesses(shared: SharedLayout, layout: LinearLayout, width: int, flip: int)
     constants = [(start & ~low) ^ offset for offset in f2.table(f2.compose(registers, outside))]
     within = [f2.apply(inside, i ^ start & low) for i in range(1 << width)]
     order = [first ^ i for first in f2.table(outside) for i in within]
-    return Accesses(
+    return SharedAccesses(
         1 << width, tuple(t & ~low for t in thread), tuple(t & low for t in thread), tuple(constants), tuple(order)
     )
 
 
 def write(
-    context: Context, address: SSAValue, shared: SharedLayout, layout: LinearLayout, value: SSAValue,
+    context: SharedAccessContext, address: SSAValue, shared: SharedLayout, layout: LinearLayout, value: SSAValue,
     predicate: SSAValue | None = None, *, buffer: int, phase: int = 0, ring: int = 0,
 ) -> None:
     """Stores `value`, a tile in `layout`, to the buffer (an allocation's id) that begins at `address`, a uniform i32.
@@ -103,7 +103,7 @@ def write(
 
 
 def read(
-    context: Context, address: SSAValue, shared: SharedLayout, layout: LinearLayout, element_type: Attribute,
+    context: SharedAccessContext, address: SSAValue, shared: SharedLayout, layout: LinearLayout, element_type: Attribute,
     *, buffer: int, phase: int = 0, ring: int = 0, flip: int = 0,
 ) -> SSAValue:
     """The tile in the buffer at `address` in `layout`: by fragment loads where one fits, else by the widest reads.
@@ -128,7 +128,7 @@ def read(
 
 
 def copy_addresses(
-    context: Context, address: SSAValue, shared: SharedLayout, layout: LinearLayout, width: int, bits: int
+    context: SharedAccessContext, address: SSAValue, shared: SharedLayout, layout: LinearLayout, width: int, bits: int
 ) -> tuple[SSAValue, list[int], list[int]]:
     """Where an asynchronous copy of `width` registers at a time lands: addresses, and a slot and an immediate for each copy.
 
@@ -140,12 +140,14 @@ def copy_addresses(
     return _places(context, address, how, bits)
 
 
-def _places(context: Context, address: SSAValue, how: Accesses, bits: int) -> tuple[SSAValue, list[int], list[int]]:
+def _places(
+    context: SharedAccessContext, address: SSAValue, how: SharedAccesses, bits: int
+) -> tuple[SSAValue, list[int], list[int]]:
     size = bits // 8
     return addresses(context, address, [t * size for t in how.thread], [c * size for c in how.constants])
 
 
-def _clear(context: Context, mask: int) -> SSAValue:
+def _clear(context: SharedAccessContext, mask: int) -> SSAValue:
     """Whether none of the thread index's bits in `mask` is set."""
     b = context.builder
     bits = b.op("andi", context.address.thread_id(), b.constant(mask, lane.vector(1, types.i32)))
@@ -153,7 +155,7 @@ def _clear(context: Context, mask: int) -> SSAValue:
 
 
 def _properties(
-    parts: str, how: Accesses, slots: list[int], immediates: list[int], buffer: int, ring: int, phase: int
+    parts: str, how: SharedAccesses, slots: list[int], immediates: list[int], buffer: int, ring: int, phase: int
 ) -> dict[str, Attribute]:
     return {
         **lane.access_properties(parts, how.width, slots, immediates, buffer), **lane.shared_properties(buffer, ring, phase),

@@ -16,7 +16,7 @@ from tilefw.tile import types
 _MOST = 1 << 31  # divides 0
 
 
-class Addressing(Protocol):
+class SharedAddressing(Protocol):
     """What gives the parts of addresses and masks that a thread's index makes."""
 
     def thread_id(self) -> SSAValue: ...
@@ -26,21 +26,21 @@ class Addressing(Protocol):
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None: ...
 
 
-class Context(Protocol):
+class SharedAccessContext(Protocol):
     """What of the lowering is needed."""
 
     @property
     def builder(self) -> LaneBuilder: ...
 
     @property
-    def address(self) -> Addressing: ...
+    def address(self) -> SharedAddressing: ...
 
     @property
     def machine(self) -> Machine: ...
 
 
 def addresses(
-    context: Context, base: SSAValue, thread: Sequence[int], constants: Iterable[int]
+    context: SharedAccessContext, base: SSAValue, thread: Sequence[int], constants: Iterable[int]
 ) -> tuple[SSAValue, list[int], list[int]]:
     """Addresses (i32) with a slot and an immediate for each of `constants`.
 
@@ -87,7 +87,7 @@ def _alignment(address: SSAValue) -> int:
     return 1
 
 
-def odd(context: Context, mask: int) -> SSAValue:
+def odd(context: SharedAccessContext, mask: int) -> SSAValue:
     """Whether the thread index has an odd number of the bits of `mask`: `vector<1xi1>`."""
     b = context.builder
     bits = context.address.thread_part([mask >> i & 1 for i in range(log2(context.machine.threads))])
@@ -95,7 +95,7 @@ def odd(context: Context, mask: int) -> SSAValue:
     return b.op("nei", bits, b.constant(0, bits.type))
 
 
-def permuted(context: Context, value: SSAValue, moves: Sequence[int]) -> SSAValue:
+def permuted(context: SharedAccessContext, value: SSAValue, moves: Sequence[int]) -> SSAValue:
     """Element i of the result is element i XOR moves(thread): the XOR of `moves` over the thread's bits, by selects."""
     b = context.builder
     n = types.shape_of(value.type)[0]

@@ -17,7 +17,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, Machine
 from tilefw.simt.lower import atomics, compute, memory, notes, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
-from tilefw.simt.lower.loops import Loops
+from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -92,7 +92,7 @@ class _Lowering:
 
     def __init__(self, context: LoweringContext) -> None:
         self.context = context
-        self.loops = Loops(context, self.body)
+        self.loops = LoopLowering(context, self.body)
 
     def body(self, block: Block) -> None:
         for op in block.ops:

@@ -10,7 +10,7 @@ from tilefw.simt.pipeline.emit import Emitter, always
 from tilefw.simt.pipeline.fill import filled
 from tilefw.simt.pipeline.frame import LoopFrame
 from tilefw.simt.pipeline.issue import Values, copy, guarded
-from tilefw.simt.pipeline.plan import Chain
+from tilefw.simt.pipeline.plan import LoadChain
 from tilefw.simt.pipeline.slice import Load
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp, SlotOp, StoreSharedOp, WaitOp, shared
@@ -19,7 +19,7 @@ from tilefw.tile.dialect.shared_ops import AllocSharedOp, CommitOp, LoadSharedOp
 class Ahead(ABC):
     """A chain of levels, each with a state: the carried values that its slice needs, by index, at what it issues next."""
 
-    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+    def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
         self.frame = frame
         self.chain = chain
         self.states = [{index: frame.loop.iter_args[index] for index in level.slice.carried} for level in chain.levels]
@@ -88,7 +88,7 @@ class Ahead(ABC):
 class Rings(Ahead):
     """Loads that go through rings of shared slots, which all move on together."""
 
-    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+    def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
         super().__init__(frame, chain)
         self.rings = {load: self._allocate(load) for load in chain.loads}
         self.read = self.write = frame.outside.constant(0, types.i32)
@@ -129,7 +129,7 @@ class Rings(Ahead):
         return value
 
 
-class Copies(Rings):
+class AsyncCopies(Rings):
     """Rings that asynchronous copies fill."""
 
     @property
@@ -161,7 +161,7 @@ class Copies(Rings):
         return filled(load, value, emitter)
 
 
-class Stores(Rings):
+class StagedStores(Rings):
     """Rings of one slot, or of two that take turns, filled at the end of an iteration with what was loaded at its top."""
 
     def open(self) -> None:
@@ -178,10 +178,10 @@ class Stores(Rings):
             place.insert(StoreSharedOp(self.slot(place, load, iteration), value), load.location)
 
 
-class Registers(Ahead):
+class LoadedRegisters(Ahead):
     """Loads whose tiles the loop carries until it is their turn: `waiting`, the next iteration's first."""
 
-    def __init__(self, frame: LoopFrame, chain: Chain) -> None:
+    def __init__(self, frame: LoopFrame, chain: LoadChain) -> None:
         super().__init__(frame, chain)
         self.waiting: list[dict[Load, SSAValue]] = []
 

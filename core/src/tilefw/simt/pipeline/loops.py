@@ -29,15 +29,15 @@ from xdsl.utils.arg_spec import ArgSpec
 from tilefw.passes.dce import erase_dead
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import ChipDescription, Machine
-from tilefw.simt.facts import Facts
-from tilefw.simt.pipeline.ahead import Ahead, Copies, Registers, Stores
+from tilefw.simt.facts import LaneFacts
+from tilefw.simt.pipeline.ahead import Ahead, AsyncCopies, LoadedRegisters, StagedStores
 from tilefw.simt.pipeline.frame import LoopFrame
 from tilefw.simt.pipeline.last import LastIteration, stands_behind
 from tilefw.simt.pipeline.plan import STAGES, Plan, Way, candidates, plan, stages_of, stored
 from tilefw.simt.pipeline.staged import operands_of, stage
 from tilefw.tile.dialect.shared_ops import WaitOp
 
-_KINDS: dict[Way, type[Ahead]] = {Way.COPIES: Copies, Way.STORES: Stores, Way.REGISTERS: Registers}
+_KINDS: dict[Way, type[Ahead]] = {Way.COPIES: AsyncCopies, Way.STORES: StagedStores, Way.REGISTERS: LoadedRegisters}
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PipelineLoops(ModulePass):
         loops = [op for op in function.walk() if isinstance(op, ForOp) and candidates(op)]
         if not loops:
             return
-        accesses = Accesses(self.machine, Facts(function))
+        accesses = Accesses(self.machine, LaneFacts(function))
         plans = [(loop, plan(loop, stages_of(loop, self.num_stages), accesses, self.disjoint)) for loop in loops]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}
@@ -98,4 +98,4 @@ def _rewrite(loop: ForOp, plan: Plan) -> None:
         part.steady()
     # All groups that are left are empty; after this wait their buffers are known to be free for others.
     taken = {load: part.last for part in parts for load in part.chain.loads}
-    frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, Copies)))
+    frame.close(frozenset({STAGES}), taken, *(WaitOp(0) for part in parts if isinstance(part, AsyncCopies)))

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from tilefw.simt.description import Machine
 from tilefw.simt.lane.registers import bits_of
 from tilefw.simt.layout import LinearLayout, atoms
-from tilefw.simt.layout.atoms import Chain, DotLayouts
+from tilefw.simt.layout.atoms import AtomChain, DotLayouts
 from tilefw.simt.lower import dot
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -54,7 +54,7 @@ class ParkOperands(ModulePass):
 def _relieve(loop: ForOp, machine: Machine, lot: _Lot) -> None:
     """Park what the loop's dots do not change, the largest first, until the rest fits."""
     dots = [op for op in loop.body.block.ops if isinstance(op, DotOp)]
-    chain = Chain.LEADS if len(dots) > 1 else Chain.NONE
+    chain = AtomChain.LEADS if len(dots) > 1 else AtomChain.NONE
     chosen = {op: atoms.choose(dot.shape_of(op), dot.types_of(op), machine, chain) for op in dots}
     invariant: dict[SSAValue, int] = {}
     for op, layouts in chosen.items():

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.pipeline.alias import LoopWrites
-from tilefw.simt.pipeline.slice import Load, Slice, slice_of
+from tilefw.simt.pipeline.slice import AddressSlice, Load, slice_of
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
@@ -34,7 +34,7 @@ class Level:
 
     distance: int
     loads: tuple[Load, ...]
-    slice: Slice
+    slice: AddressSlice
 
 
 class Way(Enum):
@@ -47,7 +47,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class Chain:
+class LoadChain:
     """The levels of some loads of a loop, which all go one way (`Way`).
 
     A ring has one slot more than there are iterations ahead, so that the slot to fill is not the one being read. Where that
@@ -75,7 +75,7 @@ class Chain:
         return self.distance if self.compact else self.distance + 1
 
 
-Plan = Sequence[Chain]
+Plan = Sequence[LoadChain]
 
 
 def stages_of(loop: ForOp, default: int) -> int:
@@ -128,18 +128,18 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     writes = LoopWrites(loop, disjoint)
     loads = [load for load in candidates(loop) if _reaches(loop, load, writes, ())]
     ringed = [load for load in loads if _copies(load, accesses)]
-    chains: list[Chain] = []
+    chains: list[LoadChain] = []
     if ringed:
         compact = stages * _size(ringed, accesses) > accesses.machine.chip.shared_bytes
-        chains.append(Chain(_levels(loop, ringed, stages - 1), Way.COPIES, compact))
+        chains.append(LoadChain(_levels(loop, ringed, stages - 1), Way.COPIES, compact))
     through = stored([load for load in loads if load not in ringed], accesses)
     if through:
         # Further iterations ahead would have to wait in registers: a store is not in flight.
         compact = stages == 2 or 2 * _size(through, accesses) > accesses.machine.chip.shared_bytes
-        chains.append(Chain(_levels(loop, through, 1), Way.STORES, compact))
+        chains.append(LoadChain(_levels(loop, through, 1), Way.STORES, compact))
     held, distance = _held([load for load in loads if load not in ringed and load not in through], accesses, loop)
     if held:
-        chains.append(Chain(_levels(loop, held, distance), Way.REGISTERS))
+        chains.append(LoadChain(_levels(loop, held, distance), Way.REGISTERS))
     return chains
 
 

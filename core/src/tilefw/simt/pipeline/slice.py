@@ -22,7 +22,7 @@ Load = ops.LoadOp | ops.LoadBlockOp
 
 
 @dataclass(frozen=True)
-class Slice:
+class AddressSlice:
     """`ops` in the order of the body; `carried` the indices of carried values; `loads` the loads whose values it needs."""
 
     ops: tuple[Operation, ...]
@@ -49,7 +49,7 @@ class Slice:
         return values, following
 
 
-def slice_of(loop: ForOp, wanted: Iterable[SSAValue]) -> Slice | None:
+def slice_of(loop: ForOp, wanted: Iterable[SSAValue]) -> AddressSlice | None:
     """What computes `wanted` in the body of a loop; None where it cannot be run early."""
     body = loop.body.block
     last = body.last_op
@@ -75,7 +75,7 @@ def slice_of(loop: ForOp, wanted: Iterable[SSAValue]) -> Slice | None:
             return None
         found.add(op)
         pending.extend(op.operands)
-    return Slice(tuple(op for op in body.ops if op in found), tuple(sorted(carried)), tuple(loads))
+    return AddressSlice(tuple(op for op in body.ops if op in found), tuple(sorted(carried)), tuple(loads))
 
 
 def _repeatable(op: Operation) -> bool:

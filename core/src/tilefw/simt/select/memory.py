@@ -12,7 +12,7 @@ from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import Access, AsyncCopy
 from tilefw.simt.lane.memory import AccessOp
-from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, form_of, size_of, type_name, whole
+from tilefw.simt.lane.registers import CHUNK, RegisterPiece, Vector, bits_of, form_of, size_of, type_name, whole
 from tilefw.simt.select.code import Const, Element, place_of_class
 from tilefw.simt.select.values import Values
 from tilefw.tile import types
@@ -140,7 +140,7 @@ class MemorySelection:
             if elements is None:
                 assert piece.packed is not None
                 elements = [e for r in piece.packed for e in self.chip.unpack(self.code, 8, r, min(4, vector.count(chunk)))]
-            loaded.pieces.append(Piece(elements=[self.code("nei.i8", e, Const("i8", 0)) for e in elements]))
+            loaded.pieces.append(RegisterPiece(elements=[self.code("nei.i8", e, Const("i8", 0)) for e in elements]))
         return loaded
 
     # -- stores

@@ -17,7 +17,7 @@ from tilefw.api.integers import ceil_div
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import LaneChip
-from tilefw.simt.lane.registers import CHUNK, Piece, Vector, bits_of, size_of, type_name
+from tilefw.simt.lane.registers import CHUNK, RegisterPiece, Vector, bits_of, size_of, type_name
 from tilefw.simt.select.code import Code, Const, Element
 from tilefw.simt.select.literals import float_bits
 from tilefw.tile import types
@@ -37,7 +37,7 @@ class Values:
 
     def define(self, value: SSAValue, *elements: Element) -> None:
         """A value that stands in these single elements."""
-        self.vectors[value] = Vector(type_name(value.type), len(elements), [Piece(elements=list(elements))])
+        self.vectors[value] = Vector(type_name(value.type), len(elements), [RegisterPiece(elements=list(elements))])
 
     def postpone(self, op: Operation) -> None:
         """Select a pure op when its result is asked for."""
@@ -51,7 +51,7 @@ class Values:
 
     # -- what others ask for
 
-    def piece(self, value: SSAValue, chunk: int) -> Piece:
+    def piece(self, value: SSAValue, chunk: int) -> RegisterPiece:
         """The registers of one chunk of a value, selecting what is missing behind it, in order, without recursion."""
         found = self.vectors[value].pieces[chunk]
         if found is not None:
@@ -158,7 +158,7 @@ class Values:
             return [(op.operands[0], chunk), (lanes, chunk if self.vectors[lanes].n > 1 else 0)]
         return [(v, chunk) for v in op.operands]
 
-    def make(self, vector: Vector, chunk: int) -> Piece:
+    def make(self, vector: Vector, chunk: int) -> RegisterPiece:
         """Select one chunk of a postponed vector, whose needs are met."""
         op: Any = vector.op
         self.code.stand_at(op)
@@ -166,14 +166,14 @@ class Values:
             return self._moved(vector, chunk)
         return _MAKERS.get(type(op), Values._elementwise)(self, op, vector, chunk)
 
-    def _moved(self, vector: Vector, chunk: int) -> Piece:
+    def _moved(self, vector: Vector, chunk: int) -> RegisterPiece:
         origins = vector.origins[chunk * CHUNK : (chunk + 1) * CHUNK]
         per = vector.per_register
         if per > 1 and len(origins) % per == 0:
             registers = [self._whole_register(origins[k : k + per]) for k in range(0, len(origins), per)]
             if None not in registers:
-                return Piece(packed=registers)  # type: ignore[arg-type]
-        return Piece(elements=[self.elements(v, i // CHUNK)[i % CHUNK] for v, i in origins])
+                return RegisterPiece(packed=registers)  # type: ignore[arg-type]
+        return RegisterPiece(elements=[self.elements(v, i // CHUNK)[i % CHUNK] for v, i in origins])
 
     def _whole_register(self, origins: Sequence[tuple[SSAValue, int]]) -> Element | None:
         """The packed register that holds just these elements, where there is one."""
@@ -184,31 +184,31 @@ class Values:
             return None
         return packed[first % CHUNK // len(origins)]
 
-    def _constant(self, op: lane.ConstantOp, vector: Vector, chunk: int) -> Piece:
+    def _constant(self, op: lane.ConstantOp, vector: Vector, chunk: int) -> RegisterPiece:
         value = op.value
         bits = float_bits(value, vector.type) if isinstance(value, float) else _wrap(value, vector.type)
         elements: list[Element] = [Const(vector.type, bits)] * vector.count(chunk)
-        return Piece(elements=elements)
+        return RegisterPiece(elements=elements)
 
-    def _constants(self, op: lane.ConstantsOp, vector: Vector, chunk: int) -> Piece:
+    def _constants(self, op: lane.ConstantsOp, vector: Vector, chunk: int) -> RegisterPiece:
         values = op.values[chunk * CHUNK : (chunk + 1) * CHUNK]
         elements: list[Element] = [Const(vector.type, _wrap(v, vector.type)) for v in values]
-        return Piece(elements=elements)
+        return RegisterPiece(elements=elements)
 
-    def _uniform(self, op: lane.UniformOp, vector: Vector, chunk: int) -> Piece:
+    def _uniform(self, op: lane.UniformOp, vector: Vector, chunk: int) -> RegisterPiece:
         element = self.elements(op.operands[0], 0)[0]
         if not isinstance(element, Const):
             element = self.chip.uniform(self.code, self.chip.form(vector.type, True), element)
-        return Piece(elements=[element])
+        return RegisterPiece(elements=[element])
 
-    def _alloc(self, op: lane.AllocOp, vector: Vector, chunk: int) -> Piece:
+    def _alloc(self, op: lane.AllocOp, vector: Vector, chunk: int) -> RegisterPiece:
         if op.offset is None:
             raise IRError(
                 f"{op.label} has no offset in shared memory", "TFW0402", place_of(op), help="run the pass place-shared first"
             )
-        return Piece(elements=[self.code.displaced(self.chip.shared_base(self.code), op.offset)])
+        return RegisterPiece(elements=[self.code.displaced(self.chip.shared_base(self.code), op.offset)])
 
-    def _shuffle(self, op: lane.ShuffleOp, vector: Vector, chunk: int) -> Piece:
+    def _shuffle(self, op: lane.ShuffleOp, vector: Vector, chunk: int) -> RegisterPiece:
         amount, per, count = op.amount, vector.per_register, vector.count(chunk)
         if amount is not None:
             lanes: Sequence[Element] = [self.code.i32(amount)] * count
@@ -218,9 +218,9 @@ class Values:
         source, mode = op.operands[0], op.mode
         if per > 1 and all(lanes[i] == lanes[i - i % per] for i in range(count)):
             registers = self.packed(source, chunk)
-            return Piece(packed=[self._from_lane(mode, r, lanes[k * per], 32) for k, r in enumerate(registers)])
+            return RegisterPiece(packed=[self._from_lane(mode, r, lanes[k * per], 32) for k, r in enumerate(registers)])
         elements = zip(self.elements(source, chunk), lanes, strict=True)
-        return Piece(elements=[self._from_lane(mode, e, l, bits_of(vector.type)) for e, l in elements])
+        return RegisterPiece(elements=[self._from_lane(mode, e, l, bits_of(vector.type)) for e, l in elements])
 
     def _from_lane(self, mode: str, element: Element, lanes: Element, bits: int) -> Element:
         """One register of another lane; predicates and narrow elements go in a word, wide ones as two."""
@@ -236,7 +236,7 @@ class Values:
             return code("nei.i32", chip.shuffle(code, mode, word, lanes), code.i32(0))
         return chip.unpack(code, bits, chip.shuffle(code, mode, chip.pack(code, bits, [element]), lanes), 1)[0]
 
-    def _elementwise(self, op: ElementwiseOp, vector: Vector, chunk: int) -> Piece:
+    def _elementwise(self, op: ElementwiseOp, vector: Vector, chunk: int) -> RegisterPiece:
         operands = list(op.operands)
         row, source = op.row, self.vectors[operands[op.row.typed_by]]
         name = row.name + ("_rtz" if op.rounding == "rtz" else "")
@@ -249,14 +249,14 @@ class Values:
             pairs = f"{key}x{per}"
             if pairs in self.chip.rules:
                 columns = [self.packed(v, chunk) for v in operands]
-                return Piece(packed=[code(pairs, *registers) for registers in zip(*columns, strict=True)])
+                return RegisterPiece(packed=[code(pairs, *registers) for registers in zip(*columns, strict=True)])
         columns = [self.elements(v, chunk) for v in operands]
         if packs and per == 1 and count % 2 == 0 and f"{key}x2" in self.chip.rules:
-            return Piece(elements=self._by_pairs(key, columns))
+            return RegisterPiece(elements=self._by_pairs(key, columns))
         to = vector.per_register
         if row.is_cast and to > 1 and count % to == 0 and f"{key}x{to}" in self.chip.rules:
-            return Piece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
-        return Piece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
+            return RegisterPiece(packed=[code(f"{key}x{to}", *columns[0][i : i + to]) for i in range(0, count, to)])
+        return RegisterPiece(elements=[code(key, *elements) for elements in zip(*columns, strict=True)])
 
     def _by_pairs(self, key: str, columns: Sequence[Sequence[Element]]) -> list[Element]:
         """Elements of whole registers two at a time, where the chip has an instruction for those that stand so."""
@@ -266,14 +266,14 @@ class Values:
             found += both or [self.code(key, *(column[k] for column in columns)) for k in (i, i + 1)]
         return found
 
-    def _renamed(self, source: SSAValue, vector: Vector, chunk: int) -> Piece:
+    def _renamed(self, source: SSAValue, vector: Vector, chunk: int) -> RegisterPiece:
         """The same registers under another type of the same width."""
         piece = self.piece(source, chunk)
 
         def retype(elements: Sequence[Element] | None) -> list[Element] | None:
             return None if elements is None else [Const(vector.type, e.bits) if isinstance(e, Const) else e for e in elements]
 
-        return Piece(retype(piece.elements), retype(piece.packed))
+        return RegisterPiece(retype(piece.elements), retype(piece.packed))
 
 
 def _wrap(value: int | float, name: str) -> int:
@@ -289,7 +289,7 @@ _ORIGINS: dict[type, Callable[[Any, int], Sequence[tuple[SSAValue, int]]]] = {
     lane.PickOp: lambda op, n: [(op.operands[0], i) for i in op.indices],
     lane.JoinOp: _joined,
 }
-_MAKERS: dict[type, Callable[[Values, Any, Vector, int], Piece]] = {
+_MAKERS: dict[type, Callable[[Values, Any, Vector, int], RegisterPiece]] = {
     lane.ConstantOp: Values._constant, lane.ConstantsOp: Values._constants, lane.UniformOp: Values._uniform,
     lane.AllocOp: Values._alloc, lane.ShuffleOp: Values._shuffle,
 }

@@ -18,7 +18,7 @@ from tilefw.tile.reference.value import Array, Value, either, some
 Name = Callable[[int], tuple[int, int, int]]  # a program's place in the grid
 
 
-class Access:
+class BufferAccess:
     """One launch's way to memory: `memory`, where findings go, and how a program is named in them.
 
     `atomics` counts the atomics carried out and `changes` those that changed memory: who loops with atomics that change nothing

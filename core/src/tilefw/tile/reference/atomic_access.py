@@ -15,7 +15,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import atomic_ops
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.reference.access import Access, anything, freed, index_of, overlay, perhaps, select_elements
+from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, select_elements
 from tilefw.tile.reference.evaluate import evaluate, select
 from tilefw.tile.reference.memory import RefBuffer
 from tilefw.tile.reference.memory_sums import Sums
@@ -27,7 +27,7 @@ _FLOAT_EXTREMES = {"maxf": m.maximum_number, "minf": m.minimum_number}
 
 
 def atomic(
-    access: Access, op: atomic_ops.AtomicOp, address: Value, operands: list[Value], mask: Value | None, programs: Array
+    access: BufferAccess, op: atomic_ops.AtomicOp, address: Value, operands: list[Value], mask: Value | None, programs: Array
 ) -> Value:
     """Carry out an atomic on the elements at `address`; `operands` are its values in order. Gives the old elements."""
     dtype = types.dtype_of(types.pointee_of(op.pointer.type))
@@ -54,7 +54,8 @@ class _OnBuffer:
     """One atomic op on the chosen elements of one buffer."""
 
     def __init__(
-        self, access: Access, op: atomic_ops.AtomicOp, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType, programs: Array
+        self, access: BufferAccess, op: atomic_ops.AtomicOp, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType,
+        programs: Array,
     ) -> None:
         self.access, self.op, self.buffer, self.at, self.chosen, self.dtype = access, op, buffer, at, chosen, dtype
         self.programs = programs

@@ -23,10 +23,10 @@ from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import may_store
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.reference.access import Access
+from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.findings import Findings
 from tilefw.tile.reference.interpret_ops import HANDLERS, Handler, elementwise, structural
-from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedMemory
+from tilefw.tile.reference.interpret_shared import SHARED_HANDLERS, SharedBuffers
 from tilefw.tile.reference.memory import RefBuffer, RefMemory
 from tilefw.tile.reference.offsets import offset_arithmetic
 from tilefw.tile.reference.origins import CHECKS, Origins
@@ -100,13 +100,13 @@ class _OutOfBudget(Exception):
 Iteration = tuple[object, int]  # one execution of a loop, and which of its iterations
 
 
-class Frame:
+class ProgramFrame:
     """The values that a group of programs sees: its own, and those of the group it was split from, narrowed."""
 
     __slots__ = ("iteration", "outer", "programs", "selected", "values")
 
     def __init__(
-        self, programs: Array, outer: Frame | None = None, selected: Array | None = None, iteration: Iteration | None = None
+        self, programs: Array, outer: ProgramFrame | None = None, selected: Array | None = None, iteration: Iteration | None = None
     ) -> None:
         self.programs = programs
         self.outer = outer
@@ -124,11 +124,11 @@ class Frame:
             self.values[key] = found
         return found
 
-    def split(self, selected: Array) -> Frame:
+    def split(self, selected: Array) -> ProgramFrame:
         """The frame of some of this frame's programs."""
         if len(selected) == len(self.programs):
             return self
-        return Frame(self.programs[selected], self, selected)
+        return ProgramFrame(self.programs[selected], self, selected)
 
 
 class _Launch:
@@ -143,8 +143,8 @@ class _Launch:
         self.fusion = fusion
         self.budget = budget
         self.findings = Findings(checks)
-        self.access = Access(memory, self.findings, self.position)
-        self.shared = SharedMemory(self.findings, self.position)
+        self.access = BufferAccess(memory, self.findings, self.position)
+        self.shared = SharedBuffers(self.findings, self.position)
         self.origins = Origins(self.findings, self.position) if any(map(self.findings.wants, CHECKS)) else None
         self.counters: dict[str, int] = {"programs": int(np.prod(self.grid)), "ops": 0, "elements": 0}
         self.arguments = self._bind(args)
@@ -174,7 +174,7 @@ class _Launch:
 
     def _batch(self, start: int, end: int) -> Run:
         """The programs from `start` to below `end`, together."""
-        frame = Frame(np.arange(start, end))
+        frame = ProgramFrame(np.arange(start, end))
         frame.values.update(self.arguments)
         yield from self.block(self.function.body.block, frame)
         self.shared.end(frame.programs)
@@ -186,7 +186,7 @@ class _Launch:
             raise LaunchError(f"{name} takes {len(parameters)} arguments, got {len(args)}", "TFW0440")
         return {parameter: _argument(value, parameter.type) for parameter, value in zip(parameters, args, strict=True)}
 
-    def block(self, block: Block, frame: Frame) -> Results:
+    def block(self, block: Block, frame: ProgramFrame) -> Results:
         """Run a block; gives the operands of its terminator."""
         values = frame.values
         for op in block.ops:
@@ -206,7 +206,7 @@ class _Launch:
                 values[result] = value
         return []
 
-    def _spend(self, op: Operation, frame: Frame) -> None:
+    def _spend(self, op: Operation, frame: ProgramFrame) -> None:
         results = op.results
         elements = len(frame.programs) * (_elements(results[0].type) if results else 1)
         self.counters["ops"] += 1
@@ -219,7 +219,7 @@ class _Launch:
             )
             raise _OutOfBudget
 
-    def decide(self, op: Operation, condition: Value, frame: Frame) -> Array:
+    def decide(self, op: Operation, condition: Value, frame: ProgramFrame) -> Array:
         """A condition of control flow, one bool a program; one that rounding decides is reported."""
         if self.origins is not None:
             self.origins.decided(op, condition, frame.programs)
@@ -265,7 +265,7 @@ def _terminate(launch: Any, op: Any, frame: Any) -> list[Value]:
 # Control flow ----------------------------------------------------------------------------------------------------------
 
 
-def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> Results:
+def _if(launch: _Launch, op: scf.IfOp, frame: ProgramFrame) -> Results:
     chosen = launch.decide(op, frame[op.cond], frame)
     count = len(frame.programs)
     parts: list[tuple[Array, list[Value]]] = []
@@ -277,7 +277,7 @@ def _if(launch: _Launch, op: scf.IfOp, frame: Frame) -> Results:
     return [merge([(s, values[i]) for s, values in parts], count) for i in range(len(op.results))]
 
 
-def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> Results:
+def _for(launch: _Launch, op: scf.ForOp, frame: ProgramFrame) -> Results:
     count = len(frame.programs)
     lower, upper, step = (np.broadcast_to(frame[v].x, (count,)).astype(np.int64) for v in (op.lb, op.ub, op.step))
     for value in (op.lb, op.ub, op.step):
@@ -298,7 +298,7 @@ def _for(launch: _Launch, op: scf.ForOp, frame: Frame) -> Results:
 
 
 def _iterate(
-    launch: _Launch, body: Block, frame: Frame, carried: list[Value], trips: Array, induction: Callable[[Array, int], Value]
+    launch: _Launch, body: Block, frame: ProgramFrame, carried: list[Value], trips: Array, induction: Callable[[Array, int], Value]
 ) -> Results:
     """Run the body `trips` times for each program; programs that are done leave the group."""
     count = len(frame.programs)
@@ -315,7 +315,7 @@ def _iterate(
             active, carried = active[staying], [v.take(staying) for v in carried]
         if not len(active):
             break
-        inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (run, iteration))
+        inner = ProgramFrame(frame.programs[active], frame, None if len(active) == count else active, (run, iteration))
         inner.values[body.args[0]] = induction(active, iteration)
         inner.values.update(zip(body.args[1:], carried, strict=True))
         carried = yield from launch.block(body, inner)
@@ -323,7 +323,7 @@ def _iterate(
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(carried))]
 
 
-def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> Results:
+def _while(launch: _Launch, op: scf.WhileOp, frame: ProgramFrame) -> Results:
     count = len(frame.programs)
     active = np.arange(count)
     carried = [frame[v] for v in op.arguments]
@@ -333,7 +333,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> Results:
         launch._spend(op, frame)
         selected = None if len(active) == count else active
         atomics, changes = launch.access.atomics, launch.access.changes
-        inner = Frame(frame.programs[active], frame, selected, (object(), 0))
+        inner = ProgramFrame(frame.programs[active], frame, selected, (object(), 0))
         inner.values.update(zip(before.args, carried, strict=True))
         condition, *forwarded = yield from launch.block(before, inner)
         going = launch.decide(op, condition, inner)
@@ -343,7 +343,7 @@ def _while(launch: _Launch, op: scf.WhileOp, frame: Frame) -> Results:
             active, forwarded = active[staying], [v.take(staying) for v in forwarded]
         if not len(active):
             break
-        inner = Frame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
+        inner = ProgramFrame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
         inner.values.update(zip(after.args, forwarded, strict=True))
         carried = yield from launch.block(after, inner)
         if launch.access.atomics != atomics and launch.access.changes == changes:
@@ -360,7 +360,7 @@ _HANDLERS: dict[type[Operation], Handler] = {
 }
 
 
-_CONTROL: dict[type[Operation], Callable[[_Launch, Any, Frame], Results]] = {
+_CONTROL: dict[type[Operation], Callable[[_Launch, Any, ProgramFrame], Results]] = {
     scf.IfOp: _if, scf.ForOp: _for, scf.WhileOp: _while,
 }
 
@@ -373,4 +373,4 @@ def _handler_of(op: Operation) -> Handler:
     raise IRError(f"the reference interpreter does not execute {op.name}", "TFW0405", place_of(op))
 
 
-__all__ = ["Frame", "RefBuffer", "RefMemory", "RefPointer", "RefReport", "find_entry", "run"]
+__all__ = ["ProgramFrame", "RefBuffer", "RefMemory", "RefPointer", "RefReport", "find_entry", "run"]

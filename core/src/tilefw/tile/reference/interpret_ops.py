@@ -16,7 +16,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.reference.access import Access
+from tilefw.tile.reference.access import BufferAccess
 from tilefw.tile.reference.atomic_access import atomic
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.evaluate_dot import dot
@@ -25,16 +25,16 @@ from tilefw.tile.reference.interpret_scan import scan
 from tilefw.tile.reference.value import Array, Value, constant, either
 
 
-class LaunchState(Protocol):
+class InterpreterState(Protocol):
     """What an op may ask of the launch."""
 
     grid: tuple[int, int, int]
     fusion: bool
-    access: Access
+    access: BufferAccess
     offset_ops: set[Operation]
 
 
-class Values(Protocol):
+class FrameValues(Protocol):
     """The values that a group of programs sees, and which programs they are."""
 
     programs: Array
@@ -46,7 +46,7 @@ def _element_dtype(type: Attribute) -> DType | None:
     return None if types.is_pointer(type) else types.dtype_of(type)
 
 
-def elementwise(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     row = op.row
     operands = [frame[operand] for operand in op.operands]
     source = _element_dtype(op.operands[row.typed_by].type)
@@ -57,12 +57,12 @@ def elementwise(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return [found]
 
 
-def _constant(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _constant(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     type = op.results[0].type
     return [constant(op.value, types.dtype_of(type)).apply(lambda x: np.broadcast_to(x, (1, *types.shape_of(type))))]
 
 
-def structural(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def structural(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     """Values, bounds and masks move alike."""
     operands = [_whole(frame[operand], types.shape_of(operand.type)) for operand in op.operands]
     if len(operands) == 1:
@@ -93,17 +93,17 @@ def _moved_together(op: StructuralOp, operands: list[Value], index: int) -> Valu
     return Value(x, err, free, moved("product", None), wrapped, moved("product_err", 0.0))
 
 
-def _dot(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     a, b, acc = (frame[operand] for operand in op.operands)
     result = types.dtype_of(op.acc.type)
     return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
 
 
-def _iota(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _iota(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     return [Value(np.arange(op.start, op.end, dtype=np.int32)[None, :])]
 
 
-def _program_id(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _program_id(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     x, y, _ = launch.grid
     divisor, size = ((1, x), (x, y), (x * y, launch.grid[2]))[op.axis]
     if size == 1:
@@ -111,7 +111,7 @@ def _program_id(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
     return [Value((frame.programs // divisor % size).astype(np.int32))]
 
 
-def _num_programs(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _num_programs(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     return [Value(np.array([launch.grid[op.axis]], np.int32))]
 
 
@@ -130,11 +130,11 @@ def _size(dtype: DType) -> int:
     return dtype.storage_bits // 8
 
 
-def _addptr(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _addptr(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     return [_moved(frame[op.pointer], frame[op.offset], _size(_pointee(op.pointer.type)))]
 
 
-def address_of(op: Any, frame: Values) -> Value:
+def address_of(op: Any, frame: FrameValues) -> Value:
     """The element addresses of an access through a pointer, or through a base and offsets."""
     pointer = frame[op.pointer]
     if op.offsets is None:
@@ -146,19 +146,19 @@ def address_of(op: Any, frame: Values) -> Value:
     return _moved(pointer, offsets, _size(_pointee(op.pointer.type)))
 
 
-def _load(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _load(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     mask = None if op.mask is None else frame[op.mask]
     other = None if op.other is None else frame[op.other]
     return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
 
 
-def _store(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _store(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     mask = None if op.mask is None else frame[op.mask]
     launch.access.store(op, address_of(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
     return []
 
 
-def block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
+def block_address(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
     """Addresses and mask of a block access."""
     rank = len(op.block)
     at = frame[op.base].apply(lambda x: x.reshape(-1, *(1,) * rank))
@@ -184,25 +184,25 @@ def block_address(op: Any, frame: Values) -> tuple[Value, Value | None]:
     return at.apply(lambda x: np.broadcast_to(x, (shape[0], *op.block))), mask
 
 
-def _load_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _load_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     at, mask = block_address(op, frame)
     other = None if op.other is None else frame[op.other]
     return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
 
 
-def _store_block(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _store_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     at, mask = block_address(op, frame)
     launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
     return []
 
 
-def _atomic(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     mask = None if op.mask is None else frame[op.mask]
     address, operands = address_of(op, frame), [frame[value] for value in op.values]
     return [atomic(launch.access, op, address, operands, mask, frame.programs)]
 
 
-def _nothing(launch: LaunchState, op: Any, frame: Values) -> list[Value]:
+def _nothing(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Value]:
     return []
 
 

@@ -30,7 +30,7 @@ from tilefw.tile.reference.interpret_ops import Handler, address_of, block_addre
 from tilefw.tile.reference.value import Array, Value, either, some
 
 
-class Buffer:
+class SharedBuffer:
     """One execution of an alloc: for each of its programs and slots a tile, whether it was filled, and copies under way."""
 
     def __init__(self, type: SharedType, programs: Array) -> None:
@@ -82,7 +82,7 @@ class SharedValue(Value):
 
     __slots__ = ("buffer",)
 
-    def __init__(self, x: Array, buffer: Buffer) -> None:
+    def __init__(self, x: Array, buffer: SharedBuffer) -> None:
         super().__init__(x)
         self.buffer = buffer
 
@@ -91,32 +91,32 @@ class SharedValue(Value):
 
 
 @dataclass(slots=True)
-class Copy:
+class UnfinishedCopy:
     """A copy under way, of programs to one slot each; `groups` are the numbers of their commit groups."""
 
     op: Operation
-    buffer: Buffer
+    buffer: SharedBuffer
     programs: Array
     slots: Array
     groups: Array
     value: Value
 
-    def take(self, chosen: Array) -> Copy:
+    def take(self, chosen: Array) -> UnfinishedCopy:
         """The copy of some of its programs."""
         kept = np.flatnonzero(chosen)
-        return Copy(
+        return UnfinishedCopy(
             self.op, self.buffer, self.programs[kept], self.slots[kept], self.groups[kept],
             self.value.apply(lambda part: part if part.shape[0] == 1 else part[kept]),
         )
 
 
-class SharedMemory:
+class SharedBuffers:
     """A launch's copies under way and commit groups; `name` gives a program's place in the grid."""
 
     def __init__(self, findings: Findings, name: Callable[[int], tuple[int, int, int]]) -> None:
         self.findings = findings
         self.name = name
-        self.copies: list[Copy] = []
+        self.copies: list[UnfinishedCopy] = []
         self.committed = np.zeros(0, np.int64)  # by program
 
     def groups(self, programs: Array) -> Array:
@@ -135,14 +135,14 @@ class SharedMemory:
         """A copy into a slot begins, in the open group."""
         rows, slots = self.reach(op, view, programs, "is filled")
         view.buffer.under_way[rows, slots] += 1
-        self.copies.append(Copy(op, view.buffer, programs, slots, self.groups(programs), value))
+        self.copies.append(UnfinishedCopy(op, view.buffer, programs, slots, self.groups(programs), value))
 
     def wait(self, programs: Array, pending: int) -> None:
         """What the programs committed before their `pending` latest groups lands, in order."""
         self.groups(programs)
         limit = np.full(len(self.committed), -1, np.int64)
         limit[programs] = self.committed[programs] - pending
-        left: list[Copy] = []
+        left: list[UnfinishedCopy] = []
         for copy in self.copies:
             lands = copy.groups < limit[copy.programs]
             if lands.any():
@@ -152,7 +152,7 @@ class SharedMemory:
         self.copies = left
 
     @staticmethod
-    def _land(copy: Copy) -> None:
+    def _land(copy: UnfinishedCopy) -> None:
         rows = copy.buffer.rows(copy.programs)
         copy.buffer.write(rows, copy.slots, copy.value)
         copy.buffer.under_way[rows, copy.slots] -= 1
@@ -179,7 +179,7 @@ class SharedMemory:
 
 
 def _alloc(launch: Any, op: AllocSharedOp, frame: Any) -> list[Value]:
-    return [SharedValue(np.zeros(1, np.int64), Buffer(op.type, frame.programs))]
+    return [SharedValue(np.zeros(1, np.int64), SharedBuffer(op.type, frame.programs))]
 
 
 def _slot(launch: Any, op: SlotOp, frame: Any) -> list[Value]:
@@ -194,7 +194,7 @@ def _slot(launch: Any, op: SlotOp, frame: Any) -> list[Value]:
     return [SharedValue(index, buffer)]
 
 
-def _check_phase(launch: Any, op: SlotOp, buffer: Buffer, frame: Any, index: Array, phase: int) -> None:
+def _check_phase(launch: Any, op: SlotOp, buffer: SharedBuffer, frame: Any, index: Array, phase: int) -> None:
     """Phases of one iteration agree on the slot of phase 0, and it moves on by one slot an iteration."""
     rows = buffer.rows(frame.programs)
     run, iteration = frame.iteration or (None, 0)

@@ -25,7 +25,7 @@ from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.findings import Findings
-from tilefw.tile.reference.interpret_ops import Values, block_address
+from tilefw.tile.reference.interpret_ops import FrameValues, block_address
 from tilefw.tile.reference.value import Array, Marks, Value
 from tilefw.tile.text.source_location import place_of
 
@@ -64,7 +64,7 @@ class Origins:
 
     # --- marks of results ------------------------------------------------------------------------------------------------
 
-    def after(self, op: Operation, frame: Values, results: Sequence[Value]) -> None:
+    def after(self, op: Operation, frame: FrameValues, results: Sequence[Value]) -> None:
         """`op` was executed: mark its results, and report marked elements that it used."""
         rule = _RULES.get(type(op)) or next((r for kind, r in _FAMILIES if isinstance(op, kind)), None)
         if rule is not None:
@@ -74,7 +74,7 @@ class Origins:
         """A condition of control flow was looked at."""
         self._used(op, condition, None, programs, "it decides control flow")
 
-    def elementwise(self, op: Any, frame: Values, results: Sequence[Value]) -> None:
+    def elementwise(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
         operands = [frame[operand] for operand in op.operands]
         (result,) = results
         if op.row.name == "select":
@@ -100,7 +100,7 @@ class Origins:
         inherited = 0 if marks is None else marks.get(NONFINITE, 0)
         return _with(rest, NONFINITE, np.where(bad, np.where(known, inherited, self._number(op)), 0))
 
-    def structural(self, op: Any, frame: Values, results: Sequence[Value]) -> None:
+    def structural(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
         """One operand's marks have moved with its elements; several operands' are moved here."""
         operands = [frame[operand] for operand in op.operands]
         if len(operands) == 1:
@@ -112,7 +112,7 @@ class Origins:
             for result, marks in zip(results, op.elements(*parts), strict=True):
                 result.marks = _with(result.marks, check, marks)
 
-    def load(self, op: LoadOp | LoadBlockOp, frame: Values, results: Sequence[Value]) -> None:
+    def load(self, op: LoadOp | LoadBlockOp, frame: FrameValues, results: Sequence[Value]) -> None:
         (result,) = results
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
@@ -125,24 +125,24 @@ class Origins:
         for check, marks in (frame[op.other].marks or {}).items():
             result.marks = _with(result.marks, check, np.where(off, marks, 0))
 
-    def store(self, op: StoreOp | StoreBlockOp, frame: Values, results: Sequence[Value]) -> None:
+    def store(self, op: StoreOp | StoreBlockOp, frame: FrameValues, results: Sequence[Value]) -> None:
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
         self._used(op, frame[op.value], mask, frame.programs, "it is stored")
 
-    def atomic(self, op: Any, frame: Values, results: Sequence[Value]) -> None:
+    def atomic(self, op: Any, frame: FrameValues, results: Sequence[Value]) -> None:
         address, mask = _accessed(op, frame)
         self._uses_address(op, address, mask, frame.programs)
         for operand in op.values:
             self._used(op, frame[operand], mask, frame.programs, "it is an operand of an atomic operation")
 
-    def add_pointer(self, op: AddPtrOp, frame: Values, results: Sequence[Value]) -> None:
+    def add_pointer(self, op: AddPtrOp, frame: FrameValues, results: Sequence[Value]) -> None:
         results[0].marks = _union([frame[op.pointer], frame[op.offset]])
 
-    def reduce(self, op: ReduceOp, frame: Values, results: Sequence[Value]) -> None:
+    def reduce(self, op: ReduceOp, frame: FrameValues, results: Sequence[Value]) -> None:
         self._combined(op, frame, results, lambda x: x.max(axis=op.axis + 1))
 
-    def scan(self, op: ScanOp, frame: Values, results: Sequence[Value]) -> None:
+    def scan(self, op: ScanOp, frame: FrameValues, results: Sequence[Value]) -> None:
         axis = op.axis + 1
 
         def running(x: Array) -> Array:
@@ -153,7 +153,7 @@ class Origins:
         self._combined(op, frame, results, running)
 
     def _combined(
-        self, op: ReduceOp | ScanOp, frame: Values, results: Sequence[Value], along: Callable[[Array], Array]
+        self, op: ReduceOp | ScanOp, frame: FrameValues, results: Sequence[Value], along: Callable[[Array], Array]
     ) -> None:
         """Every result of a combination may depend on every operand's elements."""
         shape = types.shape_of(op.operands[0].type)
@@ -164,7 +164,7 @@ class Origins:
         for result in results:
             result.marks = self._not_finite(op, _known(operands, along), result, marks)
 
-    def dot(self, op: DotOp, frame: Values, results: Sequence[Value]) -> None:
+    def dot(self, op: DotOp, frame: FrameValues, results: Sequence[Value]) -> None:
         """An element depends on a row of the left operand, on a column of the right one, and on one element of the sum."""
         a, b, acc = (_full(frame[operand], types.shape_of(operand.type)) for operand in op.operands)
         rows, columns = (lambda x: x.max(-1, keepdims=True)), (lambda x: x.max(-2, keepdims=True))
@@ -197,7 +197,7 @@ class Origins:
         )
 
 
-def _accessed(op: Any, frame: Values) -> tuple[Value, Value | None]:
+def _accessed(op: Any, frame: FrameValues) -> tuple[Value, Value | None]:
     """What decides which elements an access touches: an address whose marks are those of all its parts, and its mask."""
     if isinstance(op, LoadBlockOp | StoreBlockOp):
         address, mask = block_address(op, frame)
@@ -290,7 +290,7 @@ def _decided(marks: Marks | None, operands: Sequence[Value], absorbing: bool) ->
     return found
 
 
-_Rule = Callable[[Origins, Any, Values, Sequence[Value]], None]
+_Rule = Callable[[Origins, Any, FrameValues, Sequence[Value]], None]
 _RULES: dict[type[Operation], _Rule] = {
     LoadOp: Origins.load, LoadBlockOp: Origins.load, StoreOp: Origins.store, StoreBlockOp: Origins.store,
     AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, AddPtrOp: Origins.add_pointer, ReduceOp: Origins.reduce,
