@@ -1,4 +1,4 @@
-"""Four bad plugins installed beside a good one change nothing for it: each has its status, and every command goes on."""
+"""Four bad plugins installed beside two good ones change nothing for them: each has its status, and every command goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 # A plugin that hangs costs every listing the whole time that plugins have to answer.
 SECONDS = "5"
-STATUSES = {"acme": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed"}
+STATUSES = {"acme": "ok", "rook": "ok", "broken": "broken", "future": "incompatible", "hanging": "hung", "crashing": "crashed"}
 
 
 def tilefw(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def test_each_has_its_status_and_is_told_with_its_off_switch() -> None:
     assert {p["name"]: p["status"] for p in json.loads(done.stdout)["plugins"]} == STATUSES
     listed = tilefw("targets")
     assert listed.returncode == 0 and "acme-x1" in listed.stdout
-    for name in STATUSES.keys() - {"acme"}:
+    for name in (name for name, status in STATUSES.items() if status != "ok"):
         assert f"TILEFW_DISABLE_PLUGINS={name} goes on without it" in listed.stderr
 
 
