@@ -46,9 +46,9 @@ def crashes_llvm(code: bytes) -> bool:
 
 
 def _crashes(word: int) -> bool:
-    """Typed buffer accesses, a literal as a buffer's offset, and parts of SDWA that have no meaning."""
+    """A literal as a buffer's offset, and parts of SDWA that have no meaning."""
     first = word & 0xFFFFFFFF
-    if first >> 26 == 0b111010 or (first >> 26 == 0b111000 and word >> 56 == 255):
+    if first >> 26 in (0b111000, 0b111010) and word >> 56 == 255:
         return True
     if first >> 31 or first & 511 != 249:
         return False

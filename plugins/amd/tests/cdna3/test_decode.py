@@ -27,6 +27,7 @@ UNREAL = re.compile(
     r"|^v_cmpx?_\w+ src_"  # a mask written to a value that is read
     r"|^s_cbranch_g_fork .*(?:0x|lit)"  # a literal, which its assembler refuses
     r"|^global_load_lds_\w+ v\d+, exec"
+    r"|^v_smfmac_.*, (?!v\d)\S+$"  # an index that is in no vector register
 )
 # Sources that are integers and have bits for signs all the same: LLVM drops them, and so would the text.
 SIGNS_IGNORED = re.compile(

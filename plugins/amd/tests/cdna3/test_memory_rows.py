@@ -15,7 +15,7 @@ from tilefw_amd.isa.row import Mode, Modifiers, Row
 from tilefw_amd.isa.rows.accesses import visibility
 from tilefw_amd.isa.rows.cache import buffer_inv, buffer_wbl2
 
-ENCODINGS = ("ds", "flat", "mubuf")
+ENCODINGS = ("ds", "flat", "mtbuf", "mubuf")
 ROWS = [row for row in ISA.rows.values() if not set(row.opcodes).isdisjoint(ENCODINGS)]
 _WAYS: tuple[dict[str, int], ...] = ({}, {"sc0": 1}, {"sc1": 1}, {"sc0": 1, "sc1": 1, "nt": 1}, {"offset": 12}, {"offset": 0xC425})
 _IMPLICIT = {"m0": 32}

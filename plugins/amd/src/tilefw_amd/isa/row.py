@@ -57,7 +57,9 @@ from tilefw_amd.isa.types import TYPES, Type
 Role = Literal["destination", "source", "address", "immediate", "target", "implicit source", "implicit destination"]
 
 # Encodings by the name of the keyword that gives an opcode in them.
-ENCODINGS = ("sop1", "sop2", "sopc", "sopk", "sopp", "smem", "vop1", "vop2", "vopc", "vop3", "vop3p", "mai", "ds", "flat", "mubuf")
+ENCODINGS = (
+    "sop1", "sop2", "sopc", "sopk", "sopp", "smem", "vop1", "vop2", "vopc", "vop3", "vop3p", "mai", "ds", "flat", "mtbuf", "mubuf",
+)
 # Where the opcodes of the short encodings stand in VOP3 (CDNA3 ISA, section "VOP3A", notes of its opcode table).
 VOP3_PLACE = {"vopc": 0x000, "vop2": 0x100, "vop1": 0x140}
 

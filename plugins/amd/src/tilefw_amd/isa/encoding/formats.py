@@ -126,6 +126,13 @@ _MUBUF = {
     "acc": Field(_bits(55, 1)),
     "nt": Field(_bits(17, 1)),
 }
+# The opcode takes the bits that MUBUF has sc1 and lds in; sc1 has moved (LLVM, `BUFInstructions.td`).
+_MTBUF = {
+    **{name: _MUBUF[name] for name in ("vdata", "vaddr", "srsrc", "soffset", "offset", "offen", "idxen", "sc0", "acc")},
+    "format": Field(_bits(19, 7)),
+    "sc1": Field(_bits(53, 1)),
+    "nt": Field(_bits(54, 1)),
+}
 _DS = {
     "vdst": Field(_bits(56, 8, ninth=25), "vector", "va"),
     "addr": Field(_bits(32, 8), "vector", "v"),
@@ -186,6 +193,7 @@ FORMATS: dict[str, Format] = {
         Format("mai", 8, *_prefix("110100111"), (16, 7), _MAI, ("vdst",), ("src0", "src1", "src2"), group="vop3p"),
         Format("ds", 8, *_prefix("110110"), (17, 8), _DS, ("vdst",), ("data0", "data1")),
         Format("flat", 8, *_prefix("110111"), (18, 7), _FLAT, ("vdst",), ("vdata",)),
+        Format("mtbuf", 8, *_prefix("111010"), (15, 4), _MTBUF, ("vdata",), ("vdata",)),
         Format("mubuf", 8, *_prefix("111000"), (18, 7), _MUBUF, ("vdata",), ("vdata",)),
     )
 }

@@ -23,6 +23,42 @@ class Swizzle(Spelling):
         return f"{self.word}:{immediates.swizzle(value)}"
 
 
+# Element types and number formats of MTBUF by value (LLVM, `SIDefines.h`, `MTBUFFormat`): four bits and three above them.
+DATA_FORMATS = tuple(
+    f"BUF_DATA_FORMAT_{name}" for name in (
+        "INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10", "8_8_8_8", "32_32",
+        "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15",
+    )
+)
+NUMBER_FORMATS = tuple(
+    f"BUF_NUM_FORMAT_{name}" for name in ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
+)
+DATA_FORMAT_DEFAULT = 1
+
+
+class TypedFormat(Spelling):
+    """The format of a typed buffer access: `format:[BUF_DATA_FORMAT_32,BUF_NUM_FORMAT_FLOAT]`, without a part that is 8 bits or
+    unsigned normalised; or its seven bits as a number."""
+
+    def text(self, value: Modifier) -> str:
+        assert isinstance(value, int)
+        data, number = value % len(DATA_FORMATS), value // len(DATA_FORMATS)
+        names = [DATA_FORMATS[data]] if data != DATA_FORMAT_DEFAULT else []
+        return f"{self.word}:[{','.join([*names, NUMBER_FORMATS[number]] if number else names)}]"
+
+    def value(self, text: str) -> Modifier | None:
+        word, colon, rest = text.partition(":")
+        if word != self.word or not colon:
+            return None
+        if not rest.startswith("["):
+            return super().value(text)
+        names = [name.strip() for name in rest[1:-1].split(",")]
+        data = [DATA_FORMATS.index(name) for name in names if name in DATA_FORMATS]
+        number = [NUMBER_FORMATS.index(name) for name in names if name in NUMBER_FORMATS]
+        if not names or len(data) > 1 or len(number) > 1 or len(data) + len(number) != len(names):
+            return None
+        return (data or [DATA_FORMAT_DEFAULT])[0] + len(DATA_FORMATS) * (number or [0])[0]
+
 
 # What SDWA selects of a register, as `dst_sel`, `src0_sel` and `src1_sel` hold it, and what becomes of the unselected bits.
 SELECTS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
@@ -56,6 +92,7 @@ def _table() -> dict[str, Spelling]:
     inline = {word: Spelling("inline", word) for word in ("neg", "abs", "sext")}
     sdwa = {word: _choices(word, SELECTS) for word in ("dst_sel", "src0_sel", "src1_sel")}
     return flags | numbers | bits | inline | sdwa | {
+        "format": TypedFormat("number", "format"),
         "offset12": Spelling("number", "offset"),
         "swizzle": Swizzle("number", "offset"),
         "smem_offset": Spelling("hex", "offset"),

@@ -14,10 +14,12 @@ from tilefw_amd.isa.encoding.shapes import Shape
 from tilefw_amd.isa.model import Format, FormModifier, FormOperand
 from tilefw_amd.isa.row import Row
 
-# What the fields hold where nothing is written, when it is not 0; these four of SDWA and three of DPP are always printed.
+# What the fields hold where nothing is written, when it is not 0; these four of SDWA and three of DPP are always
+# printed, the format of a typed buffer access is not.
 _DEFAULTS = {
     "dst_sel": DWORD, "src0_sel": DWORD, "src1_sel": DWORD, "dst_unused": UNUSED.index("UNUSED_PRESERVE"),
     "dpp_ctrl": 0xE4, "wide_dpp_ctrl": ROW_NEWBCAST, "row_mask": 0xF, "bank_mask": 0xF,
+    "format": 1,
 }  # fmt: skip
 # The name in text and in `Inst.modifiers`, where the field has another.
 NAMES = {
@@ -25,7 +27,7 @@ NAMES = {
     "wide_dpp_ctrl": "dpp_ctrl",
 }  # fmt: skip
 _FIELDS = {"smem_offset": "offset", "smem_offset20": "offset20", "swizzle": "offset", "wide_dpp_ctrl": "dpp_ctrl"}
-_ALWAYS = frozenset(_DEFAULTS) | {"smem_offset", "smem_offset20"}
+_ALWAYS = (frozenset(_DEFAULTS) - {"format"}) | {"smem_offset", "smem_offset20"}
 _BY_ROW = ("mai", "vop3p")
 
 

@@ -107,21 +107,31 @@ def _flat() -> tuple[Shape, ...]:
     )
 
 
+def _buffer_places(format: str) -> dict[str, tuple[tuple[Part, ...], dict[str, int]]]:
+    """By the shape's name: where a lane's part of a buffer address comes from, and the bits that say so."""
+    rest = (Part("srsrc", "srsrc", 4), Part("soffset", "soffset"))
+    return {
+        format: ((Part("vaddr", kinds="o"), *rest), {"idxen": 0, "offen": 0}),
+        f"{format}_offen": ((Part("vaddr", "vaddr"), *rest), {"idxen": 0, "offen": 1}),
+        f"{format}_idxen": ((Part("vaddr", "vaddr"), *rest), {"idxen": 1, "offen": 0}),
+        f"{format}_bothen": ((Part("vaddr", "vaddr", 2), *rest), {"idxen": 1, "offen": 1}),
+    }
+
+
+def _mtbuf() -> tuple[Shape, ...]:
+    modifiers = ("format", "idxen", "offen", "offset", "sc0", "nt", "sc1")
+    return tuple(
+        Shape(name, "mtbuf", "", "", modifiers, place, (), fixed, fixed, (), True)
+        for name, (place, fixed) in _buffer_places("mtbuf").items()
+    )
+
+
 def _mubuf() -> tuple[Shape, ...]:
     modifiers = ("idxen", "offen", "offset", "sc0", "nt", "sc1")
-    rest = (Part("srsrc", "srsrc", 4), Part("soffset", "soffset"))
-    vectors = {
-        "mubuf": (Part("vaddr", kinds="o"), 0, 0),
-        "mubuf_offen": (Part("vaddr", "vaddr"), 1, 0),
-        "mubuf_idxen": (Part("vaddr", "vaddr"), 0, 1),
-        "mubuf_bothen": (Part("vaddr", "vaddr", 2), 1, 1),
-    }
     plain = {"offen": 0, "idxen": 0, "lds": 0}
     found: list[Shape] = [Shape("mubuf_cache", "mubuf", modifiers=("sc0", "sc1"), bits=plain, addressed=False, zero=("acc",))]
-    for name, (vector, offen, idxen) in vectors.items():
-        bits = {"offen": offen, "idxen": idxen, "lds": 0}
-        fixed = {"idxen": idxen, "offen": offen}
-        place = (vector, *rest)
+    for name, (place, fixed) in _buffer_places("mubuf").items():
+        bits = fixed | {"lds": 0}
         # An atomic has one register for data and result: sc0 changes no operand.
         found.append(Shape(name, "mubuf", "", "", modifiers, place, (), bits, fixed, ("!lds dma",), True))
         lds = (*modifiers, "lds")
@@ -187,5 +197,6 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
         _ds("ds_swizzle", ("swizzle",), "swizzle"),
     ),
     "flat": _flat(),
+    "mtbuf": _mtbuf(),
     "mubuf": _mubuf(),
 }

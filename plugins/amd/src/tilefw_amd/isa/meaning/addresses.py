@@ -228,4 +228,6 @@ def _further(lanes: Algebra, base: Value, offset: int) -> Value:
     return lanes.add(base, lanes.const(offset, 64)) if offset else base
 
 
-_ENCODINGS: dict[str, Callable[[Inst, Read], Address]] = {"ds": _local, "flat": _flat, "smem": _scalar, "mubuf": _buffer}
+_ENCODINGS: dict[str, Callable[[Inst, Read], Address]] = {
+    "ds": _local, "flat": _flat, "smem": _scalar, "mtbuf": _buffer, "mubuf": _buffer,
+}

@@ -1,7 +1,7 @@
 """Loads and stores through a buffer descriptor (CDNA3 ISA, chapter "Buffer memory instructions"): untyped, typed, and to LDS.
 
-Typed accesses convert by the format in the descriptor; they assemble and print, and stop a simulation. Opcodes:
-`BUFInstructions.td`, checked against llvm-mc.
+Typed accesses convert by the format in the descriptor, or in the instruction (`tbuffer`); they assemble and print, and stop a
+simulation. Opcodes: `BUFInstructions.td`, checked against llvm-mc.
 """
 
 from __future__ import annotations
@@ -62,6 +62,14 @@ for _count, _components in enumerate(_COMPONENTS, start=1):
         row(f"buffer_store_{_name} a:b{32 * _registers}, [addr]",
             mubuf=_base + _count + 3, unit="vmem", section=SECTION, facts="buffer, store")(
             partial(_refused, f"buffer_store_{_name}", 0)
+        )
+        row(f"tbuffer_load_{_name} {_kept}d:b{32 * _registers}, [addr]",
+            mtbuf=_base + _count - 1, unit="vmem", section=SECTION, facts="buffer, load")(
+            partial(_refused, f"tbuffer_load_{_name}", _registers)
+        )
+        row(f"tbuffer_store_{_name} a:b{32 * _registers}, [addr]",
+            mtbuf=_base + _count + 3, unit="vmem", section=SECTION, facts="buffer, store")(
+            partial(_refused, f"tbuffer_store_{_name}", 0)
         )
 row("buffer_load_format_d16_hi_x +d:b32, [addr]", mubuf=0x26, unit="vmem", section=SECTION, facts="buffer, load")(
     partial(_refused, "buffer_load_format_d16_hi_x", 1)

@@ -86,7 +86,7 @@ def whole_accumulators(inst: Inst) -> str:
 
 
 def _data_files(form: Form) -> bool:
-    return form.format.name in ("ds", "flat", "mubuf")
+    return form.format.name in ("ds", "flat", "mtbuf", "mubuf")
 
 
 def same_file(inst: Inst) -> str:
