@@ -54,7 +54,7 @@ def matrix(parameter: int, vectors: int, lanes: int = 320, row: int = 320) -> Tr
     """A buffer [vectors, lanes] of rows `row` elements apart, a row a vector."""
     return Transfer(parameter, 0, (
         AxisMap(vectors, np.arange(vectors) * row, 1, 0), AxisMap(lanes, np.arange(lanes), 0, 1),
-    ))
+    ), 320)
 
 
 def program(

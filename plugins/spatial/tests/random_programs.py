@@ -150,7 +150,7 @@ def _place(rng: random.Random, chips: int) -> Rows:
 def _transfer(rng: random.Random) -> Transfer:
     if rng.random() < 0.3:
         explicit = np.array([[rng.randint(0, 99), rng.randint(0, 9), rng.randrange(320)] for _ in range(5)], np.int64)
-        return Transfer(0, rng.randint(0, 50), (), explicit=explicit, fill=rng.getrandbits(8))
+        return Transfer(0, rng.randint(0, 50), (), 320, explicit=explicit, fill=rng.getrandbits(8))
     axes = tuple(_axis(rng) for _ in range(rng.randint(0, 3)))
     return Transfer(0, rng.randint(-3, 50), axes, rng.choice([320, 160]), rng.randint(0, 4), fill=rng.getrandbits(8))
 

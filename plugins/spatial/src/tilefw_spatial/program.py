@@ -96,7 +96,7 @@ class Transfer:
     parameter: int
     base: int
     axes: tuple[AxisMap, ...]
-    lanes: int = 320
+    lanes: int
     chunk: int = 0
     explicit: NDArray[np.int64] | None = None
     fill: int = 0

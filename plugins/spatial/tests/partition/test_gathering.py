@@ -31,7 +31,7 @@ def test_riders_are_whole_again(rows: int, used: int, carriers: int | None) -> N
     if packed is None:
         return
     host = np.random.default_rng(rows).integers(0, 1 << 16, rows * used).astype(np.uint16)
-    whole = Transfer(0, 0, (AxisMap(used, np.arange(used), 0, 1), AxisMap(rows, np.arange(rows) * used, 1, 0)))
+    whole = Transfer(0, 0, (AxisMap(used, np.arange(used), 0, 1), AxisMap(rows, np.arange(rows) * used, 1, 0)), 320)
     sent = np.zeros((rows, LANES), np.uint16)
     for transfer in (whole, *carried(packed, whole)):
         element, vector, lane = cells(transfer)

@@ -115,7 +115,7 @@ def test_explicit_elements() -> None:
     table = np.array([[5, 0, 319], [7, 59, 0], [4001, 3, 3]])
     chip, findings = machine()
     host = np.arange(ELEMENTS, dtype=np.uint16)
-    tensor = Tensor("x", "in", home("fp16", 2), (Transfer(0, 0, (), explicit=table, fill=1),))
+    tensor = Tensor("x", "in", home("fp16", 2), (Transfer(0, 0, (), 320, explicit=table, fill=1),))
     fill(tensor, [HostBuffer("x", host.view(np.uint8), 0)], [chip], findings)
     found = gathered(tensor.home, [chip])[0]
     assert (found[0, 319], found[59, 0], found[3, 3]) == (5, 7, 1)
@@ -127,7 +127,7 @@ def test_bytes_that_nobody_wrote_are_not_initialised_on_the_chip() -> None:
     poison[321] = 0xFF
     chip, findings = machine()
     rows = (AxisMap(12, np.arange(12) * 320, 1, 0), AxisMap(320, np.arange(320), 0, 1))
-    tensor = Tensor("x", "in", home("uint8", 1), (Transfer(0, 0, rows),))
+    tensor = Tensor("x", "in", home("uint8", 1), (Transfer(0, 0, rows, 320),))
     fill(tensor, [HostBuffer("x", host, 0, poison)], [chip], findings)
     written = gathered(tensor.home, [chip])[1]
     assert not written[1]
