@@ -7,6 +7,7 @@ import pytest
 from assembled import BACKEND, PROLOGUE, artifact, clean, run, store
 
 from tilefw.api.errors import CodeError
+from tilefw.api.integers import round_up
 
 LANES = np.arange(64)
 
@@ -67,7 +68,7 @@ def test_lanes_leave_a_loop_one_by_one() -> None:
   s_cbranch_execnz .Lloop
   s_mov_b64 exec, s[8:9]
 """ + store("v1")
-    assert np.array_equal(clean(body), np.maximum(3, -(-LANES // 3) * 3))
+    assert np.array_equal(clean(body), np.maximum(3, round_up(LANES, 3)))
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Field, Kind, Row, Use
 from tilefw_spatial.isa.wellformed import misplaced, planes_of
 from tilefw_spatial.machine import Machine
@@ -132,7 +133,7 @@ def _chip(machine: Machine, rng: random.Random) -> ChipCode:
 def _tensor(rng: random.Random, name: str, chips: int) -> Tensor:
     dtype, groups = rng.choice(sorted(TYPES)), rng.randint(1, 3)
     vectors, segment = rng.randint(1, 12), groups * rng.randint(1, 3)
-    places = -(-vectors // segment) * groups
+    places = ceil_div(vectors, segment) * groups
     planes = tuple(tuple(_place(rng, chips) for _ in range(places)) for _ in range(TYPES[dtype].nbytes))
     home = Home(dtype, vectors, planes, groups, segment)
     role = rng.choice(["in", "out", "const"])

@@ -14,6 +14,7 @@ from work_evaluator import cells
 import tilefw
 import tilefw.language as tl
 from tilefw.api import DTYPES, Artifact, CapacityError
+from tilefw.api.integers import ceil_div
 from tilefw_spatial import limits
 from tilefw_spatial.arrange.stretches import maps_of
 from tilefw_spatial.footprint import distinct
@@ -76,7 +77,7 @@ def compiled(kernel, n: int, block: int, programs: int, elements: int) -> Artifa
 def test_buffers_beyond_the_chip_are_refused_at_once_and_by_their_bytes(n: int, block: int) -> None:
     begin = time.process_time()
     with pytest.raises(CapacityError, match=f"need at least {8 * n} bytes of memory") as caught:
-        compiled(scale, n, block, -(-n // block), n)
+        compiled(scale, n, block, ceil_div(n, block), n)
     assert time.process_time() - begin < 3  # 0.1 to 0.6 s where nothing else runs
     error = caught.value
     assert (error.code, error.resource, error.unit) == ("TFW0690", "memory", "bytes")
@@ -94,7 +95,7 @@ def test_of_a_grid_beyond_all_bounds_the_first_programs_are_counted() -> None:
 def test_a_launch_that_fills_the_chip_is_compiled_in_the_memory_of_its_tables() -> None:
     n = 28 * 10**6
     tracemalloc.start()
-    artifact = compiled(scale, n, 128, -(-n // 128), n)
+    artifact = compiled(scale, n, 128, ceil_div(n, 128), n)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 150 << 20

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilefw.api import Resources
+from tilefw.api.integers import round_up
 from tilefw.api.machine import Function, Slice
 from tilefw_amd.abi import SGPRS_AT_START
 from tilefw_amd.chips.occupancy import occupancy
@@ -45,7 +46,7 @@ class KernelResources:
     @property
     def accumulation_offset(self) -> int:
         """Where accumulation registers begin in the file that both kinds share."""
-        return -(-max(1, self.vector) // _ACCUMULATION_GRANULE) * _ACCUMULATION_GRANULE
+        return round_up(max(1, self.vector), _ACCUMULATION_GRANULE)
 
     @property
     def unified(self) -> int:

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
+from tilefw.api.integers import ceil_div
 from tilefw_amd.isa.meaning.fragments import Shape
 
 NUMPY = {
@@ -36,7 +37,7 @@ def _output_place(shape: Shape, i: int, block: int) -> tuple[int, int]:
     """(Register of an element's width, first lane) of row i."""
     height = 1 if shape.d == "f64" else 4
     in_register = WAVE // shape.n
-    together = max(1, -(-WAVE // (shape.n * shape.m // height)))
+    together = max(1, ceil_div(WAVE, shape.n * shape.m // height))
     element = block * (shape.m * shape.n // WAVE) + i // (height * in_register) * height + i % height
     lane = block % together * shape.n + i // height % in_register * together * shape.n
     return element, lane

@@ -15,6 +15,7 @@ import pytest
 from cdna3.exact import FORMATS, NAN, NUMPY, UNSIGNED, crossed, pattern, same, samples, specials, value
 from cdna3.lanes import WAVE, lanes, meaning
 from cdna3.vector import run
+from tilefw.api.integers import round_up
 from tilefw_amd.isa.row import Mode
 
 
@@ -72,7 +73,7 @@ def quotient(n: float, d: float, fmt: str) -> int:
 
 
 def divide(fmt: str, n: np.ndarray, d: np.ndarray) -> np.ndarray:
-    count = -(-len(n) // WAVE) * WAVE
+    count = round_up(len(n), WAVE)
     n, d = (np.resize(x, count).reshape(1, -1, WAVE) for x in (n, d))
     with np.errstate(all="ignore"):
         found = DIVIDE[fmt](Machine(fmt, count // WAVE), n, d)

@@ -8,6 +8,7 @@ import numpy as np
 from served import ROWS
 
 from cdna3.lanes import WAVE, lanes, meaning
+from tilefw.api.integers import ceil_div
 from tilefw_amd.isa.row import Mode
 
 CHAPTERS = ("vector_", "compare")
@@ -22,7 +23,7 @@ def run(name: str, *columns: np.ndarray, mode: Mode | None = None, **modifiers: 
     """The results for columns of unsigned patterns (or bool): one column, or a tuple of them."""
     function = meaning(name, mode, **modifiers)
     count = len(columns[0])
-    waves = -(-count // WAVE)
+    waves = ceil_div(count, WAVE)
     with np.errstate(all="ignore"):
         found = function(lanes(waves), *(_waves(c, waves) for c in columns))
     if not isinstance(found, tuple):

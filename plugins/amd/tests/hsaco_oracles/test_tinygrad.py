@@ -28,6 +28,7 @@ from hsaco_oracles.test_triton_hsaco import TRITON, item_of
 from oracles import execute
 from oracles.case import Number, Output
 from oracles.corpus import Item
+from tilefw.api.integers import ceil_div
 from tilefw_amd.code_object import Kernel
 from tilefw_amd.code_object.descriptor import PRELOAD_PROLOGUE_BYTES, USER_SGPRS
 from tilefw_amd.simulate import arguments
@@ -110,7 +111,7 @@ def _rsrc2(item: Item, kernel: Kernel) -> int:
     """compute_pgm_rsrc2 as a runtime completes it (AMDGPUUsage): user SGPRs, workgroup ids, all of the launch's LDS."""
     descriptor = kernel.descriptor
     shared = descriptor.group_segment_fixed_size + item.launch.dynamic_shared
-    word = descriptor.user_sgpr_count << 1 | -(-shared // _LDS_GRANULE) << 15
+    word = descriptor.user_sgpr_count << 1 | ceil_div(shared, _LDS_GRANULE) << 15
     for axis, letter in enumerate("xyz"):
         word |= getattr(descriptor, f"system_sgpr_workgroup_id_{letter}") << 7 + axis
     return word

@@ -15,6 +15,7 @@ from assembled import BACKEND, text
 from served import instruction, lanes_chip
 
 from tilefw.api import ALL_CHECKS, BufferView, LaunchOptions
+from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Reg, Slice
 from tilefw.api.simt import Code, Const, Element
 from tilefw.simt.lane import registers
@@ -99,7 +100,7 @@ def run_selected(
 ) -> np.ndarray:
     """What the machine code of `function` makes of the operands: `found`, as unsigned patterns."""
     count = max(len(c.patterns) for c in columns if not c.constant)
-    groups = count if uniform else -(-count // WAVE)
+    groups = count if uniform else ceil_div(count, WAVE)
     planes = [plane for c in columns if not c.constant for plane in _planes(c, groups, uniform)]
     body = _PROLOGUE + _body(function, operands, found, columns, result, groups, uniform)
     artifact = BACKEND.parse(_roomy(text(body)), "kernel.s")

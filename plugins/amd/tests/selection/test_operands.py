@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served import instruction, lanes_chip
 
+from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Slice
 from tilefw.api.simt import Code, Const
 from tilefw_amd.finish.traits import CLASSES, SCALARS
@@ -53,7 +54,7 @@ def _drawn(data: st.DataObject, code: Code, width: int, kinds: str, pool: list[S
     kind = data.draw(st.sampled_from(kinds))
     if kind == "c":
         return Const({16: "i16", 32: "i32", 64: "i64"}[width], data.draw(constants) & (1 << width) - 1)
-    again = [r for r in pool if r.reg.cls == kind and r.count == -(-width // 32)]
+    again = [r for r in pool if r.reg.cls == kind and r.count == ceil_div(width, 32)]
     if again and data.draw(st.booleans()):
         return again[0]
     form = "w64" if width == 64 else "w32"

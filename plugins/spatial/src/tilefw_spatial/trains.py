@@ -7,6 +7,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from tilefw.api import InternalError
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule import Issue
 
@@ -29,7 +30,7 @@ def words(issues: Iterable[Issue], now: int) -> Iterator[Inst]:
             yield from _alone(issue)
             now = issue.last + 1
         elif apart >= issue.period:
-            before = -(-apart // issue.period)
+            before = ceil_div(apart, issue.period)
             yield from _alone(replace(issue, repeats=before))
             heappush(heap, _from(issue, before, number))
             now = cycle + (before - 1) * issue.period + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tilefw.api import DTYPES
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.checked import CHECK, arguments
 from tilefw_spatial.isa import OPS, TYPES, Use
 from tilefw_spatial.isa.wellformed import faults, misplaced
@@ -129,7 +130,7 @@ def _home_faults(machine: Machine, home: Home, chips: int) -> Iterator[str]:
         return
     if len(home.planes) != TYPES[home.dtype].nbytes:
         yield f"{len(home.planes)} byte planes instead of {TYPES[home.dtype].nbytes}"
-    places = -(-home.vectors // home.segment) * home.groups
+    places = ceil_div(home.vectors, home.segment) * home.groups
     for plane in home.planes:
         if len(plane) != places:
             yield f"{len(plane)} places of a byte plane instead of {places}"
@@ -141,7 +142,7 @@ def _rows_at(home: Home, place: int) -> int:
     """How many rows an array has at one of its places."""
     segment, group = divmod(place, home.groups)
     left = min(home.segment, home.vectors - segment * home.segment) - group
-    return max(0, -(-left // home.groups))
+    return max(0, ceil_div(left, home.groups))
 
 
 def _rows_faults(machine: Machine, rows: Rows, count: int, chips: int) -> Iterator[str]:

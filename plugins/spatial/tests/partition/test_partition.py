@@ -24,8 +24,7 @@ from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
 from tilefw_spatial.node_options import node_options
 from tilefw_spatial.partition.alike import same_data
-from tilefw_spatial.partition.columns import shares
-from tilefw_spatial.partition.gather import gathered_split
+from tilefw_spatial.partition.strategies import gathered_split, shares
 from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import ChipCode, Inst, Program
 from tilefw_spatial.simulate.device import simulate

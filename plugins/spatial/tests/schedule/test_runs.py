@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.program import Home, Rows
 from tilefw_spatial.schedule.runs import accesses, runs
 from tilefw_spatial.sweep import Array, Walk
@@ -41,7 +42,7 @@ def _walked(domain: tuple[int, ...], walk: Walk) -> list[tuple[int, int]]:
 
 def _home(groups: int, rows: int) -> Home:
     segment = groups * rows
-    places = -(-VECTORS // segment) * groups
+    places = ceil_div(VECTORS, segment) * groups
     planes = tuple(tuple(Rows(f"plane{byte}.{place}", 0, 100 * place) for place in range(places)) for byte in range(2))
     return Home("fp16", VECTORS, planes, groups, segment)
 

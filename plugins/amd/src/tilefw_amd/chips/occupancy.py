@@ -6,6 +6,7 @@ later; scalar registers limit nothing there, as every wave has all of them.
 
 from __future__ import annotations
 
+from tilefw.api.integers import round_up
 from tilefw_amd.chips import Chip
 
 # Scalar registers cost no occupancy; what is left of the 102 is for what assignment loses between pairs and fours.
@@ -14,7 +15,7 @@ SCALAR_STEPS = (96,)
 
 def waves_per_simd(chip: Chip, vector_registers: int) -> int:
     """Waves that the registers of one SIMD hold, `vector_registers` a lane, accumulation registers among them; 0: not even one."""
-    each = _up(max(1, vector_registers), chip.vector_granule)
+    each = round_up(max(1, vector_registers), chip.vector_granule)
     return min(chip.limits["waves_per_simd"], chip.limits["registers_per_thread"] // each)
 
 
@@ -28,14 +29,10 @@ def occupancy(chip: Chip, threads: int, vector_registers: int, shared_bytes: int
     """Resident waves over the most there can be, for workgroups of `threads`. 0 means that not even one workgroup fits."""
     limits = chip.limits
     simds = limits["simds_per_processor"]
-    waves, most = _up(threads, limits["lanes"]) // limits["lanes"], simds * limits["waves_per_simd"]
+    waves, most = round_up(threads, limits["lanes"]) // limits["lanes"], simds * limits["waves_per_simd"]
     groups = simds * waves_per_simd(chip, vector_registers) // waves
     if waves > 1:
         groups = min(groups, chip.workgroups)
     if shared_bytes:
-        groups = min(groups, limits["shared_bytes_per_processor"] // _up(shared_bytes, chip.shared_granule))
+        groups = min(groups, limits["shared_bytes_per_processor"] // round_up(shared_bytes, chip.shared_granule))
     return groups * waves / most
-
-
-def _up(number: int, unit: int) -> int:
-    return -(-number // unit) * unit

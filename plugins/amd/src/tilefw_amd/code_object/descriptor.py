@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilefw.api import CodeError
+from tilefw.api.integers import ceil_div
 from tilefw_amd.code_object.elf import DAMAGED
 
 SIZE = 64
@@ -147,8 +148,8 @@ _FORMAT = {2: "<H", 4: "<I", 8: "<Q"}
 def granulated(vgprs: int, sgprs: int, accum_offset: int) -> dict[str, int]:
     """The count fields of a kernel that uses so many registers (`vgprs`: accumulation registers among them)."""
     return {
-        "granulated_vgpr_count": max(0, -(-max(1, vgprs) // VGPR_GRANULE) - 1),
-        "granulated_sgpr_count": max(0, -(-max(1, sgprs) // SGPR_GRANULE) - 1),
+        "granulated_vgpr_count": max(0, ceil_div(max(1, vgprs), VGPR_GRANULE) - 1),
+        "granulated_sgpr_count": max(0, ceil_div(max(1, sgprs), SGPR_GRANULE) - 1),
         "granulated_accum_offset": max(0, accum_offset // ACCUM_GRANULE - 1),
     }
 

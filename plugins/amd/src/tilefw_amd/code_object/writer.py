@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tilefw.api.integers import round_up
 from tilefw_amd.code_object import elf, hashes
 from tilefw_amd.code_object.metadata import NOTE_NAME, NT_AMDGPU_METADATA, Document, pack
 from tilefw_amd.code_object.reader import ELFOSABI_AMDGPU_HSA, EM_AMDGPU
@@ -132,7 +133,7 @@ class Writer:
     def _place_group(self, flags: int, members: list[OutputSection], first: bool) -> None:
         if not first:
             # lld: the next page of memory, at the same place within the page as in the file.
-            self._address = -(-self._address // PAGE) * PAGE + self._address % PAGE
+            self._address = round_up(self._address, PAGE) + self._address % PAGE
         start: tuple[int, int] | None = (0, 0) if first else None
         file_end = self._offset
         for section in members:
@@ -148,7 +149,7 @@ class Writer:
                 file_end = self._offset
         assert start is not None
         relro = members[0].name == ".dynamic"
-        memory_end = -(-self._address // PAGE) * PAGE if relro else self._address
+        memory_end = round_up(self._address, PAGE) if relro else self._address
         if relro:
             padding = OutputSection(
                 ".relro_padding", elf.SHT_NOBITS, elf.SHF_ALLOC | elf.SHF_WRITE, 1, size=memory_end - self._address

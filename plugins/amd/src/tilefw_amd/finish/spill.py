@@ -14,6 +14,7 @@ from functools import partial
 from math import gcd
 
 from tilefw.api.errors import InternalError
+from tilefw.api.integers import ceil_div, round_up
 from tilefw.api.machine import MEMORY, WHOLE, Home, Inst, Location, Operand, Reg, Slice, SpillModel
 from tilefw_amd.chips import WAVE, Chip
 from tilefw_amd.finish.expand import COPIES
@@ -53,7 +54,7 @@ def limited_by(chip: Chip, warps: int, most: int | None = None, waves: int = 0) 
 
 def _waves_of(chip: Chip, warps: int) -> int:
     """The waves of one workgroup on a SIMD."""
-    return -(-warps // chip.limits["simds_per_processor"])
+    return ceil_div(warps, chip.limits["simds_per_processor"])
 
 
 def _to_accumulation(value: Slice, place: Slice | None, index: int) -> list[Inst]:
@@ -137,7 +138,7 @@ def _encodes(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
             return operand
         if operand.reg not in places:
             file = _file(_file_of(operand, reg, cls))
-            taken = sum(-(-place.count // 4) * 4 for place in places.values() if place.reg is file)
+            taken = sum(round_up(place.count, 4) for place in places.values() if place.reg is file)
             places[operand.reg] = Slice(file, taken, operand.reg.width)
         whole = places[operand.reg]
         return whole.reg.slice(whole.first + operand.first, operand.count)

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from tilefw.api.integers import round_up
 from tilefw.api.machine import Function, Inst, Operand, Profile, Share, Slice, WaitStateModel
 from tilefw_amd.finish import machine_inst
 from tilefw_amd.finish.hazards import MATRIX_RULES, RULES
@@ -154,7 +155,7 @@ class _Registers:
         file = self._files.file(cls, SCALARS if base == FIRST["s"] else CLASSES[cls].count or 0)
         if first >= 0:
             return file.slice(first, count)
-        aligned = -(-count // 4) * 4
+        aligned = round_up(count, 4)
         start = self._next.get(base, 0)
         self._next[base] = start + aligned
         self.place |= {base + start + n: place for n in range(count)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tilefw.api.integers import ceil_div
+
 Kind = Literal["bits", "unsigned", "signed", "float", "mask", "fragment"]
 
 
@@ -30,7 +32,7 @@ class Type:
     @property
     def registers(self) -> int:
         """How many registers of 32 bits hold it."""
-        return -(-self.bits // 32)
+        return ceil_div(self.bits, 32)
 
     @property
     def packed(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Access, Code, Const, Element
 from tilefw_amd import abi
@@ -260,7 +261,7 @@ def _wide(code: Code, arguments: Slice, first: int, count: int) -> Slice:
 
 def _end(listed: Any) -> int:
     """Words of the caller's arguments."""
-    return max((-(-(p["offset"] + p["size"]) // 4) for p in listed), default=0)
+    return max((ceil_div(p["offset"] + p["size"], 4) for p in listed), default=0)
 
 
 def _runs(block: int, words: int) -> list[tuple[int, int]]:

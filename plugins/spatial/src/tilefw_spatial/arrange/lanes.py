@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis
 
@@ -41,7 +42,7 @@ class Lanes(ABC):
     @property
     def chunks(self) -> int:
         """Vectors for one point in time."""
-        return -(-self.positions // self.width)
+        return ceil_div(self.positions, self.width)
 
     def firsts(self) -> NDArray[np.bool_] | None:
         """Which positions are the first of all that stand for the same indices; None where none repeats another."""

@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.normal import Pick, Target, operands, picked
 from tilefw_spatial.arrange.picks import Picked
@@ -77,7 +78,7 @@ def _along(op: Reduce, like: Value) -> Value:
     """A reduction over one axis in stretches of about equal length."""
     [axis] = op.axes
     found = op.initial
-    for indices in np.array_split(np.arange(axis.extent), -(-axis.extent // LONGEST)):
+    for indices in np.array_split(np.arange(axis.extent), ceil_div(axis.extent, LONGEST)):
         part = Axis(axis.name, len(indices))
         operand = _stretch(op.operand, axis, Picked((part,), indices), {})
         step = Reduce(op.kind, operand, (part,), part if op.ordered is axis else None, found)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product, zip_longest
 from math import prod
 
+from tilefw.api.integers import ceil_div, round_up
 from tilefw_spatial.arrange.held import Held, Loop, walk, whole
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.memory import Order, in_turn, strides_of
@@ -63,7 +64,7 @@ def weights_order(dot: Item, machine: Machine) -> Order:
     weights = dot.operands[0]
     groups = machine.weight_streams // TYPES[weights.value.dtype].nbytes
     inner, rows = strides_of(shape.depth)
-    chunk = -(-rows // groups) * groups
+    chunk = round_up(rows, groups)
     outer, vectors = strides_of((*shape.batch, *shape.bands), chunk * weights.lanes.chunks)
     return Order({**outer, **inner}, chunk if weights.lanes.chunks > 1 else 0, vectors, groups, rows)
 
@@ -87,7 +88,7 @@ def tiles(dot: Item, chunk: Axis, machine: Machine) -> list[Tile]:
     shape = shape_of(dot)
     outer = (chunk, *shape.batch, *shape.bands)
     rows = whole(*shape.rows)
-    size = min(machine.accumulator_rows, -(-rows.end // _blocks(dot, prod(axis.extent for axis in outer), rows.end, machine)))
+    size = min(machine.accumulator_rows, ceil_div(rows.end, _blocks(dot, prod(axis.extent for axis in outer), rows.end, machine)))
     blocks = [Loop(rows.axes, begin, min(begin + size, rows.end)) for begin in range(0, rows.end, size)]
     found = [
         Tile(dict(zip(outer, index, strict=True)), block)
@@ -106,14 +107,14 @@ def _blocks(dot: Item, count: int, rows: int, machine: Machine) -> int:
 
     def cycles(blocks: int) -> float:
         turns = -(-count * blocks // (planes * len(SIDES)))
-        return turns * max(-(-rows // blocks), pitch) * (1 + _SPLIT * blocks)
+        return turns * max(ceil_div(rows, blocks), pitch) * (1 + _SPLIT * blocks)
 
     return min((1, 2, 4), key=cycles)
 
 
 def parts_of(dot: Item, machine: Machine) -> int:
     """Products of one tile: parts of K."""
-    return -(-shape_of(dot).k // machine.depth(dot.operands[0].value.dtype))
+    return ceil_div(shape_of(dot).k, machine.depth(dot.operands[0].value.dtype))
 
 
 def _evened(found: list[Tile], least: int) -> list[Tile]:
@@ -141,7 +142,7 @@ class Products:
     def sweeps(self, tile: Tile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
         """A tile's sweeps: one, or one on each of two sides, each with half of K."""
         parts = self._products(tile)
-        half = -(-len(parts) // len(sides))
+        half = ceil_div(len(parts), len(sides))
         shares = [parts[n * half : (n + 1) * half] for n in range(len(sides))]
         dtype = self.dot.operands[0].value.dtype
         return tuple(

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.access import Term
 from tilefw_spatial.arrange.lanes import Lanes
 from tilefw_spatial.graph import Axis
@@ -49,7 +50,7 @@ def _positions(valid: Valid, axis: Axis, lanes: Lanes, long: Sequence[Axis]) -> 
 def maps_of(ramp: Ramp, span: Span, chunk: int, width: int) -> list[tuple[AxisMap, ...]]:
     """Axes for whole vectors, and for what lies in part of a vector before and after them; `chunk` is from vector to vector,
     each of `width` lanes."""
-    begin, end = -(-span.low // width), span.high // width
+    begin, end = ceil_div(span.low, width), span.high // width
     if begin > end:  # within one vector
         return [_part(ramp, span.low, span.high, chunk, width)]
     found = [_part(ramp, span.low, begin * width, chunk, width)] if span.low < begin * width else []

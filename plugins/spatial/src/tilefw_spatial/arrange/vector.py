@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tilefw.api import Place
+from tilefw.api.integers import round_up
 from tilefw_spatial.arrange.held import Held, Loop, walk
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
@@ -82,7 +83,7 @@ def pieces_of(region: Region, regions: Regions, chain: Chain, drains: int = 0) -
 
 def padding(weights: Array, order: Order, chain: Chain) -> list[VectorSweep]:
     """Zeros where weights that sweeps make are filled up to what one cycle loads: no product counts them, but they are loaded."""
-    size = -(-order.rows // order.groups) * order.groups
+    size = round_up(order.rows, order.groups)
     domain = (order.vectors // size, size - order.rows)
     if not domain[1]:
         return []

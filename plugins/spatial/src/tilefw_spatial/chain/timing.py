@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tilefw.api.integers import ceil_div
+
 _ROUNDS = 3
 
 
@@ -28,7 +30,7 @@ class Timed:
 
 def moves_after(latest: int, stream: bool, kept: int) -> int:
     """MOVs that carry a value to a reader `latest` ticks after it appeared."""
-    return -(-latest // kept) if stream else -(-max(0, latest - (kept - 1)) // kept)
+    return ceil_div(latest, kept) if stream else ceil_div(max(0, latest - (kept - 1)), kept)
 
 
 def times(problem: Timed, enough: int) -> list[int]:

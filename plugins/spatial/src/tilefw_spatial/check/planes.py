@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.check.flow import Edge
 from tilefw_spatial.check.problem import BOUNDS, MATRIX, Burst, Problem, at
 from tilefw_spatial.check.progression import Progression, Span, meetings
@@ -111,7 +112,7 @@ def _multiply(
             problems.append(at(MATRIX, f"{burst} multiplies in cycle {begin}: nothing is installed yet", burst, begin))
             return
         until = times[place + 1] if place + 1 < len(times) else burst.last + 1
-        run = min(burst.count - done, -(-(until - begin) // burst.period))
+        run = min(burst.count - done, ceil_div(until - begin, burst.period))
         end = begin + (run - 1) * burst.period
         with_ = installed[place]
         problems += _fits(burst, with_, begin, end, machine)

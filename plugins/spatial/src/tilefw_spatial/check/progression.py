@@ -8,6 +8,8 @@ from heapq import heappop, heappush
 from math import gcd
 from typing import Generic, TypeVar
 
+from tilefw.api.integers import ceil_div
+
 T = TypeVar("T")
 
 
@@ -43,7 +45,7 @@ class Progression:
         modulus = other.period // divisor
         i = apart // divisor * pow(self.period // divisor, -1, modulus) % modulus if modulus > 1 else 0
         found, step = self.start + i * self.period, self.period * modulus
-        found += max(0, -(-(low - found) // step)) * step
+        found += max(0, ceil_div(low - found, step)) * step
         found -= (found - low) // step * step
         return found if found <= high else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tilefw.api.integers import round_up
 from tilefw_spatial.check.problem import QUEUE, Burst, Problem
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
@@ -39,7 +40,7 @@ class _Reader:
                 case "SYNC":
                     self.waits = self.now
                 case "DSK":
-                    self.now = -(-self.now // machine.epoch) * machine.epoch
+                    self.now = round_up(self.now, machine.epoch)
                 case "CFG.halt":
                     self.place = len(self.words)
                 case _:

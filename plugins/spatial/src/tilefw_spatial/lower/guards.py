@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from tilefw.api import DTYPES, DType
+from tilefw.api.integers import ceil_div
 from tilefw.api.ir import Operation, place_of
 from tilefw_spatial.graph import Axis, Check
 from tilefw_spatial.lower.known import Array, Key, Known, Term, both, constant, counted, of_term, total
@@ -117,7 +118,7 @@ def _bound(numbers: Term, dtype: DType, like: Known, side: int) -> Known | None:
 
 
 def _ceil(value: int, scale: int) -> int:
-    return -(-value // scale)
+    return ceil_div(value, scale)
 
 
 def _bounds(offset: Known, mask: Known | None) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.graph import Axis, Dot, Graph, Store, Value, operands_of
 from tilefw_spatial.partition.restrict import can_part
 
@@ -62,4 +63,4 @@ def _work(values: list[Value], axis: Axis, chips: int) -> int:
 def _share(value: Value, axis: Axis, chips: int) -> int:
     """Elements of a value that each of so many chips makes where `axis` is divided."""
     count = prod(a.extent for a in value.axes if a is not axis)
-    return count * -(-axis.extent // chips) if axis in value.axes else count
+    return count * ceil_div(axis.extent, chips) if axis in value.axes else count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.graph import Axis, Graph, Store
 from tilefw_spatial.partition.axes import rows_axis
 from tilefw_spatial.partition.restrict import Restriction, part_of
@@ -37,14 +38,14 @@ def _tapered(extent: int, last: int) -> list[int]:
     while size < ROWS and ends[0] > size:
         ends.insert(0, ends[0] - size)
         size *= 2
-    count = -(-ends[0] // ROWS)
+    count = ceil_div(ends[0], ROWS)
     return [*(ends[0] * number // count for number in range(count)), *ends]
 
 
 def _blocks(store: Store, axis: Axis | None, chips: int) -> list[Store]:
     if axis is None or axis.extent < chips:
         return [store]
-    count = chips * -(-axis.extent // (chips * ROWS))
+    count = chips * ceil_div(axis.extent, chips * ROWS)
     count = min(count, axis.extent)
     return _cut(store, axis, [axis.extent * number // count for number in range(count + 1)])
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.partition.combined import combined
@@ -72,7 +73,7 @@ def packing(rows: int, used: int, lanes: int) -> Packing | None:
     """The way to send `rows` vectors of `used` of their lanes in the fewest vectors; None where none are saved."""
     found: list[Packing] = []
     for pieces in range(1, PIECES + 1):
-        width = -(-used // pieces)
+        width = ceil_div(used, pieces)
         gaps = (lanes - used) // width
         carriers = -(-rows * pieces // (gaps + pieces))
         if carriers < rows:

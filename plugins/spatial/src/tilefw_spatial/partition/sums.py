@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from math import prod
 
 from tilefw.api import InternalError, UnsupportedError
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.isa import SUMS
@@ -71,7 +72,7 @@ def _even(axis: Axis, chips: int) -> list[int]:
 def _in_sets(axis: Axis, op: Dot, chips: int, machine: Machine) -> list[int]:
     """Whole sets of weights where there are enough of them."""
     depth = machine.depth(op.a.dtype) if op.a.dtype in SUMS else 1
-    sets = -(-axis.extent // depth)
+    sets = ceil_div(axis.extent, depth)
     if sets < chips:
         return _even(axis, chips)
     shares = [(sets * (chip + 1) // chips - sets * chip // chips) * depth for chip in range(chips)]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import CapacityError
+from tilefw.api.integers import ceil_div, round_up
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.limits import SMALLER
 from tilefw_spatial.machine import SIDES, Machine
@@ -49,7 +50,7 @@ class Settled:
 
 def rows_of(array: Array) -> int:
     """Rows that one copy of an array takes."""
-    return -(-array.vectors // array.groups) * array.groups * TYPES[array.dtype].nbytes
+    return round_up(array.vectors, array.groups) * TYPES[array.dtype].nbytes
 
 
 class Floor:
@@ -78,7 +79,7 @@ class Floor:
     def settle(self, array: Array, sides: Sequence[str], unit: str, avoid: set[str]) -> Settled:
         """A home for one copy of an array, in the first of those hemispheres where there is room. Raises CapacityError."""
         for apart in dict.fromkeys((array.segment, 0)):
-            rows = self._longest(-(-(apart or array.vectors) // array.groups))
+            rows = self._longest(ceil_div(apart or array.vectors, array.groups))
             while rows:
                 found = self._first(array, rows, apart, sides, unit, avoid)
                 if found is None and self._reclaim():
@@ -133,7 +134,7 @@ class Floor:
 
     def _longest(self, deep: int) -> int:
         """Rows of a segment, so that as few as can be, all of one length, make `deep` rows."""
-        return -(-deep // max(1, -(-deep // self.machine.rows)))
+        return ceil_div(deep, max(1, ceil_div(deep, self.machine.rows)))
 
     def _first(
         self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
@@ -155,8 +156,8 @@ class Floor:
         planes: list[list[Rows]] = [[] for _ in range(width)]
         blocks: list[Block] = []
         own: dict[str, tuple[int, ...]] = {}
-        for segment in range(-(-array.vectors // (rows * groups))):
-            deep = min(rows, -(-(array.vectors - segment * rows * groups) // groups))
+        for segment in range(ceil_div(array.vectors, rows * groups)):
+            deep = min(rows, ceil_div(array.vectors - segment * rows * groups, groups))
             part = segment * rows * groups // apart if apart else 0
             for group in range(groups):
                 for byte in range(width):

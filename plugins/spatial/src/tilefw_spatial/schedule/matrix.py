@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilefw.api import InternalError
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
@@ -115,7 +116,7 @@ def _buffers(planned: MatrixPlan, sweep: MatrixSweep) -> int:
 
 def weight_cycles(product: Product, home: Home) -> int:
     """Cycles of the LW of a product."""
-    return -(-product.depth // home.groups)
+    return ceil_div(product.depth, home.groups)
 
 
 def load_time(machine: Machine) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilefw.api.integers import round_up
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule.demand import Plan
@@ -83,7 +84,7 @@ def placed_together(wanted: list[tuple[Reservations, Demand]], multiple: int) ->
     """The earliest begin, a multiple of a number, at which every table has what is wanted of it."""
     begin = max(demand.least for _, demand in wanted)
     while True:
-        begin = -(-begin // multiple) * multiple
+        begin = round_up(begin, multiple)
         found = [table.find(demand, begin) for table, demand in wanted]
         latest = max(placed.begin for placed in found)
         if latest == begin:

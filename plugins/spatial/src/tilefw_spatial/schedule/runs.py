@@ -15,6 +15,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.program import Home
 from tilefw_spatial.sweep import Walk
 
@@ -180,7 +181,7 @@ def _by_segment(run: Run, segment: int) -> Iterator[Run]:
         vector = run.vector + first * run.step
         count = run.count - first
         if run.step > 0:
-            count = min(count, -(-(segment - vector % segment) // run.step))
+            count = min(count, ceil_div(segment - vector % segment, run.step))
         elif run.step < 0:
             count = min(count, vector % segment // -run.step + 1)
         yield Run(run.point + first * run.spacing, vector, count, run.step, run.spacing)

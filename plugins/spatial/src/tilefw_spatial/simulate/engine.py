@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from tilefw.api import CodeError
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Program
@@ -157,7 +158,7 @@ class _Execution:
         place = bisect_right(times, burst.time)
         if place == len(times) or times[place] > burst.last:
             return burst.count
-        return -(-(times[place] - burst.time) // burst.period)
+        return ceil_div(times[place] - burst.time, burst.period)
 
     def _do(self, chip: Chip, burst: Burst) -> int:
         name = _name(burst)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.simulate.burst import Burst
 
 _NEVER = np.iinfo(np.int64).max
@@ -16,7 +17,7 @@ def points_before(burst: Burst, due: int, other: Burst, other_due: int, *, ties:
     `ties`: where both are due in one cycle the other comes first. `anywhere`: the rows of one of them depend on data. Of two bursts
     due in order the first point always comes first."""
     if anywhere:
-        return max(1, min(burst.count, -(-(other_due - due + (0 if ties else 1)) // burst.period)))
+        return max(1, min(burst.count, ceil_div(other_due - due + (0 if ties else 1), burst.period)))
     rows, other_rows = _span(burst), _span(other)
     if rows[1] < other_rows[0] or other_rows[1] < rows[0]:
         return burst.count

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import Utilisation
+from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import SIDES, Machine
 from tilefw_spatial.program import Home, Rows
@@ -68,7 +69,7 @@ def _places(home: Home) -> Iterator[tuple[Rows, int]]:
         for number, place in enumerate(plane):
             segment, group = divmod(number, home.groups)
             vectors = min(home.segment, home.vectors - segment * home.segment)
-            yield place, max(0, -(-(vectors - group) // home.groups))
+            yield place, max(0, ceil_div(vectors - group, home.groups))
 
 
 def _addresses(machine: Machine, burst: Burst) -> NDArray[np.int64]:

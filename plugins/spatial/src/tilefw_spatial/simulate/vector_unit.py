@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilefw.api.integers import ceil_div
 from tilefw_spatial import isa
 from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use, alu_and_steps
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
@@ -76,7 +77,8 @@ def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) ->
     taints: list[Taint] = []
     for every in {o.every for o in streams}:  # a reduction takes its start less often than its points
         alike = [o for o in streams if o.every == every]
-        requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, burst.period * every, -(-count // every)) for o in alike]
+        period, points = burst.period * every, ceil_div(count, every)
+        requests = [Request(o.value, TYPES[o.dtype].nbytes, burst.time, period, points) for o in alike]
         planes, tainted, n = chip.take(burst, requests)
         taken |= {o.place: p for o, p in zip(alike, planes, strict=True)}
         count = min(count, n * every)
@@ -116,7 +118,7 @@ def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> Found:
     """Another ALU's results, taken so many steps after they appeared; where the very first is missing, zero and a finding."""
     number, steps = alu_and_steps(operand.value)
     delay = steps * chip.machine.delay_step
-    count = -(-burst.count // operand.every)
+    count = ceil_div(burst.count, operand.every)
     found = chip.results[number].find(burst.time - delay, burst.period * operand.every, count)
     if found.count:
         return found

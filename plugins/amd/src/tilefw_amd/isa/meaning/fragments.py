@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tilefw.api.integers import log2
 from tilefw.api.sim import Accumulation, Fragment, Stages
 from tilefw_amd.chips import Chip
 from tilefw_amd.chips.chip import LANE_BITS
@@ -24,10 +25,6 @@ from tilefw_amd.isa.types import TYPES, Type
 # The formats of fragments by element type, as the simulator kit calls them; fp8 and bf8 are the chip's.
 _FORMATS = {"f16": "f16", "bf16": "bf16", "xf32": "tf32", "f32": "f32", "f64": "f64", "i8": "s8", "i32": "s32"}
 _BITS = {"f16": 16, "bf16": 16, "xf32": 32, "f32": 32, "f64": 64, "i8": 8, "fp8": 8, "bf8": 8, "i32": 32}
-
-
-def log2(n: int) -> int:
-    return n.bit_length() - 1
 
 
 def _names(kind: str, first: int, count: int) -> tuple[str, ...]:

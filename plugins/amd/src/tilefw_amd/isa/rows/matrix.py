@@ -10,7 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilefw_amd.isa.meaning.fragments import SHAPES, Shape, accumulation, accumulator, log2, operand_a, operand_b, sparse_index
+from tilefw.api.integers import log2
+from tilefw_amd.isa.meaning.fragments import SHAPES, Shape, accumulation, accumulator, operand_a, operand_b, sparse_index
 from tilefw_amd.isa.row import Chapter, Modifiers
 
 CHAPTER = Chapter()

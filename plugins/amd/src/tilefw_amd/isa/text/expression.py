@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tilefw.api.integers import ceil_div, round_up
+
 Resolve = Callable[[str], int]
 """The value of a symbol; raises LookupError for one that is not known."""
 
@@ -68,7 +70,7 @@ def wrap(value: int) -> int:
 def _quotient(a: int, b: int) -> int:
     if b == 0:
         raise ZeroDivisionError
-    return -(-a // b) if (a < 0) != (b < 0) else a // b
+    return ceil_div(a, b) if (a < 0) != (b < 0) else a // b
 
 
 def _shift(a: int, b: int) -> int:
@@ -89,11 +91,11 @@ _APPLY: dict[str, Callable[[int, int], int]] = {
 
 def _total_vgprs(accumulators: int, vectors: int) -> int:
     """Both files of a lane share its registers; accumulators begin at a multiple of 4."""
-    return -(-vectors // 4) * 4 + accumulators if accumulators else vectors
+    return round_up(vectors, 4) + accumulators if accumulators else vectors
 
 
 def _alignto(value: int, step: int) -> int:
-    return -(-value // step) * step
+    return round_up(value, step)
 
 
 FUNCTIONS: dict[str, Callable[..., int]] = {

@@ -1,0 +1,100 @@
+"""The ways to split a launch over chips, by name, and the two that need nothing but shares of the stores.
+
+`n`: every chip makes its share of each result from whole operands, and no chip needs another. `gather`: as `n`, but what all chips
+need lies in parts on them, and every part is sent to the others while they compute (`dealt`). The results are made in blocks of
+rows, each as soon as its operands have arrived; the last blocks are short, so that little is left when the links are done. `k`
+and `stages` are in files of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tilefw.api.integers import ceil_div
+from tilefw_spatial.arrange import arrange
+from tilefw_spatial.arrange.stores import unconditional
+from tilefw_spatial.graph import Graph, Store
+from tilefw_spatial.machine import Machine
+from tilefw_spatial.partition.alike import same_data
+from tilefw_spatial.partition.axes import divided_axis
+from tilefw_spatial.partition.blocks import in_tapered_blocks
+from tilefw_spatial.partition.dealt import Dealer
+from tilefw_spatial.partition.restrict import Restriction, part_of
+from tilefw_spatial.partition.stages import staged
+from tilefw_spatial.partition.sums import sums_split
+from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep, Work
+
+Strategy = Callable[[Graph, int, Machine], NodeWork]
+
+
+def partition(graph: Graph, chips: int, split: str, machine: Machine) -> NodeWork:
+    """The work of each chip of a launch that is split by one of SPLITS. Raises UnsupportedError for what that does not serve."""
+    return SPLITS[split](Graph(unconditional(graph.stores)), chips, machine)
+
+
+def columns_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
+    """The work of chips that have parts of what is stored."""
+    works: list[Work] = []
+    for stores in shares(graph, chips):
+        work = arrange(Graph(list(stores.values())), machine)
+        for number, array in zip(stores, work.results, strict=True):
+            array.rank = number
+        works.append(work)
+    return NodeWork(works, [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps])
+
+
+def shares(graph: Graph, chips: int) -> list[dict[int, Store]]:
+    """The stores of each chip by their number. Shares have one extent, the last ones with indices of which nothing is stored."""
+    found: list[dict[int, Store]] = [{} for _ in range(chips)]
+    for number, store in enumerate(graph.stores):
+        for share, part in zip(found, _store_shares(store, chips), strict=True):
+            if part is not None:
+                share[number] = part
+    return found
+
+
+def _store_shares(store: Store, chips: int) -> list[Store | None]:
+    axis = divided_axis(store, chips)
+    if axis is None:
+        return [store, *[None] * (chips - 1)]
+    extent = ceil_div(axis.extent, chips)
+    parts = (part_of(axis, chip * extent, (chip + 1) * extent) for chip in range(chips))
+    return [Restriction(part).store(store) for part in parts]
+
+
+def gathered_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
+    """The work of chips that have parts of what is stored, and of what that needs."""
+    works: list[Work] = []
+    for stores in shares(graph, chips):
+        numbers: list[int] = []
+        blocks = Graph()
+        for number, store in stores.items():
+            made = in_tapered_blocks(store, divided_axis(store, chips), machine.pitch)
+            blocks.stores += made
+            numbers += [number] * len(made)
+        work = arrange(blocks, machine, twins=False)  # what comes by links would come twice
+        for number, array in zip(numbers, work.results, strict=True):
+            array.rank = number
+        works.append(work)
+    dealer = Dealer(works, machine)
+    for arrays in _common(works):
+        dealer.deal(arrays)
+    dealer.finish()
+    order: list[tuple[int, Sweep] | LinkSweep] = [*dealer.sends]
+    order += [(chip, sweep) for chip, work in enumerate(works) for sweep in work.sweeps]
+    return NodeWork(works, order)
+
+
+def _common(works: list[Work]) -> list[list[Array]]:
+    """Inputs that all chips have alike, each as one array a chip, in the order in which they are first read."""
+    left = [[array for array in work.arrays if array.role == "in"] for work in works]
+    found: list[list[Array]] = []
+    for array in list(left[0]):
+        alike = [next((number for number, other in enumerate(arrays) if same_data(array, other)), None) for arrays in left]
+        numbers = [number for number in alike if number is not None]
+        if len(numbers) == len(works):
+            found.append([arrays.pop(number) for arrays, number in zip(left, numbers, strict=True)])
+    return found
+
+
+SPLITS: Mapping[str, Strategy] = {"n": columns_split, "k": sums_split, "gather": gathered_split, "stages": staged}
