@@ -14,11 +14,11 @@ import numpy as np
 from hand_made import counted, matrix, queue
 from numpy.typing import NDArray
 
-from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, Kind, Use, latency_key, result_type
+from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, OPS, PUT_FLAG, TYPES, OperandKind, Use, latency_key, result_type
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Rows, Tensor
 from tilefw_spatial.simulate.transfers import HostBuffer
-from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import TickArray
 
 MACHINE: Machine = load("sdm-1")
 LANES = 320
@@ -208,21 +208,21 @@ class Draft:
         dtype = "int1" if use is Use.MASK else inst.dtype
         near = [m for m in made if time - m[1] in (0, 4, 8, 12)]
         kinds = {Use.CONSTANT: [2, 3], Use.MASK: [0, 1, 2], Use.START: [0, 3]}.get(use, [0, 0, 1, 1, 2, 3])
-        kind = Kind(rng.choice(kinds))
-        if kind is Kind.ALU and not near:
-            kind = Kind.STREAM
+        kind = OperandKind(rng.choice(kinds))
+        if kind is OperandKind.ALU and not near:
+            kind = OperandKind.STREAM
         value = 0
-        if kind is Kind.STREAM:
+        if kind is OperandKind.STREAM:
             value = self.stream(TYPES[dtype].nbytes)
             start = use is Use.START
             self.read(chip, dtype, count // every if start else count, period * every if start else period, value, CENTRE, time)
-        elif kind is Kind.ALU:
+        elif kind is OperandKind.ALU:
             number, there, _, _ = rng.choice(near)
             value = number | (time - there) // 4 << 4
         map_ = inst.map & ~(3 << 2 * place) | kind << 2 * place
-        if TYPES[dtype].is_float and not (use is Use.START and kind is Kind.LANE):
+        if TYPES[dtype].is_float and not (use is Use.START and kind is OperandKind.LANE):
             map_ |= rng.randrange(2) << 6 + place | rng.randrange(2) << 9 + place
-        imm = rng.getrandbits(32) if kind is Kind.IMMEDIATE else inst.imm
+        imm = rng.getrandbits(32) if kind is OperandKind.IMMEDIATE else inst.imm
         return replace(inst, map=map_, imm=imm, **{part: value})
 
     def switch(self) -> None:
@@ -389,6 +389,6 @@ def host_buffers(arrays: Sequence[NDArray[np.uint8]]) -> list[HostBuffer | None]
     return [HostBuffer(f"p{i}", array, 0) for i, array in enumerate(arrays)]
 
 
-def host_arrays(arrays: Sequence[NDArray[np.uint8]]) -> list[HostArray | None]:
+def host_arrays(arrays: Sequence[NDArray[np.uint8]]) -> list[TickArray | None]:
     """Arrays as the slow simulator takes them."""
-    return [HostArray(f"p{i}", array) for i, array in enumerate(arrays)]
+    return [TickArray(f"p{i}", array) for i, array in enumerate(arrays)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Field, Kind, Row, Use
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, Row, Use, WordField
 from tilefw_spatial.isa.wellformed import misplaced, planes_of
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import AxisMap, ChipCode, Home, Inst, Parameter, Program, Rows, Tensor, Transfer
@@ -43,7 +43,7 @@ def _stream(rng: random.Random, planes: int) -> int:
     return rng.randrange(64 // planes) * planes
 
 
-def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: Field) -> Inst:
+def _filled(machine: Machine, rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst:
     match field.use:
         case Use.TAKE:
             return replace(inst, **{field.part: _stream(rng, planes_of(inst, field))})
@@ -82,14 +82,14 @@ def _rows(rng: random.Random, inst: Inst, steps: bool) -> Inst:
     return replace(inst, address=rng.randrange(2) * 4096 + first, step=step)
 
 
-def _operand(rng: random.Random, row: Row, inst: Inst, field: Field) -> Inst:
+def _operand(rng: random.Random, row: Row, inst: Inst, field: WordField) -> Inst:
     kinds = {Use.MASK: [0, 1, 2], Use.CONSTANT: [2, 3]}.get(field.use, [0, 1, 2, 3])
-    kind, at = Kind(rng.choice(kinds)), "abc".index(field.part)
-    value = {Kind.STREAM: _stream(rng, planes_of(inst, field)), Kind.ALU: rng.randrange(64)}.get(kind, 0)
+    kind, at = OperandKind(rng.choice(kinds)), "abc".index(field.part)
+    value = {OperandKind.STREAM: _stream(rng, planes_of(inst, field)), OperandKind.ALU: rng.randrange(64)}.get(kind, 0)
     map_ = inst.map & ~(3 << 2 * at) | kind << 2 * at
-    if field.use is not Use.MASK and TYPES[inst.dtype].is_float and not (field.use is Use.START and kind is Kind.LANE):
+    if field.use is not Use.MASK and TYPES[inst.dtype].is_float and not (field.use is Use.START and kind is OperandKind.LANE):
         map_ |= rng.randrange(2) << 6 + at | rng.randrange(2) << 9 + at
-    imm = rng.getrandbits(32) if kind is Kind.IMMEDIATE else inst.imm
+    imm = rng.getrandbits(32) if kind is OperandKind.IMMEDIATE else inst.imm
     return replace(inst, map=map_, imm=imm, **{field.part: value})
 
 

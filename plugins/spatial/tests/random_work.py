@@ -9,7 +9,20 @@ import numpy as np
 from tilefw_spatial.isa import TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import AxisMap, Transfer
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Product, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
+from tilefw_spatial.sweep import (
+    AluStep,
+    Array,
+    LaneSweep,
+    MatrixSweep,
+    OperandSource,
+    Product,
+    Read,
+    Sweep,
+    VectorSweep,
+    Walk,
+    Work,
+    Write,
+)
 
 LANES = 320
 _OPS = ("ADD", "SUB", "MUL", "LOGIC.xor", "MIN")
@@ -94,7 +107,7 @@ class Maker:
         for number, drained in enumerate(drains):
             sweep.reads.append(Read(Walk(self.readable[0], 0, (0,)), 4 * number))
             whole = "int32" if drained.dtype == "int8" else "fp32"
-            sweep.steps.append(Step("CVT.int32", whole, (Source("stream", number),), "int32", 1, number, 4 * number))
+            sweep.steps.append(AluStep("CVT.int32", whole, (OperandSource("stream", number),), "int32", 1, number, 4 * number))
         for _ in range(self.rng.randint(1, 4)):
             self._step(sweep)
         if self.rng.random() < 0.4:
@@ -119,24 +132,25 @@ class Maker:
         ready = [n for n, at in results if time - at <= 12]
         ready = [n for n in ready if n in self._unused(sweep) or self.rng.random() < 0.5]
         if every > 1:
-            sources = [Source("alu", self.rng.choice(ready))] if ready else [self._new_stream(sweep, time)]
-            sweep.steps.append(Step("TRED.add", "int32", tuple(sources), "", every, len(sweep.steps), time))
+            sources = [OperandSource("alu", self.rng.choice(ready))] if ready else [self._new_stream(sweep, time)]
+            sweep.steps.append(AluStep("TRED.add", "int32", tuple(sources), "", every, len(sweep.steps), time))
             return
-        sources = [Source("alu", n) for n in self.rng.sample(ready, min(len(ready), self.rng.randint(0, 2)))]
+        sources = [OperandSource("alu", n) for n in self.rng.sample(ready, min(len(ready), self.rng.randint(0, 2)))]
         while len(sources) < 2:
-            sources.append(self._new_stream(sweep, time) if self.rng.random() < 0.8 else Source("imm", self.rng.randrange(1 << 32)))
+            streamed = self.rng.random() < 0.8
+            sources.append(self._new_stream(sweep, time) if streamed else OperandSource("imm", self.rng.randrange(1 << 32)))
             if sum(source.kind == "imm" for source in sources) > 1:
                 sources.pop()
-        sweep.steps.append(Step(self.rng.choice(_OPS), "int32", tuple(sources), "", 1, len(sweep.steps), time))
+        sweep.steps.append(AluStep(self.rng.choice(_OPS), "int32", tuple(sources), "", 1, len(sweep.steps), time))
 
     def _unused(self, sweep: VectorSweep) -> set[int]:
         used = {source.index for step in sweep.steps for source in step.operands if source.kind == "alu"}
         return {*range(len(sweep.steps))} - used
 
-    def _new_stream(self, sweep: VectorSweep, time: int) -> Source:
+    def _new_stream(self, sweep: VectorSweep, time: int) -> OperandSource:
         array = self.rng.choice([array for array in self.readable if array.dtype == "int32"])
         sweep.reads.append(Read(self._walk(array, sweep.domain), time))
-        return Source("stream", len(sweep.reads) - 1)
+        return OperandSource("stream", len(sweep.reads) - 1)
 
     def _product(self) -> None:
         dtype, rows = self.rng.choice(("fp16", "int8")), self.rng.choice((1, 3, 24, 50))

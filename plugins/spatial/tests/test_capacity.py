@@ -20,10 +20,10 @@ from tilefw_spatial.arrange.stretches import maps_of
 from tilefw_spatial.footprint import distinct
 from tilefw_spatial.graph import Along, Axis, Where
 from tilefw_spatial.lower.below import Below, negative
-from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.lower.known import KnownTerm, KnownTile
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Transfer
-from tilefw_spatial.ramp import Ramp, Span, even, run, taken, taken_valid, together
+from tilefw_spatial.ramp import Ramp, RampSpan, even, run, taken, taken_valid, together
 
 LANES = load().lanes
 
@@ -127,9 +127,9 @@ RAMPS = st.builds(Ramp, st.integers(-50, 50), st.integers(-7, 7), st.integers(1,
 
 
 @st.composite
-def spans(draw: st.DrawFn, count: int) -> Span:
+def spans(draw: st.DrawFn, count: int) -> RampSpan:
     low = draw(st.integers(0, count))
-    return Span(low, draw(st.integers(low, count)), count)
+    return RampSpan(low, draw(st.integers(low, count)), count)
 
 
 @given(RAMPS, st.data())
@@ -150,8 +150,8 @@ def test_a_ramp_and_a_span_are_their_tables(ramp: Ramp, data: st.DataObject) -> 
 @given(st.lists(RAMPS, min_size=1, max_size=3), st.integers(-100, 100))
 def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int) -> None:
     axes = [Axis(f"a{number}", ramp.count) for number, ramp in enumerate(ramps)]
-    terms = [Term(np.asarray(ramp), (axis,)) for ramp, axis in zip(ramps, axes, strict=True)]
-    known = Known(DTYPES["int64"], (), (*terms, Term(np.asarray(-bound))))
+    terms = [KnownTerm(np.asarray(ramp), (axis,)) for ramp, axis in zip(ramps, axes, strict=True)]
+    known = KnownTile(DTYPES["int64"], (), (*terms, KnownTerm(np.asarray(-bound))))
     expected = sum((term.over(axes) for term in terms), np.asarray(-bound)) < 0
     found = negative(known)
     assert found is not None
@@ -164,7 +164,7 @@ def test_a_mask_in_closed_form_is_the_sum_compared(ramps: list[Ramp], bound: int
 
 @given(st.integers(1, 4 * LANES), st.integers(-3, 3), st.integers(1, 5), st.data())
 def test_a_stretch_of_lane_positions_moves_what_each_position_does(count: int, step: int, chunk: int, data: st.DataObject) -> None:
-    span = data.draw(spans(count).filter(Span.any))
+    span = data.draw(spans(count).filter(RampSpan.any))
     found = [cells(Transfer(0, 7, maps, LANES, chunk)) for maps in maps_of(Ramp(2, step, count), span, chunk, LANES)]
     moved = sorted(zip(*(np.concatenate(part).tolist() for part in zip(*found, strict=True)), strict=True))
     assert moved == sorted((9 + step * p, p // LANES * chunk, p % LANES) for p in range(span.low, span.high))

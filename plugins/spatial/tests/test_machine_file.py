@@ -26,7 +26,7 @@ from tilefw_spatial.program import Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.target import SDM1
-from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 SHIPPED = (files("tilefw_spatial") / "data" / "sdm-1.yaml").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def ran(launch: Bound, program: Program, machine: Machine) -> list[np.ndarray]:
     fast, slow = ([storage.copy() for storage in memory(launch.passed)] for _ in range(2))
     places = [launch.launch.buffers.get(parameter.name) for parameter in program.parameters]
     done = simulate(program, machine, [None if b is None else HostBuffer("", fast[b.storage], b.offset) for b in places])
-    ticked = simulate_slowly(program, machine, [None if b is None else HostArray("", slow[b.storage], b.offset) for b in places])
+    ticked = simulate_slowly(program, machine, [None if b is None else TickArray("", slow[b.storage], b.offset) for b in places])
     assert (done.findings.all, ticked.findings, check(program, machine)) == ((), (), [])
     assert done.cycles == ticked.cycles == program.cycles
     assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))

@@ -18,7 +18,7 @@ from tilefw_spatial.emit import emit, queues
 from tilefw_spatial.lower import lower
 from tilefw_spatial.machine import load
 from tilefw_spatial.program import Inst, Program
-from tilefw_spatial.schedule import Issue, last_event, schedule
+from tilefw_spatial.schedule import DemandedIssue, last_event, schedule
 from tilefw_spatial.target import SDM1
 from tilefw_spatial.text import parse
 
@@ -97,7 +97,7 @@ def test_instructions_of_a_program_issue_when_the_schedule_says() -> None:
     assert timed.cycles == max(last_event(MACHINE, issue) for issue in timed.issues) + 20
 
 
-def _times(name: str, issues: Sequence[Issue]) -> list[int]:
+def _times(name: str, issues: Sequence[DemandedIssue]) -> list[int]:
     """Every cycle in which the schedule has a queue issue something."""
     return [
         issue.cycle + k * issue.period + i

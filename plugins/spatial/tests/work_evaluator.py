@@ -14,7 +14,7 @@ from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.table import OPS
 from tilefw_spatial.isa.types import TYPES, reinterpret
 from tilefw_spatial.program import Transfer
-from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, Source, VectorSweep, Walk, Work
+from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, OperandSource, VectorSweep, Walk, Work
 
 LANES = 320
 _DEPTH = {"int8": 320}
@@ -100,7 +100,7 @@ class Evaluator:
             target = self.memory[write.walk.array]
             target[numbers(write.walk, domain)] = reinterpret(made[write.step], write.walk.array.dtype)
 
-    def _operand(self, source: Source, dtype: str, op: str, streams: list, made: dict[int, np.ndarray]) -> np.ndarray | None:
+    def _operand(self, source: OperandSource, dtype: str, op: str, streams: list, made: dict[int, np.ndarray]) -> np.ndarray | None:
         if source.kind == "none":
             return None
         if source.kind == "imm":

@@ -43,14 +43,14 @@ def on_machine_types(graph: Graph) -> Graph:
     values = graph.values()
     if all(value.dtype in isa.TYPES for value in values):
         return graph
-    made: dict[int, Parts] = {}
+    made: dict[int, ElementParts] = {}
     for value in values:
         made[id(value)] = _converted(value, [made[id(operand)] for operand in operands_of(value.op)])
     return Graph([new for store in graph.stores for new in _stores(store, made)], graph.checks)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ElementParts:
     """A value of `type` (tile IR's spelling): itself, the low and the high word of a 64-bit integer, or the byte of a code."""
 
     type: str
@@ -74,7 +74,7 @@ def _part_types(dtype: str, place: Place | None) -> tuple[str, ...]:
 # --- values ----------------------------------------------------------------------------------------------------------------
 
 
-def _converted(value: Value, operands: list[Parts]) -> Parts:
+def _converted(value: Value, operands: list[ElementParts]) -> ElementParts:
     type_ = DTYPES[value.dtype].ir
     types = _part_types(value.dtype, value.place)
     match value.op:
@@ -99,10 +99,10 @@ def _converted(value: Value, operands: list[Parts]) -> Parts:
         case op:
             what = f"{type(op).__name__.lower()} of {value.dtype}"
             raise UnsupportedError(f"the chip has no way to a {what}", code="TFW0680", place=value.place)
-    return Parts(type_, tuple(Value(op, value.axes, t, value.place) for op, t in zip(ops, types, strict=True)))
+    return ElementParts(type_, tuple(Value(op, value.axes, t, value.place) for op, t in zip(ops, types, strict=True)))
 
 
-def _as_numbers(codes: Parts, like: Value) -> Parts:
+def _as_numbers(codes: ElementParts, like: Value) -> ElementParts:
     """Codes of a float of a byte as the numbers of fp16 that they are: it has all of them."""
     made = Value(like.op, codes.one.axes, "fp16", like.place)
     return Legal(_Builder(made, False), RULES)("castf", codes, to="f16")
@@ -125,11 +125,11 @@ def _constant_parts(data: NDArray[np.generic], dtype: str) -> list[NDArray[np.ge
     return [codes.view(np.int8)]
 
 
-def _elementwise(value: Value, op: Elementwise, operands: list[Parts]) -> Parts:
+def _elementwise(value: Value, op: Elementwise, operands: list[ElementParts]) -> ElementParts:
     to = DTYPES[value.dtype].ir
     if value.dtype in isa.TYPES and all(map(_plain, operands)):
         parts = tuple(found.one for found in operands)
-        return Parts(to, (Value(replace(op, operands=parts), value.axes, value.dtype, value.place),))
+        return ElementParts(to, (Value(replace(op, operands=parts), value.axes, value.dtype, value.place),))
     row = "castf_rtz" if op.row == "castf" and op.rounding == "rtz" else op.row
     if row in CASTS and operands[0].type == to:
         return operands[0]
@@ -139,7 +139,7 @@ def _elementwise(value: Value, op: Elementwise, operands: list[Parts]) -> Parts:
         raise UnsupportedError(f"the chip has no way to {row} of {value.dtype}", code="TFW0680", place=value.place) from error
 
 
-def _plain(parts: Parts) -> bool:
+def _plain(parts: ElementParts) -> bool:
     """Whether a value is as it was, and no code of another type."""
     return DTYPES[parts.one.dtype].ir == parts.type
 
@@ -147,7 +147,7 @@ def _plain(parts: Parts) -> bool:
 # --- stores ----------------------------------------------------------------------------------------------------------------
 
 
-def _stores(store: Store, made: dict[int, Parts]) -> Iterable[Store]:
+def _stores(store: Store, made: dict[int, ElementParts]) -> Iterable[Store]:
     parts = made[id(store.value)]
     if store.accumulate is not None and not _plain(parts):
         raise UnsupportedError(f"the chip adds up no {store.value.dtype} in memory", code="TFW0680", place=store.place)
@@ -182,32 +182,32 @@ class _Builder:
     def __init__(self, made: Value, fusion: bool) -> None:
         self._made, self._fusion = made, fusion
 
-    def op(self, row: str, operands: tuple[Parts, ...], result: str) -> Parts:
+    def op(self, row: str, operands: tuple[ElementParts, ...], result: str) -> ElementParts:
         name, rounding = ("castf", "rtz") if row == "castf_rtz" else (row, "rtne")
         op = Elementwise(name, tuple(operand.one for operand in operands), self._fusion, rounding)
-        return Parts(result, (Value(op, self._made.axes, TYPES[result].name, self._made.place),))
+        return ElementParts(result, (Value(op, self._made.axes, TYPES[result].name, self._made.place),))
 
-    def const(self, pattern: int, type_: str) -> Parts:
+    def const(self, pattern: int, type_: str) -> ElementParts:
         name = TYPES[type_].name
         words = [pattern >> 32 * k & _WORD - 1 for k in range(len(_part_types(name, self._made.place)))]
         values = (Value(Constant(_scalar(word, part)), (), part, self._made.place)
                   for word, part in zip(words, _part_types(name, self._made.place), strict=True))
-        return Parts(type_, tuple(values))
+        return ElementParts(type_, tuple(values))
 
-    def type_of(self, value: Parts) -> str:
+    def type_of(self, value: ElementParts) -> str:
         return value.type
 
-    def bits(self, value: Parts) -> Parts:
+    def bits(self, value: ElementParts) -> ElementParts:
         dtype = TYPES[value.type]
         if dtype.bits == 32:
             return self.op("bitcast", (value,), "i32")
         if not _plain(value):
-            code = self.op("extu", (Parts("i8", value.values),), "i32")
+            code = self.op("extu", (ElementParts("i8", value.values),), "i32")
             return code if dtype.bits == 8 else self.op("andi", (code, self.const((1 << dtype.bits) - 1, "i32")), "i32")
         code = self.op("bitcast", (value,), f"i{dtype.bits}") if dtype.is_float else value
         return self.op("extu", (code,), "i32")
 
-    def narrow(self, value: Parts, type_: str) -> Parts:
+    def narrow(self, value: ElementParts, type_: str) -> ElementParts:
         dtype = TYPES[type_]
         if dtype.bits == 32:
             return self.op("bitcast", (value,), type_)
@@ -218,17 +218,17 @@ class _Builder:
             value = self.op("andi", (value, self.const((1 << dtype.bits) - 1, "i32")), "i32")
         code = self.op("trunci", (value,), f"i{dtype.storage_bits}")
         if not _on_machine(type_):
-            return Parts(type_, code.values)
+            return ElementParts(type_, code.values)
         return self.op("bitcast", (code,), type_) if dtype.is_float else code
 
-    def split(self, value: Parts) -> tuple[Parts, Parts]:
+    def split(self, value: ElementParts) -> tuple[ElementParts, ElementParts]:
         low, high = value.values
-        return Parts("i32", (low,)), Parts("i32", (high,))
+        return ElementParts("i32", (low,)), ElementParts("i32", (high,))
 
-    def join(self, low: Parts, high: Parts, type_: str) -> Parts:
+    def join(self, low: ElementParts, high: ElementParts, type_: str) -> ElementParts:
         if type_ != "i64":
             raise UnsupportedError(f"no {type_} of two words", code="TFW0680", place=self._made.place)
-        return Parts(type_, (low.one, high.one))
+        return ElementParts(type_, (low.one, high.one))
 
 
 def _scalar(bits: int, dtype: str) -> NDArray[np.generic]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Home, Inst, Parameter, Program, Tensor
-from tilefw_spatial.schedule import Issue, Schedule
+from tilefw_spatial.schedule import DemandedIssue, Schedule
 from tilefw_spatial.trains import idle, words
 
 MAX_BURST = 4096
@@ -52,9 +52,9 @@ def _on_chip(home: Home, chip: int) -> Home:
     return replace(home, planes=tuple(tuple(replace(rows, chip=chip) for rows in places) for places in home.planes))
 
 
-def queues(issues: Iterable[Issue], machine: Machine, begin: int = 0) -> dict[str, tuple[Inst, ...]]:
+def queues(issues: Iterable[DemandedIssue], machine: Machine, begin: int = 0) -> dict[str, tuple[Inst, ...]]:
     """The instructions of each queue that has any, in the machine's order of queues; `begin` as in a schedule."""
-    by_queue: dict[str, list[Issue]] = defaultdict(list)
+    by_queue: dict[str, list[DemandedIssue]] = defaultdict(list)
     for issue in issues:
         by_queue[issue.queue].append(issue)
     if begin:
@@ -78,7 +78,7 @@ def _prologue(queue: str, machine: Machine) -> tuple[Inst, ...]:
     return (Inst("NOP", imm=1), Inst("DSK"), Inst("NTFY"), Inst("NOP", imm=machine.delays["notify"] - 1))
 
 
-def _queue(issues: list[Issue], bank: int) -> Iterator[Inst]:
+def _queue(issues: list[DemandedIssue], bank: int) -> Iterator[Inst]:
     """One queue, whose rows or accumulators lie in banks of so many: an instruction issues when all before it have."""
     now = 0
     for issue in coalesced(sorted((part for issue in issues for part in split(issue)), key=lambda issue: issue.cycle), bank):
@@ -89,7 +89,7 @@ def _queue(issues: list[Issue], bank: int) -> Iterator[Inst]:
         now = issue.last + 1
 
 
-def split(issue: Issue) -> Iterator[Issue]:
+def split(issue: DemandedIssue) -> Iterator[DemandedIssue]:
     """Issues whose bursts and repetitions fit the fields of a word."""
     if issue.repeats > 1 and (issue.inst.burst > MAX_BURST or issue.period > MAX_PERIOD):
         for k in range(issue.repeats):
@@ -104,13 +104,13 @@ def split(issue: Issue) -> Iterator[Issue]:
         yield issue
 
 
-def _moved(issue: Issue, k: int) -> Issue:
+def _moved(issue: DemandedIssue, k: int) -> DemandedIssue:
     """Repetition k alone."""
     inst = replace(issue.inst, address=issue.inst.address + k * issue.jump)
-    return Issue(issue.queue, issue.cycle + k * issue.period, inst)
+    return DemandedIssue(issue.queue, issue.cycle + k * issue.period, inst)
 
 
-def _short_bursts(issue: Issue) -> Iterator[Issue]:
+def _short_bursts(issue: DemandedIssue) -> Iterator[DemandedIssue]:
     """A burst in pieces; a reduction over time is cut between its groups of vectors."""
     inst = issue.inst
     reduces = inst.op.startswith("TRED")
@@ -118,13 +118,13 @@ def _short_bursts(issue: Issue) -> Iterator[Issue]:
     stride = inst.step if issue.queue.startswith(("MEM", "MXM")) else 0
     for first in range(0, inst.burst, piece):
         part = replace(inst, burst=min(piece, inst.burst - first), address=inst.address + first * stride)
-        yield Issue(issue.queue, issue.cycle + first, part)
+        yield DemandedIssue(issue.queue, issue.cycle + first, part)
 
 
-def coalesced(issues: Iterable[Issue], bank: int) -> Iterator[Issue]:
+def coalesced(issues: Iterable[DemandedIssue], bank: int) -> Iterator[DemandedIssue]:
     """Neighbours that are alike but for equal distances in time and address become one repeated instruction, which stays in its
     bank: an address is bank number · rows of a bank + row."""
-    pending: Issue | None = None
+    pending: DemandedIssue | None = None
     for issue in issues:
         joined = _joined(pending, issue, bank) if pending else None
         if joined is None and pending:
@@ -134,7 +134,7 @@ def coalesced(issues: Iterable[Issue], bank: int) -> Iterator[Issue]:
         yield pending
 
 
-def _joined(first: Issue, then: Issue, bank: int) -> Issue | None:
+def _joined(first: DemandedIssue, then: DemandedIssue, bank: int) -> DemandedIssue | None:
     """The two as one, where `then` goes on with what `first` repeats."""
     if then.repeats > 1 or first.repeats >= MAX_REPEATS:
         return None
@@ -149,4 +149,4 @@ def _joined(first: Issue, then: Issue, bank: int) -> Issue | None:
     if first.repeats > 1 and (period, jump) != (first.period, first.jump):
         return None
     exact = then.cycle == first.cycle + first.repeats * period and then.inst.address == first.inst.address + first.repeats * jump
-    return Issue(first.queue, first.cycle, first.inst, first.repeats + 1, period, jump) if exact else None
+    return DemandedIssue(first.queue, first.cycle, first.inst, first.repeats + 1, period, jump) if exact else None

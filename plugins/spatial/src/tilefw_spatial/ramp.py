@@ -73,7 +73,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RampSpan:
     """True for the indices from `low` up to `high` of `count`, 0 ≤ low ≤ high ≤ count. NumPy takes it as that array."""
 
     low: int
@@ -107,7 +107,7 @@ class Span:
 
 
 Offsets = NDArray[np.int64] | Ramp
-Valid = NDArray[np.bool_] | Span
+Valid = NDArray[np.bool_] | RampSpan
 
 
 def even(offsets: NDArray[np.int64]) -> Offsets:
@@ -124,22 +124,22 @@ def together(a: Valid | None, b: Valid | None) -> Valid | None:
     """The indices that both have; None where all."""
     if a is None or b is None:
         return b if a is None else a
-    if isinstance(a, Span) and isinstance(b, Span):
+    if isinstance(a, RampSpan) and isinstance(b, RampSpan):
         low = max(a.low, b.low)
-        return Span(low, max(low, min(a.high, b.high)), a.count)
+        return RampSpan(low, max(low, min(a.high, b.high)), a.count)
     return np.asarray(a) & np.asarray(b)
 
 
 def taken(table: Offsets, valid: Valid) -> Offsets:
     """A table without the indices that do not count."""
-    return table[valid.low : valid.high] if isinstance(valid, Span) else table[valid]
+    return table[valid.low : valid.high] if isinstance(valid, RampSpan) else table[valid]
 
 
 def taken_valid(table: Valid, valid: Valid) -> Valid | None:
     """Which of the indices that count are among those of `table`, of the others none; None where all are."""
-    if isinstance(table, Span) and isinstance(valid, Span):
+    if isinstance(table, RampSpan) and isinstance(valid, RampSpan):
         low, high = (min(max(end, valid.low), valid.high) - valid.low for end in (table.low, table.high))
-        found: Valid = Span(low, high, valid.sum())
+        found: Valid = RampSpan(low, high, valid.sum())
     else:
         found = np.asarray(table)[np.asarray(valid)]
     return None if found.all() else found
@@ -152,11 +152,11 @@ def run(valid: NDArray[np.bool_]) -> Valid:
     found = np.flatnonzero(valid)
     if found.size and int(found[-1]) - int(found[0]) + 1 != found.size:
         return valid
-    return Span(int(found[0]), int(found[-1]) + 1, valid.size) if found.size else Span(0, 0, valid.size)
+    return RampSpan(int(found[0]), int(found[-1]) + 1, valid.size) if found.size else RampSpan(0, 0, valid.size)
 
 
 def either(a: Valid, b: Valid) -> Valid:
     """The indices that one of both has."""
-    if isinstance(a, Span) and isinstance(b, Span) and max(a.low, b.low) <= min(a.high, b.high):
-        return Span(min(a.low, b.low), max(a.high, b.high), a.count)
+    if isinstance(a, RampSpan) and isinstance(b, RampSpan) and max(a.low, b.low) <= min(a.high, b.high):
+        return RampSpan(min(a.low, b.low), max(a.high, b.high), a.count)
     return np.asarray(a) | np.asarray(b)

@@ -49,7 +49,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OperandSource:
     """An operand of an ALU: `kind` is `stream` (index of the sweep's read), `alu` (index of an earlier step), `imm` (bits of the
     element), `lane` (the lane's own number), or `none`. Sign and magnitude are free for floats: |x| first, then -x."""
 
@@ -60,14 +60,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AluStep:
     """One ALU at work for the whole sweep: `op` is a row of the instruction table with its suffix (`CMP.lt`), on elements of
     `dtype` (`to` is what a CVT makes). A TRED step combines `every` successive vectors and has a result once each `every`
     points."""
 
     op: str
     dtype: str
-    operands: tuple[Source, ...]
+    operands: tuple[OperandSource, ...]
     to: str = ""
     every: int = 1
     alu: int = -1  # which of the ALUs, and
@@ -76,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A stream into the sweep: vectors of `walk`, the first at the vector unit at `time` (same origin as `Step.time`)."""
+    """A stream into the sweep: vectors of `walk`, the first at the vector unit at `time` (same origin as `AluStep.time`)."""
 
     walk: Walk
     time: int = 0
@@ -100,7 +100,7 @@ class VectorSweep:
 
     domain: tuple[int, ...]
     reads: list[Read]
-    steps: list[Step]
+    steps: list[AluStep]
     writes: list[Write]
     drains: tuple[MatrixSweep, ...] = ()
     place: Place | None = None

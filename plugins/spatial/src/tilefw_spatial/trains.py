@@ -9,14 +9,14 @@ from heapq import heapify, heappop, heappush
 from tilefw.api import InternalError
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.program import Inst
-from tilefw_spatial.schedule import Issue
+from tilefw_spatial.schedule import DemandedIssue
 
 MAX_IDLE = 65535  # what the word's field can name
 
-_Entry = tuple[int, int, Issue]
+_Entry = tuple[int, int, DemandedIssue]
 
 
-def words(issues: Iterable[Issue], now: int) -> Iterator[Inst]:
+def words(issues: Iterable[DemandedIssue], now: int) -> Iterator[Inst]:
     """The instructions of a queue from cycle `now` on. No more than two trains overlap, and those have one period."""
     heap: list[_Entry] = [(issue.cycle, number, issue) for number, issue in enumerate(issues)]
     heapify(heap)
@@ -45,13 +45,13 @@ def idle(cycles: int) -> Iterator[Inst]:
         cycles -= MAX_IDLE
 
 
-def _alone(issue: Issue) -> Iterator[Inst]:
+def _alone(issue: DemandedIssue) -> Iterator[Inst]:
     yield issue.inst
     if issue.repeats > 1:
         yield Inst("REP", burst=issue.repeats - 1, imm=issue.period, step=issue.jump)
 
 
-def _both(issue: Issue, number: int, heap: list[_Entry]) -> Generator[Inst, None, int]:
+def _both(issue: DemandedIssue, number: int, heap: list[_Entry]) -> Generator[Inst, None, int]:
     """The two earliest trains in turn until one of them ends; the cycle behind."""
     _, other_number, other = heappop(heap)
     apart = other.cycle - issue.cycle
@@ -67,7 +67,7 @@ def _both(issue: Issue, number: int, heap: list[_Entry]) -> Generator[Inst, None
     return other.cycle + (turns - 1) * issue.period + 1
 
 
-def _from(issue: Issue, first: int, number: int) -> _Entry:
+def _from(issue: DemandedIssue, first: int, number: int) -> _Entry:
     """What is left of a train from repetition `first` on."""
     cycle = issue.cycle + first * issue.period
     return cycle, number, replace(issue, cycle=cycle, repeats=issue.repeats - first)

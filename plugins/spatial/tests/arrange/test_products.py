@@ -15,7 +15,7 @@ from tilefw.api import UnsupportedError
 from tilefw_spatial.arrange import arrange
 from tilefw_spatial.arrange.arranger import Arranger
 from tilefw_spatial.arrange.item import Items
-from tilefw_spatial.arrange.lanes import Product
+from tilefw_spatial.arrange.lanes import LaneProduct
 from tilefw_spatial.arrange.normal import normal
 from tilefw_spatial.chain import chain
 from tilefw_spatial.graph import Axis, Combine, Constant, Dot, Graph, Store, Value
@@ -140,7 +140,7 @@ def test_one_computed_tile_in_two_orders_is_refused() -> None:
     stores = [Store(dot(a, tile, k), where(3, (z, 8000), (m, 400), (n, 1))),
               Store(dot(b, tile, z, k), where(4, (m, 400), (n, 1)))]
     targets, items = normal(Graph(stores)), Items(load_machine())
-    roots = [items.item(target.value, Product((n,), load_machine().lanes)) for target in targets]
+    roots = [items.item(target.value, LaneProduct((n,), load_machine().lanes)) for target in targets]
     with pytest.raises(UnsupportedError) as caught:
         Arranger(load_machine(), partial(chain, machine=load_machine()), targets, roots)
     assert caught.value.code == "TFW0670"

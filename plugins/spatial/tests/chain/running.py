@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Limits, Piece, Results
+from tilefw_spatial.chain import ChainLimits, ChainPiece, Results
 from tilefw_spatial.chain import chain as chain_for
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.machine import load
-from tilefw_spatial.sweep import Source, Step
+from tilefw_spatial.sweep import AluStep, OperandSource
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[Hashable, Array]
 
 
-def chain(results: Results, limits: Limits | None = None) -> list[Piece]:
+def chain(results: Results, limits: ChainLimits | None = None) -> list[ChainPiece]:
     """The pieces for the packaged machine."""
     return chain_for(results, load(), limits)
 
 
-def run(pieces: Sequence[Piece], arrays: Mapping[Hashable, Array], shape: tuple[int, int], every: int = 1) -> Arrays:
+def run(pieces: Sequence[ChainPiece], arrays: Mapping[Hashable, Array], shape: tuple[int, int], every: int = 1) -> Arrays:
     """All arrays after the pieces: each of `shape`, [points, lanes], reduced ones [points // every, lanes]."""
     found = dict(arrays)
     for piece in pieces:
@@ -35,7 +35,7 @@ def run(pieces: Sequence[Piece], arrays: Mapping[Hashable, Array], shape: tuple[
     return found
 
 
-def _run(piece: Piece, arrays: Arrays, shape: tuple[int, int], every: int) -> None:
+def _run(piece: ChainPiece, arrays: Arrays, shape: tuple[int, int], every: int) -> None:
     reads = [np.repeat(arrays[r.key], every, axis=0) if r.constant else arrays[r.key] for r in piece.reads]
     results: list[Array] = []
     assert all(read.shape == shape for read in reads)
@@ -56,13 +56,13 @@ def _run(piece: Piece, arrays: Arrays, shape: tuple[int, int], every: int) -> No
             arrays[key] = reinterpret(results[write.step], write.dtype)
 
 
-def _value(source: Source, dtype: str, reads: Sequence[Array], results: Sequence[Array]) -> Array:
+def _value(source: OperandSource, dtype: str, reads: Sequence[Array], results: Sequence[Array]) -> Array:
     if source.kind == "imm":
         return immediate(dtype, source.index)
     return reads[source.index] if source.kind == "stream" else results[source.index]
 
 
-def check(piece: Piece) -> None:
+def check(piece: ChainPiece) -> None:
     """What holds for every piece: ALUs, streams, the times of operands."""
     machine = load()
     assert [step.alu for step in piece.steps] == list(range(len(piece.steps))), "ALUs are numbered in order, each once"
@@ -83,7 +83,7 @@ def check(piece: Piece) -> None:
             _check_time(piece, step, source)
 
 
-def _check_time(piece: Piece, step: Step, source: Source) -> None:
+def _check_time(piece: ChainPiece, step: AluStep, source: OperandSource) -> None:
     machine = load()
     if source.kind == "stream":
         read = piece.reads[source.index]
@@ -96,6 +96,6 @@ def _check_time(piece: Piece, step: Step, source: Source) -> None:
         assert waits in range(0, machine.delay_step * machine.delay_steps, machine.delay_step)
 
 
-def operand_type(step: Step, source: Source) -> str:
+def operand_type(step: AluStep, source: OperandSource) -> str:
     """As what a step reads an operand."""
     return operand_types(Native(step.op, step.dtype))[step.operands.index(source)]

@@ -13,7 +13,7 @@ from tilefw.tile.elementwise import ROWS
 from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Combined, Input, Result
+from tilefw_spatial.chain import Combined, Input, NodeResult
 from tilefw_spatial.graph import Combine
 
 from .running import chain, run
@@ -30,7 +30,7 @@ def test_combined(kind: Combine, dtype: str, started: bool) -> None:
     rng = np.random.default_rng(6)
     x, start = drawn(rng, dtype, POINTS), drawn(rng, dtype, POINTS // EVERY)
     initial = Input("start", dtype, reduced=True) if started else None
-    pieces = chain([Result("out", Combined(kind, Input("x", dtype), EVERY, dtype, initial))])
+    pieces = chain([NodeResult("out", Combined(kind, Input("x", dtype), EVERY, dtype, initial))])
     got = run(pieces, {"x": stored(x, dtype), "start": stored(start, dtype)}, (POINTS, LANES), EVERY)["out"]
     groups = x.reshape(-1, EVERY, LANES)
     totals = [start, *groups.transpose(1, 0, 2)] if started else list(groups.transpose(1, 0, 2))

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain import Apply, Combined, Input, Limits, Literal, Node, Result, cut, legalise
-from tilefw_spatial.chain.micro import Micro, Operand, Wanted, is_reduced
+from tilefw_spatial.chain import Apply, ChainLimits, Combined, Input, Literal, Node, NodeResult, cut, legalise
+from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand, is_reduced
 from tilefw_spatial.chain.native import Native
 from tilefw_spatial.chain.record import operand_types
 from tilefw_spatial.chain.region import steps_of
@@ -45,7 +45,7 @@ FOLDS = {
 
 
 @st.composite
-def regions(draw: st.DrawFn) -> list[Result]:
+def regions(draw: st.DrawFn) -> list[NodeResult]:
     nodes: list[Node] = [Input(f"{t}{reduced}", t, reduced) for t in TYPES for reduced in (False, True)]
     nodes.append(Input("sums", "fp32", drained=True))
     nodes += [Literal(draw(st.sampled_from([0x3F800000, 0xBF800000, 0x40490FDB])), "fp32")]
@@ -53,7 +53,7 @@ def regions(draw: st.DrawFn) -> list[Result]:
     for _ in range(draw(st.integers(1, 40))):
         nodes.append(draw(combined(nodes) if draw(st.integers(0, 7)) == 0 else applied(nodes)))
     chosen = draw(st.lists(st.sampled_from(nodes[len(nodes) // 2 :]), min_size=1, max_size=4))
-    return [Result(("result", k), node) for k, node in enumerate(chosen)]
+    return [NodeResult(("result", k), node) for k, node in enumerate(chosen)]
 
 
 @st.composite
@@ -87,11 +87,11 @@ def inputs(seed: int) -> dict[Hashable, Array]:
     return arrays
 
 
-def whole(wanted: Sequence[Wanted], arrays: Mapping[Hashable, Array]) -> dict[Hashable, Array]:
+def whole(wanted: Sequence[WantedOperand], arrays: Mapping[Hashable, Array]) -> dict[Hashable, Array]:
     """The results by each step's meaning over all points, one step after the other."""
     made: dict[Micro, Array] = {}
 
-    def read(operand: Operand, dtype: str, reduced: bool) -> Any:
+    def read(operand: MicroOperand, dtype: str, reduced: bool) -> Any:
         source = operand.source
         if isinstance(source, Literal):
             found = immediate(dtype, source.bits)
@@ -112,11 +112,11 @@ def whole(wanted: Sequence[Wanted], arrays: Mapping[Hashable, Array]) -> dict[Ha
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(regions(), st.integers(4, 16), st.sampled_from([16, 24, 32]), st.integers(0, 99))
-def test_cut_is_uncut(results: list[Result], alus: int, streams: int, seed: int) -> None:
+def test_cut_is_uncut(results: list[NodeResult], alus: int, streams: int, seed: int) -> None:
     wanted = legalise(results)
     arrays = inputs(seed)
     expected = whole(wanted, arrays)
-    found = run(cut(wanted, Limits(alus, streams), load()), arrays, (OUTER * EVERY, LANES), EVERY)
+    found = run(cut(wanted, ChainLimits(alus, streams), load()), arrays, (OUTER * EVERY, LANES), EVERY)
     for result in results:
         dtype = result.node.dtype
         assert np.array_equal(reinterpret(found[result.key], _codes(dtype)), reinterpret(expected[result.key], _codes(dtype)))
@@ -130,7 +130,7 @@ def test_a_softmax_is_three_pieces() -> None:
     x = Apply("castf", (Input("x", "fp16"),), "fp32")
     power = Apply("exp", (Apply("subf", (x, Combined(Combine.MAXF, x, 64, "fp32")), "fp32"),), "fp32")
     quotient = Apply("divf", (power, Combined(Combine.ADDF, power, 64, "fp32")), "fp32")
-    pieces = chain([Result("y", Apply("castf", (quotient,), "fp16"))])
+    pieces = chain([NodeResult("y", Apply("castf", (quotient,), "fp16"))])
     assert [[step.op for step in piece.steps] for piece in pieces] == [
         ["CVT.fp32", "TRED.max"], ["CVT.fp32", "SUB", "MUL", "EX2", "TRED.add"], ["RCP", "MUL", "CVT.fp16"],
     ]
@@ -144,7 +144,7 @@ def test_a_value_is_used_at_both_rates() -> None:
     power = Apply("exp2", (Apply("subf", (x, most), "fp32"),), "fp32")
     factor = Apply("exp2", (Apply("subf", (old, most), "fp32"),), "fp32")
     total = Apply("addf", (power, most), "fp32")
-    results = [Result("power", power), Result("factor", factor), Result("most", most), Result("total", total)]
+    results = [NodeResult("power", power), NodeResult("factor", factor), NodeResult("most", most), NodeResult("total", total)]
     arrays = inputs(1)
     expected = whole(legalise(results), arrays)
     found = run(chain(results), arrays, (OUTER * EVERY, LANES), EVERY)
@@ -162,7 +162,7 @@ def test_cutting_looks_at_each_step_as_often_however_long_the_region_is(count: i
         take(self, step)
 
     monkeypatch.setattr(Stretch, "take", counted)
-    pieces = chain([Result("out", long_region(count))])
+    pieces = chain([NodeResult("out", long_region(count))])
     steps = sum(step.op != "MOV" for piece in pieces for step in piece.steps)
     assert steps >= count
     assert taken <= 17 * steps  # a stretch has 16 steps at most, and one more that is too much
@@ -182,7 +182,7 @@ def test_a_product_joins_the_sum_that_alone_reads_it() -> None:
 
     def ops(fusion: bool, row: str) -> list[str]:
         product = Apply("mulf", (x, y), "fp32", fusion)
-        [piece] = chain([Result("out", Apply(row, (z, product), "fp32", fusion))])
+        [piece] = chain([NodeResult("out", Apply(row, (z, product), "fp32", fusion))])
         return [step.op for step in piece.steps]
 
     assert ops(True, "addf") == ops(True, "subf") == ["FMA"]
@@ -193,5 +193,5 @@ def test_sums_of_two_sides_are_the_first_reads() -> None:
     west, east = Input("west", "fp32", drained=True), Input("east", "fp32", drained=True)
     bias = Input("bias", "fp32")
     total = Apply("addf", (Apply("addf", (bias, west), "fp32"), east), "fp32")
-    [piece] = chain([Result("out", Apply("castf", (total,), "fp16"))])
+    [piece] = chain([NodeResult("out", Apply("castf", (total,), "fp16"))])
     assert [read.key for read in piece.reads] == ["west", "east", "bias"]

@@ -19,7 +19,7 @@ from tilefw.tile.reference.evaluate import evaluate
 from tilefw.tile.reference.value import Value
 from tilefw_spatial import isa
 from tilefw_spatial.capabilities import CAPABILITIES
-from tilefw_spatial.chain import Apply, Input, Result
+from tilefw_spatial.chain import Apply, Input, NodeResult
 
 from .running import chain, run
 
@@ -65,7 +65,7 @@ def test_a_row_is_within_the_tables_error(name: str, source: str, to: str) -> No
     row = ROWS[name]
     kinds = ["int1" if kind == "bool" else source for kind in row.operands]
     operands = [_drawn(row, k, kind, f"{name}.{source}.{to}.{k}") for k, kind in enumerate(kinds)]
-    pieces = chain([Result("out", Apply(name, tuple(Input(k, kind) for k, kind in enumerate(kinds)), to))])
+    pieces = chain([NodeResult("out", Apply(name, tuple(Input(k, kind) for k, kind in enumerate(kinds)), to))])
     arrays = {k: _stored(x, kind) for k, (x, kind) in enumerate(zip(operands, kinds, strict=True))}
     got = run(pieces, arrays, (COUNT // 320, 320))["out"].reshape(-1)
     expected = evaluate(row, [Value(x) for x in operands], DTYPES[source], DTYPES[to])
@@ -109,6 +109,6 @@ def _read(found: Any, dtype: str) -> Any:
 @pytest.mark.parametrize("dtype", ["int64", "fp64", "int4", "fp8e5b16"])
 def test_what_the_machine_has_no_elements_of_is_refused_by_name(dtype: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        chain([Result("out", Apply("select", (Input(0, "int1"), Input(1, dtype), Input(2, dtype)), dtype))])
+        chain([NodeResult("out", Apply("select", (Input(0, "int1"), Input(1, dtype), Input(2, dtype)), dtype))])
     assert caught.value.code == "TFW0680"
     assert dtype in caught.value.message

@@ -8,7 +8,7 @@ import pytest
 from bounded import applied, assert_within, exactly
 
 from tilefw.api import Place, UnsupportedError
-from tilefw_spatial.chain import Apply, Input, Limits, Literal, Node, Piece, Result
+from tilefw_spatial.chain import Apply, ChainLimits, ChainPiece, Input, Literal, Node, NodeResult
 from tilefw_spatial.chain.native import NATIVE
 from tilefw_spatial.isa import OPS
 
@@ -19,8 +19,8 @@ BYTE, WORD = Input("byte", "int8"), Input("word", "int32")
 ONE = Literal(0x3F800000, "fp32")
 
 
-def one_piece(node: Node) -> Piece:
-    [piece] = chain([Result("out", node)])
+def one_piece(node: Node) -> ChainPiece:
+    [piece] = chain([NodeResult("out", node)])
     return piece
 
 
@@ -75,7 +75,7 @@ def test_sums_of_the_matrix_unit_are_taken_by_one_piece_and_kept_for_others() ->
     node: Node = sums
     for _ in range(20):
         node = fp32("maxf", fp32("mulf", node, node), ONE)
-    pieces = chain([Result("out", fp32("subf", node, sums))])
+    pieces = chain([NodeResult("out", fp32("subf", node, sums))])
     assert len(pieces) > 1
     assert [any(read.drained for read in piece.reads) for piece in pieces] == [True] + [False] * (len(pieces) - 1)
     x = np.full((1, 2), 1.5, np.float32)
@@ -98,7 +98,7 @@ def test_what_is_cut_and_widened_again_has_lost_its_upper_bytes() -> None:
     low = Apply("extu", (Apply("trunci", (total,), "int8"),), "int32")
     node = Apply("subi", (low, WORD), "int32")
     word = np.array([[0x1234, -1, 7, 0x7FFFFFFF]], np.int32)
-    assert (run(chain([Result("out", node)]), {"word": word}, (1, 4))["out"] == (word * 2 & 0xFF) - word).all()
+    assert (run(chain([NodeResult("out", node)]), {"word": word}, (1, 4))["out"] == (word * 2 & 0xFF) - word).all()
 
 
 def test_a_product_that_others_read_too_is_made_once() -> None:
@@ -136,7 +136,7 @@ def test_more_than_the_unit_has_goes_through_memory_in_the_fewest_pieces() -> No
     node: Node = X
     for _ in range(40):
         node = fp32("maxf", fp32("mulf", node, node), ONE)
-    pieces = chain([Result("out", node)])
+    pieces = chain([NodeResult("out", node)])
     assert [len(piece.steps) for piece in pieces] == [16] * 5
     assert all(len(piece.reads) == len(piece.writes) == 1 for piece in pieces)
 
@@ -146,12 +146,12 @@ def test_few_streams_make_more_pieces() -> None:
     total: Node = inputs[0]
     for node in inputs[1:]:
         total = fp32("addf", total, node)
-    assert len(chain([Result("out", total)])) == 2
-    assert len(chain([Result("out", total)], Limits(16, 16))) == 6
+    assert len(chain([NodeResult("out", total)])) == 2
+    assert len(chain([NodeResult("out", total)], ChainLimits(16, 16))) == 6
 
 
 def test_what_cannot_be_is_refused_at_the_users_line() -> None:
     place = Place("kernel.py", 7)
     with pytest.raises(UnsupportedError) as caught:
-        chain([Result("out", Apply("exts", (WORD,), "int64", place=place))])
+        chain([NodeResult("out", Apply("exts", (WORD,), "int64", place=place))])
     assert (caught.value.code, caught.value.place) == ("TFW0680", place)

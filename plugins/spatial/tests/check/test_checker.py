@@ -15,7 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tilefw_spatial.check import check, judge, shift, shifted
-from tilefw_spatial.check.progression import Progression, Span, meetings
+from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
 from tilefw_spatial.isa import ACCUMULATE_FLAG
 from tilefw_spatial.program import Inst, Program, Tensor
 from tilefw_spatial.simulate.device import simulate
@@ -202,6 +202,6 @@ def test_what_progressions_have_in_common(a: Progression, b: Progression) -> Non
 
 @given(st.lists(progressions, max_size=8))
 def test_all_that_meet_are_found(some: list[Progression]) -> None:
-    found = {frozenset((a.owner, b.owner)) for a, b, _ in meetings([Span(p, i) for i, p in enumerate(some)])}
+    found = {frozenset((a.owner, b.owner)) for a, b, _ in meetings([ProgressionSpan(p, i) for i, p in enumerate(some)])}
     pairs = {frozenset((i, j)) for i, a in enumerate(some) for j, b in enumerate(some) if i < j and numbers(a) & numbers(b)}
     assert found == pairs

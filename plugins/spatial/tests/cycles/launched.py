@@ -28,7 +28,7 @@ from tilefw_spatial.program import Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.target import SDM1
-from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 MACHINE: Machine = load("sdm-1")
@@ -75,7 +75,7 @@ class Launched:
         """On the slow one."""
         memory = [storage.copy() for storage in self.memory]
         places = [self._place(p.name) for p in arguments(self.program)]
-        hosts = [None if b is None else HostArray("", memory[b.storage], b.offset) for b in places]
+        hosts = [None if b is None else TickArray("", memory[b.storage], b.offset) for b in places]
         done = simulate_slowly(self.program, MACHINE, hosts)
         return Ran(done.cycles, tuple(sorted(f.code for f in done.findings)), memory)
 

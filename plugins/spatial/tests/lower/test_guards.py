@@ -23,7 +23,7 @@ from tilefw_spatial.pipeline import compile_kernel
 from tilefw_spatial.program import Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
-from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 NOBODY = 999  # an index that the kernel leaves out
@@ -61,7 +61,7 @@ def found(program: Program, *arrays: np.ndarray) -> tuple[list[Finding], list[Fi
     """The findings of both simulators; the arrays change in place, alike."""
     others = [array.copy() for array in arrays]
     fast = simulate(program, MACHINE, [HostBuffer("", array.view(np.uint8), 0) for array in arrays]).findings.all
-    slow = simulate_slowly(program, MACHINE, [HostArray("", array.view(np.uint8)) for array in others]).findings
+    slow = simulate_slowly(program, MACHINE, [TickArray("", array.view(np.uint8)) for array in others]).findings
     assert all(np.array_equal(a, b) for a, b in zip(arrays, others, strict=True))
     return list(fast), list(slow)
 

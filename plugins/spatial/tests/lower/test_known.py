@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilefw.api import DTYPES
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.arithmetic import apply
-from tilefw_spatial.lower.known import Array, Known, Term, canonical, constant, counted, of_term
+from tilefw_spatial.lower.known import Array, KnownTerm, KnownTile, canonical, constant, counted, of_term
 
 _INT32 = DTYPES["int32"]
 _PROGRAM, _LOOP = Axis("program", 3), Axis("loop", 4)
@@ -21,7 +21,7 @@ _OTHERS = ("divs", "rems", "mins", "maxs", "shl", "andi")
 
 
 @st.composite
-def _tiles(draw: st.DrawFn) -> tuple[Known, Array]:
+def _tiles(draw: st.DrawFn) -> tuple[KnownTile, Array]:
     """A known tile of one key, or of a few at random, and its elements over all keys."""
     data = st.integers(-9, 2**31 - 1) if draw(st.booleans()) else st.integers(1, 9)
     if draw(st.booleans()):
@@ -32,11 +32,11 @@ def _tiles(draw: st.DrawFn) -> tuple[Known, Array]:
         keys = tuple(draw(st.lists(st.sampled_from(_KEYS), unique=True, max_size=2)))
         extents = [_WHOLE[_KEYS.index(key)] for key in keys]
         numbers = draw(st.lists(data, min_size=int(np.prod(extents)), max_size=int(np.prod(extents))))
-        known = of_term(_INT32, _SHAPE, Term(np.asarray(numbers, np.int64).reshape(extents), keys))
+        known = of_term(_INT32, _SHAPE, KnownTerm(np.asarray(numbers, np.int64).reshape(extents), keys))
     return known, _elements(known)
 
 
-def _elements(known: Known) -> Array:
+def _elements(known: KnownTile) -> Array:
     return np.broadcast_to(known.whole().over(_KEYS), _WHOLE)
 
 
@@ -56,7 +56,7 @@ def _direct(row: str, a: Array, b: Array) -> Array:
 
 @settings(max_examples=150, deadline=None)
 @given(_tiles(), st.lists(st.tuples(st.sampled_from(_SUMS + _OTHERS), _tiles()), min_size=1, max_size=4))
-def test_chains_of_rows_are_exact(start: tuple[Known, Array], steps: list[tuple[str, tuple[Known, Array]]]) -> None:
+def test_chains_of_rows_are_exact(start: tuple[KnownTile, Array], steps: list[tuple[str, tuple[KnownTile, Array]]]) -> None:
     known, due = start
     for row, (operand, elements) in steps:
         if row in ("divs", "rems") and not elements.all():

@@ -30,7 +30,7 @@ from tilefw_spatial.program import ChipCode, Inst, Program
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
 from tilefw_spatial.sweep import LinkSweep
-from tilefw_spatial.tick import HostArray
+from tilefw_spatial.tick import TickArray
 from tilefw_spatial.tick import simulate as simulate_slowly
 
 MACHINE = load()
@@ -91,7 +91,7 @@ def test_both_simulators_agree(split: str) -> None:
     made = program(launch, 2, split)
     fast, slow = memory(launch), memory(launch)
     first = simulate(made, MACHINE, hosts(HostBuffer, launch, made, fast))
-    second = simulate_slowly(made, MACHINE, hosts(HostArray, launch, made, slow))
+    second = simulate_slowly(made, MACHINE, hosts(TickArray, launch, made, slow))
     assert (first.findings.all, second.findings) == ((), ())
     assert first.cycles == second.cycles == made.cycles
     assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))

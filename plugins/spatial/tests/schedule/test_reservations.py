@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilefw_spatial.schedule.intervals import KEPT, Intervals, merged, overlap
-from tilefw_spatial.schedule.reservations import Demand, Exhausted, Pool, Reservations
+from tilefw_spatial.schedule.reservations import Demand, Exhausted, Pool, ScheduleReservations
 
 spans = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)).map(lambda p: (p[0], p[0] + p[1])), min_size=1, max_size=4)
 
@@ -49,7 +49,7 @@ def test_many_gaps_are_given_up_but_nothing_is_given_twice() -> None:
 
 @given(st.lists(st.tuples(spans, spans, st.integers(0, 30)), min_size=1, max_size=6))
 def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> None:
-    reservations = Reservations()
+    reservations = ScheduleReservations()
     taken: dict[str, set[int]] = {name: set() for name in ("a", "p", "q")}
     for fixed, pooled, least in cases:
         demand = Demand({"a": merged(fixed)}, [Pool([[(name, merged(pooled))] for name in "pq"])], least)
@@ -71,5 +71,5 @@ def test_sweeps_share_nothing_and_begin_as_early_as_they_can(cases: list) -> Non
 def test_pools_that_are_too_small_are_told() -> None:
     pool = Pool([[(name, [(0, 4)])] for name in "pq"])
     with pytest.raises(Exhausted) as error:
-        Reservations().place(Demand({}, [pool, pool, pool]))
+        ScheduleReservations().place(Demand({}, [pool, pool, pool]))
     assert error.value.pool == 2

@@ -19,7 +19,7 @@ from tilefw_spatial.schedule.lifetimes import Life, lifetimes, most_alive
 from tilefw_spatial.schedule.placement import place
 from tilefw_spatial.simulate.device import simulate
 from tilefw_spatial.simulate.transfers import HostBuffer
-from tilefw_spatial.sweep import Array, Read, Source, Step, VectorSweep, Walk, Work, Write
+from tilefw_spatial.sweep import AluStep, Array, OperandSource, Read, VectorSweep, Walk, Work, Write
 
 MACHINE = load()
 
@@ -68,7 +68,7 @@ def test_what_is_needed_at_one_time_counts() -> None:
     arrays = [Array(f"a{n}", "int8", 100, role) for n, role in enumerate(("in", "temp", "temp", "out"))]
     for source, target in pairwise(arrays):
         read, write = Read(Walk(source, 0, (1,))), Write(0, Walk(target, 0, (1,)))
-        work.sweeps.append(VectorSweep((100,), [read], [Step("MOV", "int8", (Source("stream", 0),))], [write]))
+        work.sweeps.append(VectorSweep((100,), [read], [AluStep("MOV", "int8", (OperandSource("stream", 0),))], [write]))
     lives = lifetimes(arrays, work.sweeps)
     assert [lives[id(array)] for array in arrays] == [Life(), Life(0, 1), Life(1, 2), Life(2)]
     assert most_alive(lives, {id(array): 100 for array in arrays}) == 300

@@ -17,30 +17,31 @@ NOWHERE = np.iinfo(np.int64).min  # elements may be negative
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class AccessTerm:
     """What some axes add together: `offsets` over their extents; where `valid` is False nothing is accessed."""
 
     axes: tuple[Axis, ...]
     offsets: Offsets
     valid: Valid | None = None
 
-    def renamed(self, picks: Mapping[Axis, Picked]) -> Term:
+    def renamed(self, picks: Mapping[Axis, Picked]) -> AccessTerm:
         """The same by other axes."""
         if not any(axis in picks for axis in self.axes):
             return self
         axes, offsets = picked_elements(self.axes, np.asarray(self.offsets), picks)
-        return Term(axes, offsets, None if self.valid is None else picked_elements(self.axes, np.asarray(self.valid), picks)[1])
+        valid = None if self.valid is None else picked_elements(self.axes, np.asarray(self.valid), picks)[1]
+        return AccessTerm(axes, offsets, valid)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class AffineAccess:
     """Element (i…) stands at `base + Σ offsets` of a parameter, if every term has it valid."""
 
     parameter: int
     base: int
-    terms: tuple[Term, ...]
+    terms: tuple[AccessTerm, ...]
 
-    def renamed(self, picks: Mapping[Axis, Picked]) -> Access:
+    def renamed(self, picks: Mapping[Axis, Picked]) -> AffineAccess:
         """The access by other axes."""
         base, terms = self.base, []
         for term in (term.renamed(picks) for term in self.terms):
@@ -48,7 +49,7 @@ class Access:
                 terms.append(term)
             else:
                 base += int(np.asarray(term.offsets))
-        return Access(self.parameter, base, tuple(terms))
+        return AffineAccess(self.parameter, base, tuple(terms))
 
     def elements(self, axes: tuple[Axis, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The element of every index over `axes`, and whether it is accessed."""
@@ -62,12 +63,12 @@ class Access:
         return offsets, valid
 
 
-def access_of(where: Where) -> Access:
+def access_of(where: Where) -> AffineAccess:
     """The access by terms; axes along which nothing changes have none."""
-    parts = (*(Term((part.axis,), part.offsets, part.valid) for part in where.along),
-             *(Term(part.axes, part.offsets, part.valid) for part in where.joint))
-    lean = (Term(t.axes, t.offsets, None if t.valid is None or t.valid.all() else t.valid) for t in parts)
-    return Access(where.parameter, where.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
+    parts = (*(AccessTerm((part.axis,), part.offsets, part.valid) for part in where.along),
+             *(AccessTerm(part.axes, part.offsets, part.valid) for part in where.joint))
+    lean = (AccessTerm(t.axes, t.offsets, None if t.valid is None or t.valid.all() else t.valid) for t in parts)
+    return AffineAccess(where.parameter, where.base, tuple(t for t in lean if t.valid is not None or t.offsets.any()))
 
 
 def elements(where: Where) -> NDArray[np.int64]:

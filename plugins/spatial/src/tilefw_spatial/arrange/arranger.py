@@ -12,11 +12,11 @@ from tilefw_spatial.arrange.held import Held, whole
 from tilefw_spatial.arrange.item import Item, reachable
 from tilefw_spatial.arrange.matrix import Products, activations_order, parts_of, shared, tiles, weights_order
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
-from tilefw_spatial.arrange.normal import Target, normal
-from tilefw_spatial.arrange.region import Region, Regions
+from tilefw_spatial.arrange.normal import NormalTarget, normal
+from tilefw_spatial.arrange.region import LaneRegion, Regions
 from tilefw_spatial.arrange.transfers import transfers
 from tilefw_spatial.arrange.twins import Twins
-from tilefw_spatial.arrange.vector import Chain, Emitter, padding, pieces_of
+from tilefw_spatial.arrange.vector import Chain, VectorEmitter, padding, pieces_of
 from tilefw_spatial.chain import chain as standard
 from tilefw_spatial.graph import Axis, Dot, Graph
 from tilefw_spatial.machine import SIDES, Machine
@@ -35,7 +35,7 @@ def arrange(graph: Graph, machine: Machine, chain: Chain | None = None, *, twins
 class Arranger:
     """Sweeps for items whose lanes are chosen: `roots` has the item of each target."""
 
-    def __init__(self, machine: Machine, chain: Chain, targets: list[Target], roots: list[Item]) -> None:
+    def __init__(self, machine: Machine, chain: Chain, targets: list[NormalTarget], roots: list[Item]) -> None:
         self._machine, self._chain, self._targets, self._roots = machine, chain, targets, roots
         self._items = reachable(roots)
         self._regions = Regions(self._items, roots)
@@ -54,7 +54,7 @@ class Arranger:
             second.give(self._second)
         return Work(self._sweeps, [*self._memory.arrays, *second.arrays], [self._memory.held[item].array for item in self._roots])
 
-    def _region(self, region: Region) -> None:
+    def _region(self, region: LaneRegion) -> None:
         axes = (*region.outer, *region.inner)
         for item in self._regions.wanted(region):
             loops = axes if not region.inner or set(item.time) & set(region.inner) else region.outer
@@ -69,20 +69,20 @@ class Arranger:
         if region.drained is not None:
             self._drained(region, region.drained, chunk)
             return
-        emitter = Emitter(region, self._memory, chunk)
+        emitter = VectorEmitter(region, self._memory, chunk)
         outer = (whole(chunk), *(whole(axis) for axis in region.outer))
         inner = (whole(*region.inner),) if region.inner else ()
         for piece in pieces_of(region, self._regions, self._chain):
             self._sweeps.append(collapsed(emitter.sweep(piece, outer, inner, {})))
 
-    def _drained(self, region: Region, dot: Item, chunk: Axis) -> None:
+    def _drained(self, region: LaneRegion, dot: Item, chunk: Axis) -> None:
         products = Products(dot, self._operand(dot, 0), self._operand(dot, 1), chunk, self._machine)
         found = tiles(dot, chunk, self._machine)
         share = shared(len(found), parts_of(dot, self._machine))
         turns = list(share.turns())
         self._apart(region, sum(tile.rows.points for tile in found[: share.east.start]) if share.east else 0)
         pieces = {count: pieces_of(region, self._regions, self._chain, count) for count in {len(sides) for _, sides in turns}}
-        emitters = {count: Emitter(region, self._memory, chunk) for count in pieces}
+        emitters = {count: VectorEmitter(region, self._memory, chunk) for count in pieces}
         for turn, (number, sides) in enumerate(turns):
             tile = found[number]
             sums = products.sweeps(tile, sides)
@@ -91,7 +91,7 @@ class Arranger:
             self._second += made if sides == ("E",) else []
             self._second += sums if turn // len(SIDES) % 2 else []  # the second of a side's planes
 
-    def _apart(self, region: Region, vectors: int) -> None:
+    def _apart(self, region: LaneRegion, vectors: int) -> None:
         """What the two sides make at the same time lies in slices of its own: the first `vectors` are one side's."""
         for item in self._regions.wanted(region):
             if item not in self._weights:

@@ -11,10 +11,10 @@ from itertools import combinations
 
 from tilefw_spatial.arrange.fold import steps_of
 from tilefw_spatial.arrange.item import Item, Items, UnfitError, reachable
-from tilefw_spatial.arrange.lanes import Everywhere, Product
+from tilefw_spatial.arrange.lanes import Everywhere, LaneProduct
 from tilefw_spatial.arrange.lengthy import cut, is_lengthy
 from tilefw_spatial.arrange.matrix import parts_of, shape_of
-from tilefw_spatial.arrange.normal import Target, reached
+from tilefw_spatial.arrange.normal import NormalTarget, reached
 from tilefw_spatial.arrange.split import shared_lanes, split
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.machine import SIDES, Machine
@@ -33,10 +33,10 @@ _TURN = 150  # the same for one step of a reduction across lanes: to the switch 
 _VECTOR = 1e-3
 
 
-def chosen(targets: list[Target], machine: Machine) -> tuple[list[Target], list[Item]]:
+def chosen(targets: list[NormalTarget], machine: Machine) -> tuple[list[NormalTarget], list[Item]]:
     """The targets, maybe with an axis split, and the item of each. Targets that share work are tried along common axes first, then
     each by itself."""
-    found: dict[int, tuple[Target, Item]] = {}
+    found: dict[int, tuple[NormalTarget, Item]] = {}
     for numbers in _sharing(targets):
         some = [targets[number] for number in numbers]
         best = _best(some, Items(machine))
@@ -50,8 +50,8 @@ def chosen(targets: list[Target], machine: Machine) -> tuple[list[Target], list[
 
 
 def _across(
-    targets: list[Target], best: list[Item], machine: Machine,
-) -> tuple[list[Target], list[Item], frozenset[Axis]]:
+    targets: list[NormalTarget], best: list[Item], machine: Machine,
+) -> tuple[list[NormalTarget], list[Item], frozenset[Axis]]:
     """A way that reduces long axes across lanes, where time is much longer than that takes; with the axes that lie along lanes."""
     folds: frozenset[Axis] = frozenset()
     width = shared_lanes(machine.lanes)
@@ -66,7 +66,7 @@ def _across(
     return targets, best, folds
 
 
-def _reduced(targets: list[Target]) -> list[Axis]:
+def _reduced(targets: list[NormalTarget]) -> list[Axis]:
     """Axes that reductions combine in any order, longest first."""
     axes: dict[Axis, None] = {}
     for target in targets:
@@ -76,7 +76,7 @@ def _reduced(targets: list[Target]) -> list[Axis]:
     return sorted(axes, key=lambda axis: -axis.extent)
 
 
-def _sharing(targets: list[Target]) -> list[list[int]]:
+def _sharing(targets: list[NormalTarget]) -> list[list[int]]:
     """Numbers of the targets in sets that have work in common, whatever the lanes."""
     groups: list[tuple[set[Value], list[int]]] = []
     for number, target in enumerate(targets):
@@ -92,7 +92,7 @@ def _sharing(targets: list[Target]) -> list[list[int]]:
     return [members for _, members in groups]
 
 
-def _best(targets: list[Target], items: Items) -> list[Item]:
+def _best(targets: list[NormalTarget], items: Items) -> list[Item]:
     found = dict.fromkeys(axis for target in targets for axis in target.value.axes)
     axes = tuple(sorted(found, key=lambda axis: axis in items.folds))  # reductions across lanes are over the innermost axis
     best, least = _together(targets, items, axes)
@@ -107,7 +107,7 @@ def _best(targets: list[Target], items: Items) -> list[Item]:
     return best
 
 
-def _together(targets: list[Target], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float]:
+def _together(targets: list[NormalTarget], items: Items, axes: tuple[Axis, ...]) -> tuple[list[Item], float]:
     """The best way that takes for every target those of one set of axes that it has, in one order."""
     best: list[Item] | None = None
     least = 0.0
@@ -123,12 +123,12 @@ def _together(targets: list[Target], items: Items, axes: tuple[Axis, ...]) -> tu
     return best, least
 
 
-def _item(items: Items, target: Target, axes: Iterable[Axis], beside: tuple[Axis, ...] = ()) -> Item | None:
+def _item(items: Items, target: NormalTarget, axes: Iterable[Axis], beside: tuple[Axis, ...] = ()) -> Item | None:
     """The target with those of `axes` along lanes that it has, and those of `beside` although it may lack them (it is the same for
     all their indices, like what is reduced across lanes for targets that have the axis); None where that is no way."""
     own = tuple(axis for axis in axes if axis in target.value.axes or axis in beside)
     try:
-        return items.item(target.value, Product(own, items.machine.lanes) if own else Everywhere(items.machine.lanes))
+        return items.item(target.value, LaneProduct(own, items.machine.lanes) if own else Everywhere(items.machine.lanes))
     except UnfitError:
         return None
 

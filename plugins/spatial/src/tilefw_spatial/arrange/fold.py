@@ -10,9 +10,9 @@ from tilefw_spatial.arrange.collapse import collapsed
 from tilefw_spatial.arrange.held import Held, walk, whole
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.memory import Memory, in_turn
-from tilefw_spatial.arrange.region import Region
-from tilefw_spatial.arrange.vector import Chain, Emitter
-from tilefw_spatial.chain import Apply, Input, Node, Result
+from tilefw_spatial.arrange.region import LaneRegion
+from tilefw_spatial.arrange.vector import Chain, VectorEmitter
+from tilefw_spatial.chain import Apply, Input, Node, NodeResult
 from tilefw_spatial.graph import Axis, Reduce
 from tilefw_spatial.sweep import LaneSweep, Sweep
 
@@ -41,7 +41,7 @@ def folded(item: Item, memory: Memory, chain: Chain) -> list[Sweep]:
 class _Folding:
     def __init__(self, item: Item, operand: Item, memory: Memory, chain: Chain) -> None:
         self._item, self._memory, self._chain = item, memory, chain
-        self._region = Region(operand.lanes.chunks, item.time)
+        self._region = LaneRegion(operand.lanes.chunks, item.time)
         self._chunk = Axis("chunk", operand.lanes.chunks)
         self._loops = (whole(self._chunk), *(whole(axis) for axis in item.time))
         self._source = memory.of(operand, item.time)
@@ -75,12 +75,12 @@ class _Folding:
     def _combined(self, op: Reduce, parts: list[Held], last: bool) -> Held:
         value = self._item.value
         result = self._memory.held[self._item] if last else self._new()
-        emitter = Emitter(self._region, self._memory, self._chunk, {"result": result, **dict(enumerate(parts))})
+        emitter = VectorEmitter(self._region, self._memory, self._chunk, {"result": result, **dict(enumerate(parts))})
         nodes: list[Node] = [Input(number, value.dtype) for number in range(len(parts))]
         while len(nodes) > 1:
             pairs = zip(nodes[::2], nodes[1::2], strict=True)
             nodes = [Apply(op.kind.value, pair, value.dtype, place=value.place) for pair in pairs]
-        for piece in self._chain([Result("result", nodes[0])]):
+        for piece in self._chain([NodeResult("result", nodes[0])]):
             self._made.append(collapsed(emitter.sweep(piece, self._loops, (), {})))
         return result
 

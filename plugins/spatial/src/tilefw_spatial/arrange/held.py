@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Term
+from tilefw_spatial.arrange.access import AccessTerm
 from tilefw_spatial.arrange.picks import Picked, over
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.sweep import Array, Walk
@@ -21,7 +21,7 @@ class Held:
 
     array: Array
     chunk: int
-    terms: tuple[Term, ...]
+    terms: tuple[AccessTerm, ...]
     start: int = 0
 
     def renamed(self, picks: Mapping[Axis, Picked]) -> Held:
@@ -29,9 +29,9 @@ class Held:
         return Held(self.array, self.chunk, tuple(term.renamed(picks) for term in self.terms), self.start)
 
 
-def stepped(axis: Axis, stride: int) -> Term:
+def stepped(axis: Axis, stride: int) -> AccessTerm:
     """A term of one axis in even steps."""
-    return Term((axis,), np.arange(axis.extent, dtype=np.int64) * stride)
+    return AccessTerm((axis,), np.arange(axis.extent, dtype=np.int64) * stride)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

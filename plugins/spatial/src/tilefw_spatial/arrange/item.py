@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from tilefw_spatial.arrange.lanes import Everywhere, Lanes, Product, Renamed
+from tilefw_spatial.arrange.lanes import Everywhere, LaneOrder, LaneProduct, Renamed
 from tilefw_spatial.arrange.normal import Fetch, Pick, operands, reached
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Reduce, Value
@@ -37,7 +37,7 @@ class Item:
     every position of that axis has the result."""
 
     value: Value
-    lanes: Lanes
+    lanes: LaneOrder
     operands: tuple[Item, ...] = ()
     turned: bool = False
     folded: bool = False
@@ -54,11 +54,11 @@ class Item:
         return isinstance(self.value.op, Fetch | Constant)
 
 
-Want = tuple[Value, Lanes]
+Want = tuple[Value, LaneOrder]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MappingChoice:
     """One way to have a value: what it needs, and the item's `turned` and `folded`."""
 
     wants: tuple[Want, ...]
@@ -76,7 +76,7 @@ class Items:
         self.folds = folds
         self._counts: dict[Value, int] = {}
 
-    def item(self, value: Value, lanes: Lanes) -> Item:
+    def item(self, value: Value, lanes: LaneOrder) -> Item:
         """The value along as much of `lanes` as it has axes of; raises UnfitError where that is no way, or one of too much work."""
         first = (value, lanes.restricted(value.axes))
         pending = [first]
@@ -114,28 +114,28 @@ class Items:
         self._made[_key(want)] = None
         return []
 
-    def _ways(self, value: Value, lanes: Lanes) -> list[Way]:
+    def _ways(self, value: Value, lanes: LaneOrder) -> list[MappingChoice]:
         match value.op:
             case Dot() as dot:
                 sides = ((dot.b, dot.a, False), (dot.a, dot.b, True))
-                along = Product(dot.contracted, lanes.width)
+                along = LaneProduct(dot.contracted, lanes.width)
                 return [
-                    Way(((weights, lanes), (activations, along)), turned) for weights, activations, turned in sides
+                    MappingChoice(((weights, lanes), (activations, along)), turned) for weights, activations, turned in sides
                     if not lanes.axes & frozenset(activations.axes) and lanes.axes <= frozenset(weights.axes)
                 ]
             case Pick(operand=operand, picks=picks):
                 found = renamed(lanes, value, operand, picks)
-                return [] if found is None else [Way(((operand, found),))]
+                return [] if found is None else [MappingChoice(((operand, found),))]
             case Reduce(operand=operand, axes=(axis,)) if axis in self.folds and (whole := lanes.with_last(axis)) is not None:
-                return [Way(((operand, whole),), folded=True), Way(((operand, lanes),))]
-        return [Way(tuple((part, lanes) for part in operands(value.op)))]
+                return [MappingChoice(((operand, whole),), folded=True), MappingChoice(((operand, lanes),))]
+        return [MappingChoice(tuple((part, lanes) for part in operands(value.op)))]
 
 
 def _key(want: Want) -> Hashable:
     return want[0], want[1].key
 
 
-def renamed(lanes: Lanes, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> Lanes | None:
+def renamed(lanes: LaneOrder, value: Value, operand: Value, picks: Mapping[Axis, Picked]) -> LaneOrder | None:
     """The lanes of a rename's operand, None where an old axis would lie partly along lanes and partly in time."""
     along: dict[Axis, Picked] = {}
     for axis in operand.axes:

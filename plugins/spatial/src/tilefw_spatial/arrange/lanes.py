@@ -20,7 +20,7 @@ from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis
 
 
-class Lanes(ABC):
+class LaneOrder(ABC):
     """`index[axis][position]` for each axis along lanes; axes that a value lacks are dropped (`restricted`), which repeats its
     elements. Two of one `key` are the same."""
 
@@ -55,19 +55,19 @@ class Lanes(ABC):
         found[np.unique(codes, return_index=True)[1]] = True
         return None if found.all() else found
 
-    def with_last(self, axis: Axis) -> Lanes | None:
+    def with_last(self, axis: Axis) -> LaneOrder | None:
         """The lanes of which these are a part, if `axis` is the innermost there and the number of chunks is the same."""
         return None
 
-    def restricted(self, axes: tuple[Axis, ...]) -> Lanes:
+    def restricted(self, axes: tuple[Axis, ...]) -> LaneOrder:
         """For a value over `axes`: one vector if all chunks would hold the same."""
         own = self.axes & frozenset(axes)
         if own == self.axes and own:
             return self
-        return Everywhere(self.width) if not own else _shortened(Part(self, own))
+        return Everywhere(self.width) if not own else _shortened(LanePart(self, own))
 
 
-class Product(Lanes):
+class LaneProduct(LaneOrder):
     """Axes flattened in mixed radix, outermost first."""
 
     def __init__(self, axes: tuple[Axis, ...], width: int) -> None:
@@ -86,7 +86,7 @@ class Product(Lanes):
         return found
 
 
-class Everywhere(Lanes):
+class Everywhere(LaneOrder):
     """One element in all lanes."""
 
     def __init__(self, width: int) -> None:
@@ -97,14 +97,14 @@ class Everywhere(Lanes):
     def _index(self) -> dict[Axis, NDArray[np.int64]]:
         return {}
 
-    def with_last(self, axis: Axis) -> Lanes | None:
-        return Product((axis,), self.width) if self.width % axis.extent == 0 else None
+    def with_last(self, axis: Axis) -> LaneOrder | None:
+        return LaneProduct((axis,), self.width) if self.width % axis.extent == 0 else None
 
 
-class Part(Lanes):
+class LanePart(LaneOrder):
     """The same positions seen by a value that has only some of the axes; `positions` may stop after the first chunk."""
 
-    def __init__(self, whole: Lanes, axes: frozenset[Axis], positions: int | None = None) -> None:
+    def __init__(self, whole: LaneOrder, axes: frozenset[Axis], positions: int | None = None) -> None:
         self._whole = whole
         self.width = whole.width
         self.axes = axes
@@ -114,17 +114,17 @@ class Part(Lanes):
     def _index(self) -> dict[Axis, NDArray[np.int64]]:
         return {axis: self._whole.index[axis][: self.positions] for axis in self.axes}
 
-    def with_last(self, axis: Axis) -> Lanes | None:
+    def with_last(self, axis: Axis) -> LaneOrder | None:
         whole = self._whole
         fits = whole.product is not None and whole.product[-1] is axis and self.width % axis.extent == 0
         found = whole if fits else whole.with_last(axis)
         return found if found is not None and found.chunks == self.chunks else None
 
 
-class Renamed(Lanes):
+class Renamed(LaneOrder):
     """The positions of a rename's operand: `picks` for those of its axes that new axes along lanes stand for."""
 
-    def __init__(self, whole: Lanes, rename: Hashable, picks: dict[Axis, Picked]) -> None:
+    def __init__(self, whole: LaneOrder, rename: Hashable, picks: dict[Axis, Picked]) -> None:
         self._whole, self._picks = whole, picks
         self.width = whole.width
         self.axes = frozenset(picks)
@@ -139,7 +139,7 @@ class Renamed(Lanes):
         }
 
 
-def _shortened(part: Part) -> Lanes:
+def _shortened(part: LanePart) -> LaneOrder:
     """One chunk, where every chunk repeats the first."""
     width = part.width
     if part.positions <= width:
@@ -149,4 +149,4 @@ def _shortened(part: Part) -> Lanes:
         first = table[:width]
         if (table[:full].reshape(-1, width) != first).any() or (table[full:] != first[: part.positions - full]).any():
             return part
-    return Part(part, part.axes, width)
+    return LanePart(part, part.axes, width)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.normal import Pick, Target, operands, picked
+from tilefw_spatial.arrange.normal import NormalTarget, Pick, operands, picked
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
@@ -27,7 +27,7 @@ def is_lengthy(items: Iterable[Item]) -> bool:
     return any(isinstance(item.value.op, Reduce) and not item.folded and _length(item.value.op) > LONGEST for item in items)
 
 
-def cut(targets: Sequence[Target]) -> list[Target]:
+def cut(targets: Sequence[NormalTarget]) -> list[NormalTarget]:
     """The targets without lengthy reductions."""
     cutter = _Cutter()
     return [replace(target, value=cutter.value(target.value)) for target in targets]

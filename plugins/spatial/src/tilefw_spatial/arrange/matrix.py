@@ -24,7 +24,7 @@ _SPLIT = 0.1  # what each block costs of the whole: its weights are loaded again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class DotShape:
     """A dot's axes by their part: `batch` differ for both operands, `bands` for weights only, `rows` for activations only, and
     `depth` is contracted."""
 
@@ -38,13 +38,13 @@ class Shape:
         return prod(axis.extent for axis in self.depth)
 
 
-def shape_of(dot: Item) -> Shape:
+def shape_of(dot: Item) -> DotShape:
     """The parts of a dot's axes in time."""
     op = dot.value.op
     assert isinstance(op, Dot)
     weights, activations = (frozenset(part.value.axes) for part in dot.operands)
     time = dot.time
-    return Shape(
+    return DotShape(
         tuple(axis for axis in time if axis in weights & activations),
         tuple(axis for axis in time if axis in weights - activations),
         tuple(axis for axis in time if axis not in weights),
@@ -76,14 +76,14 @@ def activations_order(dot: Item, _: Machine) -> Order:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tile:
+class DotTile:
     """Where a tile stands: `fixed` indices of batch, bands and the chunk of lanes; its rows as a loop."""
 
     fixed: Mapping[Axis, int]
     rows: Loop
 
 
-def tiles(dot: Item, chunk: Axis, machine: Machine) -> list[Tile]:
+def tiles(dot: Item, chunk: Axis, machine: Machine) -> list[DotTile]:
     """All tiles of a product, in the order of its vectors in memory; those of one set of weights follow one another."""
     shape = shape_of(dot)
     outer = (chunk, *shape.batch, *shape.bands)
@@ -91,7 +91,7 @@ def tiles(dot: Item, chunk: Axis, machine: Machine) -> list[Tile]:
     size = min(machine.accumulator_rows, ceil_div(rows.end, _blocks(dot, prod(axis.extent for axis in outer), rows.end, machine)))
     blocks = [Loop(rows.axes, begin, min(begin + size, rows.end)) for begin in range(0, rows.end, size)]
     found = [
-        Tile(dict(zip(outer, index, strict=True)), block)
+        DotTile(dict(zip(outer, index, strict=True)), block)
         for index in product(*(range(axis.extent) for axis in outer)) for block in blocks
     ]
     return found if len(found) % 2 == 0 or parts_of(dot, machine) > 1 else _evened(found, machine.delays["load_weights"])
@@ -117,7 +117,7 @@ def parts_of(dot: Item, machine: Machine) -> int:
     return ceil_div(shape_of(dot).k, machine.depth(dot.operands[0].value.dtype))
 
 
-def _evened(found: list[Tile], least: int) -> list[Tile]:
+def _evened(found: list[DotTile], least: int) -> list[DotTile]:
     """An odd number of tiles whose K cannot be split, with the rows of the middle one in two halves; of fewer than `least`
     rows each, loading the weights would take longer than multiplying by them."""
     half = len(found) // 2
@@ -126,7 +126,7 @@ def _evened(found: list[Tile], least: int) -> list[Tile]:
     if tile.rows.points < 2 * least:
         return found
     rows = (Loop(tile.rows.axes, tile.rows.begin, middle), Loop(tile.rows.axes, middle, tile.rows.end))
-    return [*found[:half], *(Tile(tile.fixed, part) for part in rows), *found[half + 1 :]]
+    return [*found[:half], *(DotTile(tile.fixed, part) for part in rows), *found[half + 1 :]]
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class Products:
     chunk: Axis
     machine: Machine
 
-    def sweeps(self, tile: Tile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
+    def sweeps(self, tile: DotTile, sides: tuple[str, ...]) -> tuple[MatrixSweep, ...]:
         """A tile's sweeps: one, or one on each of two sides, each with half of K."""
         parts = self._products(tile)
         half = ceil_div(len(parts), len(sides))
@@ -150,7 +150,7 @@ class Products:
             for share, side in zip(shares, sides, strict=True)
         )
 
-    def _products(self, tile: Tile) -> list[Product]:
+    def _products(self, tile: DotTile) -> list[Product]:
         shape = shape_of(self.dot)
         depth, lanes = self.machine.depth(self.dot.operands[0].value.dtype), self.machine.lanes
         fixed = {axis: index for axis, index in tile.fixed.items() if axis is not self.chunk}
@@ -165,7 +165,7 @@ class Products:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class MatrixShare:
     """The tiles of each side by number, and that which both sides share, if there is one."""
 
     west: range
@@ -183,10 +183,10 @@ class Share:
             yield self.both, SIDES
 
 
-def shared(count: int, parts: int) -> Share:
+def shared(count: int, parts: int) -> MatrixShare:
     """The sides of `count` tiles of `parts` products each: the first half is one side's, so that the results of either side
     lie together; of an odd number the middle one has its K split, if it has more than one product."""
     half = count // 2
     if count % 2 and parts > 1:
-        return Share(range(half), range(half + 1, count), half)
-    return Share(range(count - half), range(count - half, count))
+        return MatrixShare(range(half), range(half + 1, count), half)
+    return MatrixShare(range(count - half), range(count - half, count))

@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Term
+from tilefw_spatial.arrange.access import AccessTerm
 from tilefw_spatial.arrange.held import Held, stepped
 from tilefw_spatial.arrange.item import Item
-from tilefw_spatial.arrange.lanes import Lanes
+from tilefw_spatial.arrange.lanes import LaneOrder
 from tilefw_spatial.arrange.normal import Fetch, Pick
 from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.arrange.transfers import transfers
@@ -32,7 +32,7 @@ class Order:
     rows: int = 0
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[AccessTerm, ...]:
         return tuple(stepped(axis, stride) for axis, stride in self.strides.items())
 
 
@@ -107,7 +107,7 @@ class Memory:
         return self.held[item]
 
 
-def vectors_of(data: NDArray[np.generic], axes: tuple[Axis, ...], lanes: Lanes, order: Order) -> NDArray[np.generic]:
+def vectors_of(data: NDArray[np.generic], axes: tuple[Axis, ...], lanes: LaneOrder, order: Order) -> NDArray[np.generic]:
     """A constant's vectors, [vectors, lanes]; lanes beyond its positions are zero."""
     time = tuple(order.strides)
     grid = [axis.extent for axis in time] + [lanes.positions]

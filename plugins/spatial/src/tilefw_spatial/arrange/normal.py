@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw.api import DTYPES, InternalError, Place
-from tilefw_spatial.arrange.access import NOWHERE, Access, access_of, elements
+from tilefw_spatial.arrange.access import NOWHERE, AffineAccess, access_of, elements
 from tilefw_spatial.arrange.picks import Picked, composed, picked_axes, picked_elements, picks_of
 from tilefw_spatial.arrange.stores import unconditional
 from tilefw_spatial.graph import (
@@ -40,7 +40,7 @@ from tilefw_spatial.postorder import postorder
 class Fetch(Op):
     """Elements of a buffer as they stood before the launch; `fill` (an element's bits) where nothing is accessed."""
 
-    access: Access
+    access: AffineAccess
     fill: int = 0
 
 
@@ -53,11 +53,11 @@ class Pick(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class NormalTarget:
     """A store of a normal value: all axes of the access are the value's."""
 
     value: Value
-    access: Access
+    access: AffineAccess
     store: Store
 
 
@@ -78,7 +78,7 @@ def reached(value: Value) -> list[Value]:
     return list(seen)
 
 
-def normal(graph: Graph) -> list[Target]:
+def normal(graph: Graph) -> list[NormalTarget]:
     """The graph's stores in normal form, in their order."""
     normaliser, order = Normaliser(), _Order()
     for store in unconditional(graph.stores):
@@ -91,12 +91,12 @@ class _Order:
     another store has replaced some of the earlier one's elements by then, the later one gets a copy."""
 
     def __init__(self) -> None:
-        self.targets: list[Target] = []
+        self.targets: list[NormalTarget] = []
         self._copies: dict[Value, Value] = {}  # of a value the last
         self._turns: dict[Value, list[int]] = {}
         self._elements: dict[int, NDArray[np.int64]] = {}
 
-    def add(self, target: Target) -> None:
+    def add(self, target: NormalTarget) -> None:
         """The next store's."""
         value = self._copies.get(target.value, target.value)
         if any(self._replaced(turn) for turn in self._turns.get(value, ())):
@@ -133,7 +133,7 @@ class Normaliser:
     def __init__(self) -> None:
         self._done: dict[Value, Value] = {}
 
-    def target(self, store: Store) -> Target:
+    def target(self, store: Store) -> NormalTarget:
         """A store of a normal value, which has all axes of the access."""
         for value in postorder([store.value], lambda user: operands_of(user.op), self._done):
             self._done[value] = self._value(value)
@@ -142,7 +142,7 @@ class Normaliser:
         axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
         if not set(axes) <= set(value.axes):
             value = Value(Pick(value, {}), tuple(dict.fromkeys((*value.axes, *axes))), value.dtype, store.place)
-        return Target(value, access, store)
+        return NormalTarget(value, access, store)
 
     def _value(self, value: Value) -> Value:
         match value.op:
@@ -258,7 +258,7 @@ def elementwise(row: str, dtype: str, *parts: Value, place: Place | None = None)
     return Value(op, _joint(op), dtype, place)
 
 
-def _fetched(access: Access, fill: int, like: Value) -> Value:
+def _fetched(access: AffineAccess, fill: int, like: Value) -> Value:
     axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
     return Value(Fetch(access, fill), axes, like.dtype, like.place)
 

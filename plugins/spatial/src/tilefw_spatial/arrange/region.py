@@ -20,7 +20,7 @@ _CHEAP_ROWS = 2
 
 
 @dataclass(slots=True, eq=False)
-class Region:
+class LaneRegion:
     """Items in an order that is right; `drained` is the product that the region takes from the accumulators, `folded` the
     reduction across lanes that it is and that no other item joins."""
 
@@ -30,7 +30,7 @@ class Region:
     drained: Item | None = None
     folded: Item | None = None
     items: list[Item] = field(default_factory=list)
-    needs: dict[Region, None] = field(default_factory=dict)
+    needs: dict[LaneRegion, None] = field(default_factory=dict)
     fetched: set[Item] = field(default_factory=set)
 
     def takes(self, item: Item) -> bool:
@@ -63,8 +63,8 @@ class Regions:
     """Items divided into regions, and what each region needs of others."""
 
     def __init__(self, items: list[Item], roots: list[Item]) -> None:
-        self.home: dict[Item, Region] = {}
-        self.all: list[Region] = []
+        self.home: dict[Item, LaneRegion] = {}
+        self.all: list[LaneRegion] = []
         self.roots = set(roots)
         self._forced = self.roots | {part for item in items if _reads_memory(item) for part in item.operands}
         self._rows: dict[Item, int] = {}
@@ -103,18 +103,18 @@ class Regions:
         chosen.needs |= dict.fromkeys(region for region in (*joined, *waited) if region is not chosen)
         self.home[item] = chosen
 
-    def _opened(self, item: Item) -> Region:
+    def _opened(self, item: Item) -> LaneRegion:
         axes = item.value.op.axes if isinstance(item.value.op, Reduce) and not item.folded else ()
         drained = item if isinstance(item.value.op, Dot) else None
         outer = (*item.time, *axes) if drained is None else in_tiles(item)
-        region = Region(item.lanes.chunks, outer, drained=drained, folded=item if item.folded else None)
+        region = LaneRegion(item.lanes.chunks, outer, drained=drained, folded=item if item.folded else None)
         self.all.append(region)
         return region
 
-    def _sources(self, item: Item) -> tuple[dict[Region, None], dict[Region, None], set[Item]]:
+    def _sources(self, item: Item) -> tuple[dict[LaneRegion, None], dict[LaneRegion, None], set[Item]]:
         """Regions whose values it can take as they are made, those that must have ended before, and inputs it reads."""
-        joined: dict[Region, None] = {}
-        waited: dict[Region, None] = {}
+        joined: dict[LaneRegion, None] = {}
+        waited: dict[LaneRegion, None] = {}
         fetched: set[Item] = set()
         for part, late in self._reads(item):
             if part in self.home:
@@ -136,9 +136,9 @@ class Regions:
                 stack += [(below, late or isinstance(part.value.op, Pick)) for below in part.operands]
         return found
 
-    def _before(self, region: Region, sources: Iterable[Region]) -> bool:
+    def _before(self, region: LaneRegion, sources: Iterable[LaneRegion]) -> bool:
         """Whether some source other than the region itself needs the region."""
-        seen: set[Region] = set()
+        seen: set[LaneRegion] = set()
         stack = [source for source in sources if source is not region]
         while stack:
             current = stack.pop()
@@ -149,11 +149,11 @@ class Regions:
                 stack += current.needs
         return False
 
-    def ordered(self) -> list[Region]:
+    def ordered(self) -> list[LaneRegion]:
         """The regions, each after those that it needs."""
         return postorder(self.all, lambda region: region.needs)
 
-    def wanted(self, region: Region) -> list[Item]:
+    def wanted(self, region: LaneRegion) -> list[Item]:
         """The region's items that are needed outside of it, or stored."""
         return [item for item in region.items if item in self.roots or item in self._outside]
 

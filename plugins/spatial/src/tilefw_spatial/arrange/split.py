@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilefw.api import InternalError
-from tilefw_spatial.arrange.normal import Fetch, Pick, Target, constant, elementwise, operands
+from tilefw_spatial.arrange.normal import Fetch, NormalTarget, Pick, constant, elementwise, operands
 from tilefw_spatial.arrange.picks import Picked
 from tilefw_spatial.graph import Axis, Constant, Dot, Elementwise, Reduce, Value
 from tilefw_spatial.postorder import postorder
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SplitParts:
     """Targets in which the axis is `outer` (if it was longer than the lanes' part) and `lane`."""
 
-    targets: list[Target]
+    targets: list[NormalTarget]
     lane: Axis
 
 
@@ -27,7 +27,7 @@ def shared_lanes(lanes: int) -> int:
     return lanes & -lanes
 
 
-def split(targets: list[Target], axis: Axis, width: int) -> Parts | None:
+def split(targets: list[NormalTarget], axis: Axis, width: int) -> SplitParts | None:
     """The targets with `axis` split; None where its extent is no multiple of `width`, or its order is the kernel's own."""
     if axis.extent % width:
         return None
@@ -35,7 +35,7 @@ def split(targets: list[Target], axis: Axis, width: int) -> Parts | None:
     outer = Axis(f"{axis.name}.outer", axis.extent // width)
     splitter = _Splitter(axis, (outer, lane) if outer.extent > 1 else (lane,))
     made = [splitter.target(target) for target in targets]
-    return None if splitter.ordered else Parts(made, lane)
+    return None if splitter.ordered else SplitParts(made, lane)
 
 
 class _Splitter:
@@ -46,7 +46,7 @@ class _Splitter:
         self._done: dict[Value, Value] = {}
         self.ordered = False
 
-    def target(self, target: Target) -> Target:
+    def target(self, target: NormalTarget) -> NormalTarget:
         access = target.access.renamed(self._whole)
         return replace(target, value=self._made(target.value), access=access)
 

@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from tilefw.api.integers import ceil_div
-from tilefw_spatial.arrange.access import Term
-from tilefw_spatial.arrange.lanes import Lanes
+from tilefw_spatial.arrange.access import AccessTerm
+from tilefw_spatial.arrange.lanes import LaneOrder
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.program import AxisMap
-from tilefw_spatial.ramp import Ramp, Span, Valid, together
+from tilefw_spatial.ramp import Ramp, RampSpan, Valid, together
 
 
-def stretch(terms: Sequence[Term], lanes: Lanes) -> tuple[Ramp, Span] | None:
+def stretch(terms: Sequence[AccessTerm], lanes: LaneOrder) -> tuple[Ramp, RampSpan] | None:
     """What lane positions add to an access, and which of them count; None where that is no even step, or not one run of them."""
     if lanes.product is None:
         return None
@@ -35,19 +35,19 @@ def stretch(terms: Sequence[Term], lanes: Lanes) -> tuple[Ramp, Span] | None:
     if any(steps[outer] != steps[inner] * inner.extent for outer, inner in pairwise(long)):
         return None
     ramp = Ramp(first, steps[long[-1]] if long else 0, lanes.positions)
-    span = Span(0, lanes.positions, lanes.positions) if valid is None else valid
-    return (ramp, span) if isinstance(span, Span) and span.any() else None
+    span = RampSpan(0, lanes.positions, lanes.positions) if valid is None else valid
+    return (ramp, span) if isinstance(span, RampSpan) and span.any() else None
 
 
-def _positions(valid: Valid, axis: Axis, lanes: Lanes, long: Sequence[Axis]) -> Span | None:
+def _positions(valid: Valid, axis: Axis, lanes: LaneOrder, long: Sequence[Axis]) -> RampSpan | None:
     """The positions that have an index of the outermost axis which counts."""
-    if not isinstance(valid, Span) or (long and axis is not long[0]):
+    if not isinstance(valid, RampSpan) or (long and axis is not long[0]):
         return None
     inner = lanes.positions // axis.extent
-    return Span(valid.low * inner, valid.high * inner, lanes.positions)
+    return RampSpan(valid.low * inner, valid.high * inner, lanes.positions)
 
 
-def maps_of(ramp: Ramp, span: Span, chunk: int, width: int) -> list[tuple[AxisMap, ...]]:
+def maps_of(ramp: Ramp, span: RampSpan, chunk: int, width: int) -> list[tuple[AxisMap, ...]]:
     """Axes for whole vectors, and for what lies in part of a vector before and after them; `chunk` is from vector to vector,
     each of `width` lanes."""
     begin, end = ceil_div(span.low, width), span.high // width

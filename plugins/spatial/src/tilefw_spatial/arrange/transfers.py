@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.arrange.access import Access, Term
-from tilefw_spatial.arrange.lanes import Lanes
+from tilefw_spatial.arrange.access import AccessTerm, AffineAccess
+from tilefw_spatial.arrange.lanes import LaneOrder
 from tilefw_spatial.arrange.picks import over
 from tilefw_spatial.arrange.stretches import maps_of, stretch
 from tilefw_spatial.graph import Axis
@@ -17,15 +17,15 @@ from tilefw_spatial.ramp import check_size, together
 
 
 def transfers(
-    access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False
+    access: AffineAccess, lanes: LaneOrder, strides: Mapping[Axis, int], chunk: int, fill: int = 0, once: bool = False
 ) -> tuple[Transfer, ...]:
     """For an array whose vector of index i… in time and chunk c is `Σ i · strides + c · chunk`; `once`: an element in several
     lanes is taken from the first."""
     if any(not term.axes for term in access.terms):  # a term without axes says that nothing is accessed
         return (Transfer(access.parameter, access.base, (), lanes.width, chunk, np.zeros((0, 3), dtype=np.int64), fill),)
     firsts = lanes.firsts() if once else None
-    rest: list[Term] = []
-    ways: dict[Axis | None, list[Term]] = {None: [], **{axis: [] for axis in strides}}
+    rest: list[AccessTerm] = []
+    ways: dict[Axis | None, list[AccessTerm]] = {None: [], **{axis: [] for axis in strides}}
     for term in access.terms:
         homes = {None if axis in lanes.axes else axis for axis in term.axes}
         if len(homes) > 1:
@@ -43,7 +43,7 @@ def transfers(
     return tuple(Transfer(access.parameter, access.base, (*maps, *time), lanes.width, chunk, None, fill) for maps in parts)
 
 
-def _lane_map(terms: list[Term], lanes: Lanes, valid: NDArray[np.bool_] | None) -> AxisMap:
+def _lane_map(terms: list[AccessTerm], lanes: LaneOrder, valid: NDArray[np.bool_] | None) -> AxisMap:
     """All positions as one axis, of which those in `valid` count; a value with no axis along lanes is the same in all."""
     check_size(lanes.positions)
     offsets = np.zeros(lanes.positions, dtype=np.int64)
@@ -56,7 +56,7 @@ def _lane_map(terms: list[Term], lanes: Lanes, valid: NDArray[np.bool_] | None) 
     return AxisMap(lanes.positions, offsets, 0, 1, valid)
 
 
-def _time_map(axis: Axis, terms: list[Term], stride: int) -> AxisMap:
+def _time_map(axis: Axis, terms: list[AccessTerm], stride: int) -> AxisMap:
     offsets, valid = np.zeros(axis.extent, dtype=np.int64), None
     for term in terms:
         offsets = offsets + np.asarray(term.offsets)
@@ -64,13 +64,13 @@ def _time_map(axis: Axis, terms: list[Term], stride: int) -> AxisMap:
     return AxisMap(axis.extent, offsets, stride, 0, None if valid is None else np.asarray(valid))
 
 
-def _joint(access: Access) -> tuple[tuple[Axis, ...], NDArray[np.int64], NDArray[np.bool_]]:
+def _joint(access: AffineAccess) -> tuple[tuple[Axis, ...], NDArray[np.int64], NDArray[np.bool_]]:
     """The access as one table over all of its axes."""
     axes = tuple(dict.fromkeys(axis for term in access.terms for axis in term.axes))
     return axes, *access.elements(axes)
 
 
-def _separated(access: Access, lanes: Lanes) -> Access | None:
+def _separated(access: AffineAccess, lanes: LaneOrder) -> AffineAccess | None:
     """The access as a term along lanes and one for each axis in time, None where it is no such sum."""
     axes, offsets, valid = _joint(access)
     groups = [tuple(axis for axis in axes if axis in lanes.axes), *((axis,) for axis in axes if axis not in lanes.axes)]
@@ -82,16 +82,16 @@ def _separated(access: Access, lanes: Lanes) -> Access | None:
     whole, inside = np.full(offsets.shape, base), np.ones(valid.shape, dtype=np.bool_)
     for group in groups:
         pick = tuple(slice(None) if axis in group else origin[n] for n, axis in enumerate(axes))
-        term = Term(group, offsets[pick] - base, valid[pick])
+        term = AccessTerm(group, offsets[pick] - base, valid[pick])
         terms.append(term)
         whole += over(group, np.asarray(term.offsets), axes)
         inside &= over(group, valid[pick], axes)
     same = (inside == valid).all() and (np.where(valid, whole, 0) == np.where(valid, offsets, 0)).all()
-    return Access(access.parameter, base, tuple(terms)) if same else None
+    return AffineAccess(access.parameter, base, tuple(terms)) if same else None
 
 
 def _explicit(
-    access: Access, lanes: Lanes, strides: Mapping[Axis, int], chunk: int, firsts: NDArray[np.bool_] | None,
+    access: AffineAccess, lanes: LaneOrder, strides: Mapping[Axis, int], chunk: int, firsts: NDArray[np.bool_] | None,
 ) -> NDArray[np.int64]:
     """Rows of (host element, vector, lane)."""
     axes, offsets, valid = _joint(access)

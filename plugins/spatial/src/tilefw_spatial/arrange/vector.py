@@ -12,12 +12,12 @@ from tilefw_spatial.arrange.held import Held, Loop, walk
 from tilefw_spatial.arrange.item import Item
 from tilefw_spatial.arrange.memory import Memory, Order, in_turn
 from tilefw_spatial.arrange.normal import Pick, bits_of
-from tilefw_spatial.arrange.region import Region, Regions
-from tilefw_spatial.chain import Apply, Combined, Input, Literal, Node, Piece, Result, Temporary
+from tilefw_spatial.arrange.region import LaneRegion, Regions
+from tilefw_spatial.chain import Apply, ChainPiece, Combined, Input, Literal, Node, NodeResult, Temporary
 from tilefw_spatial.graph import Axis, Constant, Elementwise, Reduce
 from tilefw_spatial.sweep import Array, MatrixSweep, Read, VectorSweep, Walk, Write
 
-Chain = Callable[[Sequence[Result]], Sequence[Piece]]
+Chain = Callable[[Sequence[NodeResult]], Sequence[ChainPiece]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Copied:
 class Nodes:
     """A region's items as nodes of a chain, each once; `drains` is how many sides the drained product comes from."""
 
-    region: Region
+    region: LaneRegion
     regions: Regions
     drains: int = 0
     made: dict[Item, Node] = field(default_factory=dict)
@@ -73,12 +73,12 @@ class Nodes:
         return sums[0] if len(sums) == 1 else Apply("addf" if dtype == "fp32" else "addi", sums, dtype, fusion=False)
 
 
-def pieces_of(region: Region, regions: Regions, chain: Chain, drains: int = 0) -> Sequence[Piece]:
+def pieces_of(region: LaneRegion, regions: Regions, chain: Chain, drains: int = 0) -> Sequence[ChainPiece]:
     """The region's chains, cut to fit."""
     nodes = Nodes(region, regions, drains)
     for item in region.items:
         nodes.node(item)
-    return chain([Result(item, nodes.node(item)) for item in regions.wanted(region)])
+    return chain([NodeResult(item, nodes.node(item)) for item in regions.wanted(region)])
 
 
 def padding(weights: Array, order: Order, chain: Chain) -> list[VectorSweep]:
@@ -87,16 +87,16 @@ def padding(weights: Array, order: Order, chain: Chain) -> list[VectorSweep]:
     domain = (order.vectors // size, size - order.rows)
     if not domain[1]:
         return []
-    (piece,) = chain([Result(weights, Literal(0, weights.dtype))])
+    (piece,) = chain([NodeResult(weights, Literal(0, weights.dtype))])
     walk = Walk(weights, order.rows, (size, 1))
     return [VectorSweep(domain, [], list(piece.steps), [Write(write.step, walk) for write in piece.writes])]
 
 
 @dataclass(slots=True)
-class Emitter:
+class VectorEmitter:
     """Sweeps of one region's pieces, all over the same loops."""
 
-    region: Region
+    region: LaneRegion
     memory: Memory
     chunk: Axis
     scratch: dict[Hashable, Held] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Emitter:
         return self.memory.of(key, self.axes)
 
     def sweep(
-        self, piece: Piece, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
+        self, piece: ChainPiece, outer: tuple[Loop, ...], inner: tuple[Loop, ...], fixed: Mapping[Axis, int],
         drains: tuple[MatrixSweep, ...] = (),
     ) -> VectorSweep:
         """One piece over the loops; `fixed` axes have one index."""

@@ -11,18 +11,18 @@ through memory. `chain` does both:
 
 from tilefw_spatial.chain.cut import cut
 from tilefw_spatial.chain.legalise import legalise
-from tilefw_spatial.chain.limits import Limits
-from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Result, Results
-from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite, Temporary
+from tilefw_spatial.chain.limits import ChainLimits
+from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, NodeResult, Results
+from tilefw_spatial.chain.piece import ChainPiece, PieceRead, PieceWrite, Temporary
 from tilefw_spatial.machine import Machine
 
 __all__ = [
-    "Apply", "Combined", "Input", "Limits", "Literal", "Node", "Piece", "PieceRead", "PieceWrite", "Result", "Results", "Temporary",
-    "chain", "cut", "legalise",
+    "Apply", "Combined", "Input", "ChainLimits", "Literal", "Node", "ChainPiece", "PieceRead", "PieceWrite", "NodeResult",
+    "Results", "Temporary", "chain", "cut", "legalise",
 ]
 
 
-def chain(results: Results, machine: Machine, limits: Limits | None = None) -> list[Piece]:
+def chain(results: Results, machine: Machine, limits: ChainLimits | None = None) -> list[ChainPiece]:
     """The pieces that make `results`, in an order that is right; `limits` other than the machine's
     are for tests. Raises UnsupportedError (TFW0680) as `legalise` does."""
-    return cut(legalise(results), limits or Limits.of(machine), machine)
+    return cut(legalise(results), limits or ChainLimits.of(machine), machine)

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilefw_spatial import isa
-from tilefw_spatial.chain.micro import Micro, Operand, Wanted
+from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand
 from tilefw_spatial.chain.node import Literal
 from tilefw_spatial.chain.region import steps_of
 
 
-def contracted(wanted: Sequence[Wanted]) -> list[Wanted]:
+def contracted(wanted: Sequence[WantedOperand]) -> list[WantedOperand]:
     """The same results with products fused into the sums that read them."""
     uses = Counter(o.source for step in steps_of(wanted) for o in step.operands if isinstance(o.source, Micro))
     uses.update(result.micro for result in wanted)
     return rebuilt(wanted, lambda step, before: _fused(step, before, uses))
 
 
-def rebuilt(wanted: Sequence[Wanted], change: Callable[[Micro, Micro], Micro]) -> list[Wanted]:
+def rebuilt(wanted: Sequence[WantedOperand], change: Callable[[Micro, Micro], Micro]) -> list[WantedOperand]:
     """The same results where `change(step, before)` stands for each step: it is given the step on the operands that stand for the
     old ones, and the step as it was."""
     made: dict[Micro, Micro] = {}
@@ -48,7 +48,7 @@ def _may_join(step: Micro, product: Micro, k: int) -> bool:
     return not any(isinstance(o.source, Literal) for o in product.operands) or not isinstance(step.operands[1 - k].source, Literal)
 
 
-def _operands(step: Micro, product: Micro, k: int) -> tuple[Operand, ...]:
+def _operands(step: Micro, product: Micro, k: int) -> tuple[MicroOperand, ...]:
     """x · y + z with the signs of the sum."""
     x, y = product.operands
     z = step.operands[1 - k]

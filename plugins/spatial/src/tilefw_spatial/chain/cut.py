@@ -11,18 +11,18 @@ from tilefw.api import InternalError
 from tilefw_spatial.chain.contract import rebuilt
 from tilefw_spatial.chain.draft import draft
 from tilefw_spatial.chain.fit import Fitted, fit, piece_of
-from tilefw_spatial.chain.limits import Limits
-from tilefw_spatial.chain.micro import Micro, Operand, Wanted
+from tilefw_spatial.chain.limits import ChainLimits
+from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand
 from tilefw_spatial.chain.node import Input
-from tilefw_spatial.chain.piece import Piece, Temporary
-from tilefw_spatial.chain.region import Region, region_of
+from tilefw_spatial.chain.piece import ChainPiece, Temporary
+from tilefw_spatial.chain.region import ChainRegion, region_of
 from tilefw_spatial.chain.stretch import Stretch
 from tilefw_spatial.machine import Machine
 
 _AHEAD = 8  # steps that costs are ahead of times
 
 
-def cut(wanted: Sequence[Wanted], limits: Limits, machine: Machine) -> list[Piece]:
+def cut(wanted: Sequence[WantedOperand], limits: ChainLimits, machine: Machine) -> list[ChainPiece]:
     """The pieces of the region below these results, in an order that is right."""
     region = region_of(wanted)
     fitted = _Cutter(region, limits, machine).best()
@@ -42,11 +42,11 @@ def _drained(fitted: Sequence[Fitted]) -> set[Input]:
     return {source for found in fitted for source in found.draft.reads if isinstance(source, Input) and source.drained}
 
 
-def kept(wanted: Sequence[Wanted], inputs: Set[Input]) -> list[Wanted]:
+def kept(wanted: Sequence[WantedOperand], inputs: Set[Input]) -> list[WantedOperand]:
     """The same results where one step alone reads each of `inputs`: a MOV, whose result the others read."""
-    moves = {source: Micro("MOV", source.dtype, (Operand(source),), source.reduced) for source in inputs}
+    moves = {source: Micro("MOV", source.dtype, (MicroOperand(source),), source.reduced) for source in inputs}
 
-    def moved(operand: Operand) -> Operand:
+    def moved(operand: MicroOperand) -> MicroOperand:
         source = operand.source
         return replace(operand, source=moves[source]) if isinstance(source, Input) and source in moves else operand
 
@@ -58,7 +58,7 @@ class _Cutter:
     those that were timed. `_costs` and `_begins` are of the best way to each end: its pieces and bytes, and where its last stretch
     begins; ends in `_sure` have ways whose stretches all fit."""
 
-    def __init__(self, region: Region, limits: Limits, machine: Machine) -> None:
+    def __init__(self, region: ChainRegion, limits: ChainLimits, machine: Machine) -> None:
         self.region, self.limits, self.machine = region, limits, machine
         self._options: list[dict[int, int]] = [{}]
         self._fitted: dict[tuple[int, int], Fitted] = {}
@@ -134,7 +134,7 @@ class _Cutter:
 class _Names:
     """Which arrays the pieces read and write: the caller's, or a Temporary where only pieces need a value."""
 
-    def __init__(self, region: Region, fitted: Sequence[Fitted]) -> None:
+    def __init__(self, region: ChainRegion, fitted: Sequence[Fitted]) -> None:
         self._wanted = region.wanted
         written = [step for found in fitted for step in found.draft.writes if step not in region.wanted]
         self._temporaries = {step: Temporary(i, step.result, step.makes_reduced) for i, step in enumerate(written)}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tilefw_spatial.chain.micro import Micro, Operand
+from tilefw_spatial.chain.micro import Micro, MicroOperand
 from tilefw_spatial.chain.node import Input, Literal
-from tilefw_spatial.chain.region import Region
+from tilefw_spatial.chain.region import ChainRegion
 from tilefw_spatial.chain.stretch import may_be_view, views
 
 
@@ -20,13 +20,13 @@ class Draft:
     """`steps`, operands first, with the operands that `operands` says; `reads` and `writes` in order; `reduced`: of which rate."""
 
     steps: list[Micro]
-    operands: dict[Micro, tuple[Operand, ...]]
+    operands: dict[Micro, tuple[MicroOperand, ...]]
     reads: list[Micro | Input]
     writes: list[Micro]
     reduced: bool
 
 
-def draft(region: Region, first: int, end: int) -> Draft:
+def draft(region: ChainRegion, first: int, end: int) -> Draft:
     """The piece of the steps from `first` to before `end` of the region's order."""
     chosen = region.order[first:end]
     writes = [step for step in chosen if region.until[step] > end]
@@ -34,7 +34,7 @@ def draft(region: Region, first: int, end: int) -> Draft:
     made = set(local)
     alias = views([step for step in local if may_be_view(step)], made, set(writes))
 
-    def seen(operand: Operand) -> Operand:
+    def seen(operand: MicroOperand) -> MicroOperand:
         source = operand.source
         return replace(operand, source=alias[source]) if isinstance(source, Micro) and source in alias else operand
 

@@ -8,13 +8,13 @@ from typing import Protocol
 
 from tilefw_spatial import isa
 from tilefw_spatial.chain.draft import Draft
-from tilefw_spatial.chain.limits import Limits
-from tilefw_spatial.chain.micro import Micro, Operand, element_type, is_reduced
+from tilefw_spatial.chain.limits import ChainLimits
+from tilefw_spatial.chain.micro import Micro, MicroOperand, element_type, is_reduced
 from tilefw_spatial.chain.node import Input, Literal
-from tilefw_spatial.chain.piece import Piece, PieceRead, PieceWrite
+from tilefw_spatial.chain.piece import ChainPiece, PieceRead, PieceWrite
 from tilefw_spatial.chain.timing import Timed, least_moves, times
 from tilefw_spatial.machine import Machine
-from tilefw_spatial.sweep import Source, Step
+from tilefw_spatial.sweep import AluStep, OperandSource
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Fitted:
     moves: int
 
 
-def fit(draft: Draft, limits: Limits, machine: Machine) -> Fitted | None:
+def fit(draft: Draft, limits: ChainLimits, machine: Machine) -> Fitted | None:
     """The best times found, if the draft then fits: there is an ALU for each of its steps and MOVs."""
     room = limits.alus - len(draft.steps)
     place = {step: i for i, step in enumerate(draft.steps)}
@@ -74,7 +74,7 @@ def _chains(draft: Draft, ticks: dict[Micro, int], machine: Machine) -> dict[Mic
     return chains
 
 
-class Names(Protocol):
+class FittedNames(Protocol):
     """Which arrays a piece reads and writes."""
 
     def read(self, source: Micro | Input) -> tuple[Hashable, str]:
@@ -86,7 +86,7 @@ class Names(Protocol):
         ...
 
 
-def piece_of(fitted: Fitted, machine: Machine, names: Names) -> Piece:
+def piece_of(fitted: Fitted, machine: Machine, names: FittedNames) -> ChainPiece:
     """The piece, its arrays named."""
     writer = _Writer(fitted, machine)
     draft = fitted.draft
@@ -99,7 +99,7 @@ def piece_of(fitted: Fitted, machine: Machine, names: Names) -> Piece:
     writes = tuple(
         PieceWrite(*names.written(step), writer.number[step], combined=step.every > 0) for step in draft.writes
     )
-    return Piece(reads, writer.steps(), writes, reduced)
+    return ChainPiece(reads, writer.steps(), writes, reduced)
 
 
 class _Writer:
@@ -119,35 +119,35 @@ class _Writer:
         """The tick at which a stream is read."""
         return min(self.ticks[step] for step in self.draft.steps if any(o.source is source for o in self.draft.operands[step]))
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[AluStep, ...]:
         return tuple(
             self._step(entry, tick, alu) if isinstance(entry, Micro) else self._move(entry[0], tick, alu)
             for alu, (tick, entry) in enumerate(self.entries)
         )
 
-    def _step(self, step: Micro, tick: int, alu: int) -> Step:
+    def _step(self, step: Micro, tick: int, alu: int) -> AluStep:
         operands = tuple(self._source(o, tick) for o in self.draft.operands[step])
         if step.every and len(operands) == 1:
-            operands += (Source("none"),)
+            operands += (OperandSource("none"),)
         to = step.result if step.op.startswith("CVT.") else ""
-        return Step(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * self.tick)
+        return AluStep(step.op, step.dtype, operands, to, max(1, step.every), alu, tick * self.tick)
 
-    def _move(self, source: Micro | Input, tick: int, alu: int) -> Step:
-        return Step("MOV", element_type(source), (self._at(Operand(source), tick),), alu=alu, time=tick * self.tick)
+    def _move(self, source: Micro | Input, tick: int, alu: int) -> AluStep:
+        return AluStep("MOV", element_type(source), (self._at(MicroOperand(source), tick),), alu=alu, time=tick * self.tick)
 
-    def _source(self, operand: Operand, tick: int) -> Source:
+    def _source(self, operand: MicroOperand, tick: int) -> OperandSource:
         if isinstance(operand.source, Literal):
-            return Source("imm", operand.source.bits, operand.negate, operand.absolute)
+            return OperandSource("imm", operand.source.bits, operand.negate, operand.absolute)
         return self._at(operand, tick)
 
-    def _at(self, operand: Operand, tick: int) -> Source:
+    def _at(self, operand: MicroOperand, tick: int) -> OperandSource:
         """The value as some ALU or stream has it at a tick: by the last MOV that issued before."""
         source = operand.source
         assert not isinstance(source, Literal)
         k = sum(at < tick for at in self.chains[source]) - 1
         if k >= 0:
-            return Source("alu", self.number[(source, k)], operand.negate, operand.absolute)
+            return OperandSource("alu", self.number[(source, k)], operand.negate, operand.absolute)
         if source in self.stream:
-            return Source("stream", self.stream[source], operand.negate, operand.absolute)
+            return OperandSource("stream", self.stream[source], operand.negate, operand.absolute)
         assert isinstance(source, Micro)
-        return Source("alu", self.number[source], operand.negate, operand.absolute)
+        return OperandSource("alu", self.number[source], operand.negate, operand.absolute)

@@ -15,7 +15,7 @@ from tilefw.api.expand import TYPES, Legal, Rule, interpolated, key, polynomial
 from tilefw_spatial.chain.native import FLOATS, INTEGERS, MACHINE_TYPES, Native
 from tilefw_spatial.chain.node import Literal
 from tilefw_spatial.chain.rational import rational
-from tilefw_spatial.chain.record import Recorder, Term
+from tilefw_spatial.chain.record import Recorder, RecordTerm
 
 _LOG2_E, _LOG_2, _TWO_OVER_PI = 1 / math.log(2), math.log(2), 2 / math.pi
 # The constants in parts: each but the last is short enough that a small integer times it is exact.
@@ -28,39 +28,39 @@ def _recorder(b: Legal) -> Recorder:
     return b.chip
 
 
-def _reciprocal(b: Legal, x: Term) -> Term:
-    return Term(_recorder(b).step(Native("RCP", "fp32"), (x,)), "f32")
+def _reciprocal(b: Legal, x: RecordTerm) -> RecordTerm:
+    return RecordTerm(_recorder(b).step(Native("RCP", "fp32"), (x,)), "f32")
 
 
-def _is(b: Legal, x: Term, value: float) -> bool:
+def _is(b: Legal, x: RecordTerm, value: float) -> bool:
     source, wanted = x.source, b.real(value, "f32").source
     return isinstance(source, Literal) and source.bits == wanted.bits and not (x.negate or x.absolute)
 
 
-def _divide(b: Legal, x: Term, y: Term) -> Term:
+def _divide(b: Legal, x: RecordTerm, y: RecordTerm) -> RecordTerm:
     """Two roundings: 1.5 ulp at most, of 2.5, for divisors whose reciprocal is a normal number; others are free."""
     reciprocal = _reciprocal(b, y)
     return reciprocal if _is(b, x, 1.0) else b("mulf", x, reciprocal)
 
 
-def _exp(b: Legal, x: Term) -> Term:
+def _exp(b: Legal, x: RecordTerm) -> RecordTerm:
     """2^(x·log2 e): the product's rounding and the constant's move the result by |x|·2^-23.4 of it, of 3 + 2|x| ulp."""
     return b("exp2", b("mulf", x, b.real(_LOG2_E, "f32")))
 
 
-def _log(b: Legal, x: Term) -> Term:
+def _log(b: Legal, x: RecordTerm) -> RecordTerm:
     """log2 x · ln 2: half an ulp, a quarter for the constant, and half of one; less than 3 also where the product is in a lower
     binade than the logarithm."""
     return b("mulf", b("log2", x), b.real(_LOG_2, "f32"))
 
 
-def _log1p(b: Legal, x: Term) -> Term:
+def _log1p(b: Legal, x: RecordTerm) -> RecordTerm:
     """Core's, and on core's logarithm: the one above is too coarse for 2 ulp."""
     exact = Legal(b.chip, {**b.rules, "log.f32": CORE["log.f32"]})
     return CORE["log1p.f32"](exact, x)
 
 
-def _expm1(b: Legal, x: Term) -> Term:
+def _expm1(b: Legal, x: RecordTerm) -> RecordTerm:
     """2^n·(e^r - 1) + (2^n - 1) with x = n·ln 2 + r; 2^n is exact. Half of it throughout, so that n = 128 stays finite."""
     one = b.real(1.0, "f32")
     near = b("minf_nan", b("maxf_nan", x, b.real(-30.0, "f32")), b.real(89.0, "f32"))
@@ -80,7 +80,7 @@ def _tanh_near() -> tuple[float, ...]:
     return interpolated(lambda z: (math.tanh(math.sqrt(z)) / math.sqrt(z) - 1) / z, 1e-4, 0.39, 6)
 
 
-def _tanh(b: Legal, x: Term) -> Term:
+def _tanh(b: Legal, x: RecordTerm) -> RecordTerm:
     """Near 0 a polynomial; beyond, 1 - 2/(e^2|x| + 1), where 2/(…) is below a half: its error of some ulp counts half as much."""
     z = b("mulf", x, x)
     near = b("fma", b("mulf", z, x), polynomial(b, _tanh_near(), z), x)
@@ -101,7 +101,7 @@ def _erf_quotient() -> tuple[tuple[float, ...], tuple[float, ...]]:
     return rational(lambda x: math.erf(x) / x, _ERF_LIMIT, 7, 4)
 
 
-def _erf(b: Legal, x: Term) -> Term:
+def _erf(b: Legal, x: RecordTerm) -> RecordTerm:
     """x·P(x²)/Q(x²) within 8 ulp, of 16; with x² held at the limit it only grows beyond, and is held at 1."""
     above, below = _erf_quotient()
     z = b("minf_nan", b("mulf", x, x), b.real(_ERF_LIMIT**2, "f32"))
@@ -109,7 +109,7 @@ def _erf(b: Legal, x: Term) -> Term:
     return b("minf_nan", b("maxf_nan", quotient, b.real(-1.0, "f32")), b.real(1.0, "f32"))
 
 
-def _turned(b: Legal, x: Term, quarter: int) -> Term:
+def _turned(b: Legal, x: RecordTerm, quarter: int) -> RecordTerm:
     """sin(x + quarter·π/2) by x = n·π/2 + r. The table allows 2^-11 and the argument reduction of the format itself; where n has
     lost its last bits r is kept small, so that the result is that of some angle."""
     n = b("round_even", b("mulf", x, b.real(_TWO_OVER_PI, "f32")))
@@ -127,12 +127,12 @@ def _turned(b: Legal, x: Term, quarter: int) -> Term:
     return b.narrow(b("xori", b.bits(value), flip), "f32")
 
 
-def _absolute_integer(b: Legal, x: Term) -> Term:
+def _absolute_integer(b: Legal, x: RecordTerm) -> RecordTerm:
     """The larger of x and -x, but that the smallest integer is its own opposite."""
     return b("maxs", x, b("subi", b.integer(0, b.type_of(x)), x))
 
 
-def _rename(b: Legal, x: Term, to: str) -> Term:
+def _rename(b: Legal, x: RecordTerm, to: str) -> RecordTerm:
     return x if b.type_of(x) == to else _recorder(b).recast(x, to)
 
 

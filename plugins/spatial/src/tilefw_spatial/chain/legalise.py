@@ -9,10 +9,10 @@ from tilefw.api.expand import CASTS, Legal, key
 from tilefw_spatial import isa
 from tilefw_spatial.chain.contract import contracted
 from tilefw_spatial.chain.functions import RULES
-from tilefw_spatial.chain.micro import Micro, Wanted, element_type
+from tilefw_spatial.chain.micro import Micro, WantedOperand, element_type
 from tilefw_spatial.chain.native import NATIVE, Native
 from tilefw_spatial.chain.node import Apply, Combined, Input, Literal, Node, Results
-from tilefw_spatial.chain.record import Recorder, Term
+from tilefw_spatial.chain.record import Recorder, RecordTerm
 from tilefw_spatial.graph import Combine
 from tilefw_spatial.postorder import postorder
 
@@ -33,19 +33,19 @@ _BIT_FOLDS: dict[Combine, str] = {
 }
 
 
-def legalise(results: Results) -> list[Wanted]:
+def legalise(results: Results) -> list[WantedOperand]:
     """The region's results as micro steps. Raises UnsupportedError (TFW0680) for element types and rows that the vector unit has
     no way to, at the user's line."""
     recorder = Recorder()
-    terms: dict[Node, Term] = {}
+    terms: dict[Node, RecordTerm] = {}
     for node in postorder((result.node for result in results), lambda user: reversed(operands_of(user))):
         terms[node] = _term(recorder, node, [terms[operand] for operand in operands_of(node)])
-    found: dict[tuple[Micro, str], Wanted] = {}
+    found: dict[tuple[Micro, str], WantedOperand] = {}
     for result in results:
         micro = _written(recorder, terms[result.node], result.node.dtype)
         name = (micro, result.node.dtype)
         keys = found[name].keys if name in found else ()
-        found[name] = Wanted((*keys, result.key), micro, result.node.dtype)
+        found[name] = WantedOperand((*keys, result.key), micro, result.node.dtype)
     return contracted(list(found.values()))
 
 
@@ -58,13 +58,13 @@ def operands_of(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-def _term(recorder: Recorder, node: Node, operands: list[Term]) -> Term:
+def _term(recorder: Recorder, node: Node, operands: list[RecordTerm]) -> RecordTerm:
     if isinstance(node, Input | Literal):
-        return Term(node, _served(node.dtype, None))
+        return RecordTerm(node, _served(node.dtype, None))
     return _combined(recorder, node, operands) if isinstance(node, Combined) else _applied(recorder, node, operands)
 
 
-def _applied(recorder: Recorder, node: Apply, operands: list[Term]) -> Term:
+def _applied(recorder: Recorder, node: Apply, operands: list[RecordTerm]) -> RecordTerm:
     to = _served(node.dtype, node.place) if node.row in CASTS else None
     typed_by = operands[1 if node.row == "select" else 0].type
     if to == typed_by:
@@ -79,7 +79,7 @@ def _applied(recorder: Recorder, node: Apply, operands: list[Term]) -> Term:
         recorder.contractible = False
 
 
-def _combined(recorder: Recorder, node: Combined, operands: list[Term]) -> Term:
+def _combined(recorder: Recorder, node: Combined, operands: list[RecordTerm]) -> RecordTerm:
     dtype = _served(node.dtype, node.place)
     narrow = DTYPES[node.dtype].is_float and dtype != "f32"
     read = [Legal(recorder, RULES)("castf", term, to="f32") if narrow else term for term in operands]
@@ -89,16 +89,16 @@ def _combined(recorder: Recorder, node: Combined, operands: list[Term]) -> Term:
         fold, sign = _FOLDS[node.kind]
         named = f"{sign}{DTYPES[node.dtype].bits}" if sign else "fp32"
     made = recorder.step(Native(f"TRED.{fold}", named), tuple(read), node.every)
-    return Legal(recorder, RULES)("castf", Term(made, "f32"), to=dtype) if narrow else Term(made, dtype)
+    return Legal(recorder, RULES)("castf", RecordTerm(made, "f32"), to=dtype) if narrow else RecordTerm(made, dtype)
 
 
-def _written(recorder: Recorder, term: Term, dtype: str) -> Micro:
+def _written(recorder: Recorder, term: RecordTerm, dtype: str) -> Micro:
     """A step whose result can be stored as `dtype`: what is an input or a constant is moved by one."""
     source = recorder.settled(term).source
     if isinstance(source, Micro) and isa.TYPES[element_type(source)].nbytes == isa.TYPES[dtype].nbytes:
         return source
     if isinstance(source, Literal):
-        return recorder.placed(Native("CST", dtype), Term(source, term.type))
+        return recorder.placed(Native("CST", dtype), RecordTerm(source, term.type))
     return recorder.placed(Native("MOV", dtype), replace(term, negate=False, absolute=False, source=source))
 
 

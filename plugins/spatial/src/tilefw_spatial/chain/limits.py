@@ -8,7 +8,7 @@ from tilefw_spatial.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChainLimits:
     """`alus` of the unit, and bytes of streams: what comes in passes the unit and stays on its streams to the chip's edge, so that
     a result needs streams of its own in that direction. All `streams` together fit one direction, whichever hemispheres the
     arrays are in."""
@@ -17,6 +17,6 @@ class Limits:
     streams: int
 
     @staticmethod
-    def of(machine: Machine) -> Limits:
+    def of(machine: Machine) -> ChainLimits:
         """All that a machine has."""
-        return Limits(machine.alus, machine.streams)
+        return ChainLimits(machine.alus, machine.streams)

@@ -9,7 +9,7 @@ from tilefw_spatial.chain.node import Input, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class MicroOperand:
     """What a micro step reads; |x| is taken first, then -x. The step's own element type says how the bits are read."""
 
     source: Source
@@ -25,7 +25,7 @@ class Micro:
 
     op: str
     dtype: str
-    operands: tuple[Operand, ...]
+    operands: tuple[MicroOperand, ...]
     reduced: bool = False
     every: int = 0
     contractible: bool = False
@@ -45,7 +45,7 @@ Source = Micro | Input | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedOperand:
     """A result of the region: all the caller's keys for it, what makes it, and the element type that it is stored as."""
 
     keys: tuple[object, ...]

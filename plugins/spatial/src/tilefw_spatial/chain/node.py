@@ -71,7 +71,7 @@ Node = Input | Literal | Apply | Combined
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class NodeResult:
     """A value that is needed outside the region, under the caller's name `key` for the array that takes it: a vector a point, or
     if the node is reduced a vector for each point of the domain without its innermost loop."""
 
@@ -79,4 +79,4 @@ class Result:
     node: Node
 
 
-Results = Sequence[Result]
+Results = Sequence[NodeResult]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from tilefw_spatial.sweep import Step
+from tilefw_spatial.sweep import AluStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PieceWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChainPiece:
     """One sweep. `steps` have their ALUs (numbers 0 to at most 15, each once, from 0 upwards) and times, as `sweep.Step` says;
     they are in order of time, so that operands come from earlier ones. The earliest read or step is at time 0. A `reduced` piece
     runs over the domain without its innermost loop.
@@ -53,7 +53,7 @@ class Piece:
     them. Drained reads come first. Pieces are in an order that is right."""
 
     reads: tuple[PieceRead, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[AluStep, ...]
     writes: tuple[PieceWrite, ...]
     reduced: bool = False
 

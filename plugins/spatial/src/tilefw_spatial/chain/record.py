@@ -15,7 +15,7 @@ import numpy as np
 from tilefw.api import UnsupportedError
 from tilefw.api.expand import CASTS, TYPES, key
 from tilefw_spatial import isa
-from tilefw_spatial.chain.micro import Micro, Operand, Source, is_reduced
+from tilefw_spatial.chain.micro import Micro, MicroOperand, Source, is_reduced
 from tilefw_spatial.chain.native import FLOATS, NATIVE, Native, signed
 from tilefw_spatial.chain.node import Literal
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
@@ -23,7 +23,7 @@ from tilefw_spatial.isa.types import reinterpret
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class RecordTerm:
     """A source read as `type` (tile IR's spelling), with the modifiers that its reader is to apply."""
 
     source: Source
@@ -32,8 +32,8 @@ class Term:
     absolute: bool = False
 
     @property
-    def operand(self) -> Operand:
-        return Operand(self.source, self.negate, self.absolute)
+    def operand(self) -> MicroOperand:
+        return MicroOperand(self.source, self.negate, self.absolute)
 
 
 class Recorder:
@@ -47,51 +47,51 @@ class Recorder:
 
     # --- the protocol ---
 
-    def op(self, row: str, operands: tuple[Term, ...], result: str) -> Term:
+    def op(self, row: str, operands: tuple[RecordTerm, ...], result: str) -> RecordTerm:
         if row == "negf":
             return replace(operands[0], negate=not operands[0].negate)
         if row == "absf":
             return replace(operands[0], negate=False, absolute=True)
         native = NATIVE[_spelled(row, operands, result)]
-        return Term(self.step(native, operands), result)
+        return RecordTerm(self.step(native, operands), result)
 
-    def const(self, pattern: int, type_: str) -> Term:
-        return Term(Literal(pattern, _machine_type(type_)), type_)
+    def const(self, pattern: int, type_: str) -> RecordTerm:
+        return RecordTerm(Literal(pattern, _machine_type(type_)), type_)
 
-    def type_of(self, value: Term) -> str:
+    def type_of(self, value: RecordTerm) -> str:
         return value.type
 
-    def bits(self, value: Term) -> Term:
+    def bits(self, value: RecordTerm) -> RecordTerm:
         plain = self.settled(value)
         width = TYPES[value.type].bits
-        return Term(plain.source if width == 32 else self._converted(plain.source, _code_type(width), "uint32"), "i32")
+        return RecordTerm(plain.source if width == 32 else self._converted(plain.source, _code_type(width), "uint32"), "i32")
 
-    def narrow(self, value: Term, type_: str) -> Term:
+    def narrow(self, value: RecordTerm, type_: str) -> RecordTerm:
         if TYPES[type_].bits == 32:
-            return Term(self.settled(value).source, type_)
+            return RecordTerm(self.settled(value).source, type_)
         if type_ == "i1":
-            return Term(self.step(Native("CVT.int1", "uint32"), (self._low_bit(value),)), type_)
-        return Term(self._converted(value.source, "uint32", _code_type(TYPES[type_].bits)), type_)
+            return RecordTerm(self.step(Native("CVT.int1", "uint32"), (self._low_bit(value),)), type_)
+        return RecordTerm(self._converted(value.source, "uint32", _code_type(TYPES[type_].bits)), type_)
 
-    def split(self, value: Term) -> tuple[Term, Term]:
+    def split(self, value: RecordTerm) -> tuple[RecordTerm, RecordTerm]:
         raise _not_served(value.type)
 
-    def join(self, low: Term, high: Term, type_: str) -> Term:
+    def join(self, low: RecordTerm, high: RecordTerm, type_: str) -> RecordTerm:
         raise _not_served(type_)
 
     # --- what they stand on ---
 
-    def recast(self, value: Term, type_: str) -> Term:
+    def recast(self, value: RecordTerm, type_: str) -> RecordTerm:
         """The same bits as another type of one width."""
         return replace(self.settled(value), type=type_)
 
-    def settled(self, value: Term) -> Term:
+    def settled(self, value: RecordTerm) -> RecordTerm:
         """The value with its modifiers carried out: what looks at bits sees them."""
         if not (value.negate or value.absolute):
             return value
-        return Term(self.step(Native("MOV", signed(value.type)), (value,)), value.type)
+        return RecordTerm(self.step(Native("MOV", signed(value.type)), (value,)), value.type)
 
-    def step(self, native: Native, operands: tuple[Term, ...], every: int = 0) -> Source:
+    def step(self, native: Native, operands: tuple[RecordTerm, ...], every: int = 0) -> Source:
         """The result of an op: a constant where all operands are, else the micro step that does this."""
         read = [o if _reads_signs(native.dtype) else self.settled(o) for o in operands]
         if native.op == "SELM" and isinstance(read[0].source, Literal):
@@ -106,7 +106,7 @@ class Recorder:
             self._made[name] = Micro(native.op, native.dtype, sources, reduced, every, self.contractible)
         return self._made[name]
 
-    def placed(self, native: Native, operand: Term) -> Micro:
+    def placed(self, native: Native, operand: RecordTerm) -> Micro:
         """The step itself, even of a constant."""
         name = (native, _named(operand.operand), "placed")
         if name not in self._made:
@@ -115,13 +115,13 @@ class Recorder:
         return self._made[name]
 
     def _converted(self, source: Source, of: str, to: str) -> Source:
-        return self.step(Native(f"CVT.{to}", of), (Term(source, "i32"),))
+        return self.step(Native(f"CVT.{to}", of), (RecordTerm(source, "i32"),))
 
-    def _low_bit(self, value: Term) -> Term:
-        return Term(self.step(NATIVE["andi.i32"], (value, self.const(1, "i32"))), "i32")
+    def _low_bit(self, value: RecordTerm) -> RecordTerm:
+        return RecordTerm(self.step(NATIVE["andi.i32"], (value, self.const(1, "i32"))), "i32")
 
 
-def folded(native: Native, operands: tuple[Operand, ...]) -> Literal:
+def folded(native: Native, operands: tuple[MicroOperand, ...]) -> Literal:
     """A step on constants, computed as the machine would."""
     read: list[np.ndarray] = []
     for operand, dtype in zip(operands, operand_types(native), strict=True):
@@ -144,13 +144,13 @@ def _reads_signs(dtype: str) -> bool:
     return isa.TYPES[dtype].is_float
 
 
-def _named(operand: Operand) -> object:
+def _named(operand: MicroOperand) -> object:
     source = operand.source
     kept = (source.bits, source.dtype) if isinstance(source, Literal) else id(source)
     return (kept, operand.negate, operand.absolute)
 
 
-def _spelled(row: str, operands: tuple[Term, ...], result: str) -> str:
+def _spelled(row: str, operands: tuple[RecordTerm, ...], result: str) -> str:
     type_ = operands[1 if row == "select" else 0].type
     return key(row, type_, result) if row in CASTS else key(row, type_)
 

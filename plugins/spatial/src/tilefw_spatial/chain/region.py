@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tilefw_spatial.chain.immediates import with_immediates
-from tilefw_spatial.chain.micro import Micro, Operand, Wanted, producers
+from tilefw_spatial.chain.micro import Micro, MicroOperand, WantedOperand, producers
 from tilefw_spatial.chain.node import Input
 from tilefw_spatial.postorder import postorder
 
@@ -14,7 +14,7 @@ _SATELLITES = 3  # steps that are done again rather than in a piece of their own
 
 
 @dataclass(slots=True)
-class Region:
+class ChainRegion:
     """`order` has every step that some piece must do, operands first, by phase and rate. `until` says up to where in the order a
     step's result is needed, by its users or through their satellites: one past the last user, past the order's end if it is wanted
     outside. `wanted` are the results that a step makes.
@@ -27,15 +27,15 @@ class Region:
     order: list[Micro]
     until: dict[Micro, int]
     phases: dict[Micro, int]
-    wanted: dict[Micro, list[Wanted]]
-    operands: dict[Micro, tuple[Operand, ...]]
+    wanted: dict[Micro, list[WantedOperand]]
+    operands: dict[Micro, tuple[MicroOperand, ...]]
     brings: dict[Micro, tuple[Micro, ...]]
     rank: dict[Micro, int]
 
 
-def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
+def region_of(wanted: Sequence[WantedOperand], satellites: bool = True) -> ChainRegion:
     """The steps below the results, in order, with satellites or without any."""
-    by_step: dict[Micro, list[Wanted]] = {}
+    by_step: dict[Micro, list[WantedOperand]] = {}
     for result in wanted:
         by_step.setdefault(result.micro, []).append(result)
     steps = steps_of(wanted)
@@ -50,11 +50,12 @@ def region_of(wanted: Sequence[Wanted], satellites: bool = True) -> Region:
     operands, constants = with_immediates(steps)
     rank = {step: i for i, step in enumerate([*constants, *steps])}
     brings = _brought(steps, operands, repeated.union(constants))
-    return Region(order, _until(steps, order, users, by_step), phases, by_step, operands, brings, rank)
+    return ChainRegion(order, _until(steps, order, users, by_step), phases, by_step, operands, brings, rank)
 
 
 def _until(
-    steps: Sequence[Micro], order: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[Wanted]]
+    steps: Sequence[Micro], order: Sequence[Micro], users: dict[Micro | Input, list[Micro]],
+    wanted: dict[Micro, list[WantedOperand]],
 ) -> dict[Micro, int]:
     after = {step: i + 1 for i, step in enumerate(order)}
     found: dict[Micro, int] = {}
@@ -65,7 +66,7 @@ def _until(
 
 
 def _brought(
-    steps: Sequence[Micro], operands: dict[Micro, tuple[Operand, ...]], repeated: Set[Micro]
+    steps: Sequence[Micro], operands: dict[Micro, tuple[MicroOperand, ...]], repeated: Set[Micro]
 ) -> dict[Micro, tuple[Micro, ...]]:
     """The repeated steps below each step."""
     found: dict[Micro, tuple[Micro, ...]] = {}
@@ -75,7 +76,7 @@ def _brought(
     return found
 
 
-def _satellites(steps: Sequence[Micro], wanted: dict[Micro, list[Wanted]]) -> set[Micro]:
+def _satellites(steps: Sequence[Micro], wanted: dict[Micro, list[WantedOperand]]) -> set[Micro]:
     sizes: dict[Micro, int] = {}
     for step in steps:
         inner = [p for p in producers(step) if isinstance(p, Micro)]
@@ -86,7 +87,7 @@ def _satellites(steps: Sequence[Micro], wanted: dict[Micro, list[Wanted]]) -> se
     return set(sizes)
 
 
-def steps_of(wanted: Sequence[Wanted]) -> list[Micro]:
+def steps_of(wanted: Sequence[WantedOperand]) -> list[Micro]:
     """All steps below the results, operands before their users: depth first, the operand that holds most values first, so that few
     wait at a time (Sethi and Ullman, 1970)."""
     roots = list(dict.fromkeys(result.micro for result in wanted))
@@ -102,7 +103,7 @@ def _steps_read(step: Micro) -> list[Micro]:
 
 
 def _phases(
-    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[Wanted]]
+    steps: Sequence[Micro], users: dict[Micro | Input, list[Micro]], wanted: dict[Micro, list[WantedOperand]]
 ) -> dict[Micro, int]:
     """How many changes of rate (a reduction's end, a reduced value read at full rate) lie before a step; no step is earlier than
     its users need it, so that what only they read need not wait in memory."""

@@ -12,7 +12,7 @@ from collections.abc import Container, Sequence
 from tilefw_spatial import isa
 from tilefw_spatial.chain.micro import Micro, element_type
 from tilefw_spatial.chain.node import Input, Literal
-from tilefw_spatial.chain.region import Region
+from tilefw_spatial.chain.region import ChainRegion
 
 _UNSIGNED = ("uint8", "uint16", "uint32")
 
@@ -42,7 +42,7 @@ class Stretch:
     """The steps of the order before `end` that were taken so far, as one piece: `alus` for them and their satellites, but for the
     views, and `stream_bytes` of all streams, in and out. `least` is how many ALUs it takes whatever comes before."""
 
-    def __init__(self, region: Region, end: int) -> None:
+    def __init__(self, region: ChainRegion, end: int) -> None:
         self._region, self._end = region, end
         self._made: set[Micro] = set()
         self._reads: set[Micro | Input] = set()

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilefw_spatial.check.effects import last_event
-from tilefw_spatial.check.flow import Flow
+from tilefw_spatial.check.flow import StreamFlow
 from tilefw_spatial.check.lines import check_lines
 from tilefw_spatial.check.links import check_links
 from tilefw_spatial.check.planes import check_planes
-from tilefw_spatial.check.problem import CYCLES, PROGRAM, Burst, Problem
+from tilefw_spatial.check.problem import CYCLES, PROGRAM, CheckedBurst, Problem
 from tilefw_spatial.check.slices import check_slices
 from tilefw_spatial.check.unroll import unroll
 from tilefw_spatial.machine import Machine
@@ -30,8 +30,8 @@ class Judged:
     """What the checker knows of a program: its problems, its bursts, and from where everything comes."""
 
     problems: tuple[Problem, ...]
-    bursts: tuple[Burst, ...]
-    flow: Flow
+    bursts: tuple[CheckedBurst, ...]
+    flow: StreamFlow
 
 
 def check(program: Program, machine: Machine) -> list[Problem]:
@@ -43,23 +43,23 @@ def judge(program: Program, machine: Machine) -> Judged:
     """A program's problems and its flow; of what is no program of the machine only that."""
     faults = tuple(_faults(program, machine))
     if faults:
-        return Judged(faults, (), Flow())
+        return Judged(faults, (), StreamFlow())
     bursts, problems = unroll(program, machine)
     by_lines, edges = check_lines(machine, bursts)
     by_slices, rows = check_slices(machine, program, bursts)
     by_planes, weights, accumulators = check_planes(machine, bursts)
     by_links, links = check_links(machine, bursts)
     problems += [*by_lines, *by_slices, *by_planes, *by_links, *_cycles(program, machine, bursts)]
-    return Judged(tuple(problems), tuple(bursts), Flow([*edges, *weights, *links], {**rows, **accumulators}))
+    return Judged(tuple(problems), tuple(bursts), StreamFlow([*edges, *weights, *links], {**rows, **accumulators}))
 
 
-def cycles(bursts: list[Burst], machine: Machine) -> int:
+def cycles(bursts: list[CheckedBurst], machine: Machine) -> int:
     """Cycles from the first to the last superlane's last event."""
     events = [event for burst in bursts if (event := last_event(machine, burst)) is not None]
     return max(events, default=-1) + 1 + machine.skew
 
 
-def _cycles(program: Program, machine: Machine, bursts: list[Burst]) -> Iterator[Problem]:
+def _cycles(program: Program, machine: Machine, bursts: list[CheckedBurst]) -> Iterator[Problem]:
     found = cycles(bursts, machine)
     if found != program.cycles:
         yield Problem(CYCLES, f"the program takes {found} cycles and says {program.cycles}")

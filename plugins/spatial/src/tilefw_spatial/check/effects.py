@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilefw_spatial.check.problem import Burst
+from tilefw_spatial.check.problem import CheckedBurst
 from tilefw_spatial.check.progression import Progression
-from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, Field, Kind, Use, alu_and_steps, latency_key, result_type
+from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, OperandKind, Use, WordField, alu_and_steps, latency_key, result_type
 from tilefw_spatial.isa.wellformed import planes_of
 from tilefw_spatial.machine import Machine
 
@@ -19,7 +19,7 @@ STREAM, RESULT = "stream", "result"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Line:
+class EffectLine:
     """A stream (`number` as in words) or an ALU's results."""
 
     kind: str
@@ -37,18 +37,18 @@ class Line:
 class Effect:
     """A burst takes from a line, or puts on it, at these numbers; `field` tells operands apart."""
 
-    line: Line
+    line: EffectLine
     numbers: Progression
-    burst: Burst
+    burst: CheckedBurst
     field: str
 
 
-def every(burst: Burst) -> int:
+def every(burst: CheckedBurst) -> int:
     """How many points make one result."""
     return burst.inst.step if OPS[burst.inst.op][0].name == "TRED" else 1
 
 
-def takes(machine: Machine, burst: Burst) -> Iterator[Effect]:
+def takes(machine: Machine, burst: CheckedBurst) -> Iterator[Effect]:
     """What a burst takes from lines."""
     row = OPS[burst.inst.op][0]
     for field in row.fields:
@@ -60,21 +60,21 @@ def takes(machine: Machine, burst: Burst) -> Iterator[Effect]:
             yield from _operand(machine, burst, field)
 
 
-def _operand(machine: Machine, burst: Burst, field: Field) -> Iterator[Effect]:
+def _operand(machine: Machine, burst: CheckedBurst, field: WordField) -> Iterator[Effect]:
     value: int = getattr(burst.inst, field.part)
-    kind = Kind(burst.inst.map >> 2 * "abc".index(field.part) & 3)
+    kind = OperandKind(burst.inst.map >> 2 * "abc".index(field.part) & 3)
     apart = every(burst) if field.use is Use.START else 1
-    if kind is Kind.STREAM:
+    if kind is OperandKind.STREAM:
         planes = 1 if field.use is Use.MASK else TYPES[burst.inst.dtype].nbytes
         yield from _streams(machine, burst, field.part, value, planes, burst.time, apart)
-    elif kind is Kind.ALU:
+    elif kind is OperandKind.ALU:
         alu, steps = alu_and_steps(value)
         begin = burst.time - steps * machine.delay_step
         numbers = Progression(begin, burst.period * apart, burst.count // apart)
-        yield Effect(Line(RESULT, burst.chip, alu), numbers, burst, field.part)
+        yield Effect(EffectLine(RESULT, burst.chip, alu), numbers, burst, field.part)
 
 
-def puts(machine: Machine, burst: Burst) -> Iterator[Effect]:
+def puts(machine: Machine, burst: CheckedBurst) -> Iterator[Effect]:
     """What a burst puts on lines."""
     row, inst = OPS[burst.inst.op][0], burst.inst
     delay = machine.delays[latency_key(inst.op, inst.dtype)] if row.latency else 0
@@ -82,7 +82,7 @@ def puts(machine: Machine, burst: Burst) -> Iterator[Effect]:
     begin = burst.time + (apart - 1) * burst.period + delay
     if row.unit == "VXM":
         numbers = Progression(begin, burst.period * apart, burst.count // apart)
-        yield Effect(Line(RESULT, burst.chip, burst.plane), numbers, burst, "result")
+        yield Effect(EffectLine(RESULT, burst.chip, burst.plane), numbers, burst, "result")
         if inst.flags & PUT_FLAG:
             planes = TYPES[result_type(inst.op, inst.dtype)].nbytes
             yield from _streams(machine, burst, "dst", inst.dst, planes, begin, apart)
@@ -93,14 +93,14 @@ def puts(machine: Machine, burst: Burst) -> Iterator[Effect]:
 
 
 def _streams(
-    machine: Machine, burst: Burst, field: str, first: int, planes: int, time: int, apart: int
+    machine: Machine, burst: CheckedBurst, field: str, first: int, planes: int, time: int, apart: int
 ) -> Iterator[Effect]:
     numbers = Progression(machine.diagonal(first, burst.position, time), burst.period * apart, burst.count // apart)
     for plane in range(planes):
-        yield Effect(Line(STREAM, burst.chip, first + plane), numbers, burst, f"{field}{plane}")
+        yield Effect(EffectLine(STREAM, burst.chip, first + plane), numbers, burst, f"{field}{plane}")
 
 
-def last_event(machine: Machine, burst: Burst) -> int | None:
+def last_event(machine: Machine, burst: CheckedBurst) -> int | None:
     """The cycle of a burst's last effect; None for what has none."""
     row = OPS[burst.inst.op][0]
     if row.unit == "ICU" and row.name != "NTFY":

@@ -26,7 +26,7 @@ class Edge(NamedTuple):
 
 
 @dataclass(slots=True)
-class Flow:
+class StreamFlow:
     """All edges of a program: by lines (and links, weights), and by rows of slices and accumulators, point by point.
 
     `rows[place]` has, for each touch of a row, in an order that time does not change: who touches, which of its points, who
@@ -35,7 +35,7 @@ class Flow:
     edges: list[Edge] = field(default_factory=list)
     rows: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict)
 
-    def difference(self, other: Flow) -> tuple[int, str] | None:
+    def difference(self, other: StreamFlow) -> tuple[int, str] | None:
         """A burst that takes something else here than there, and what it takes; None where all is the same."""
         here, there = sorted(self.edges), sorted(other.edges)
         if here != there:

@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tilefw_spatial.check.effects import RESULT, STREAM, Effect, Line, puts, takes
+from tilefw_spatial.check.effects import RESULT, STREAM, Effect, EffectLine, puts, takes
 from tilefw_spatial.check.flow import Edge
-from tilefw_spatial.check.problem import OPERAND, PRODUCERS, Burst, Problem, at
-from tilefw_spatial.check.progression import Span, meetings
+from tilefw_spatial.check.problem import OPERAND, PRODUCERS, CheckedBurst, Problem, at
+from tilefw_spatial.check.progression import ProgressionSpan, meetings
 from tilefw_spatial.machine import Machine
 
 
@@ -46,9 +46,9 @@ def _upstream(put: Effect, taker: Effect, machine: Machine) -> bool:
     return machine.passes(put.line.number, put.burst.position, taker.burst.position) is not None
 
 
-def check_lines(machine: Machine, bursts: list[Burst]) -> tuple[list[Problem], list[Edge]]:
+def check_lines(machine: Machine, bursts: list[CheckedBurst]) -> tuple[list[Problem], list[Edge]]:
     """Problems of all lines, and from where each value that is taken comes."""
-    produced: defaultdict[Line, list[Effect]] = defaultdict(list)
+    produced: defaultdict[EffectLine, list[Effect]] = defaultdict(list)
     for burst in bursts:
         for effect in puts(machine, burst):
             produced[effect.line].append(effect)
@@ -61,15 +61,15 @@ def check_lines(machine: Machine, bursts: list[Burst]) -> tuple[list[Problem], l
     return problems, edges
 
 
-def _met(machine: Machine, line: Line, effects: list[Effect]) -> Iterator[Problem]:
-    for first, second, number in meetings([Span(effect.numbers, effect) for effect in effects]):
+def _met(machine: Machine, line: EffectLine, effects: list[Effect]) -> Iterator[Problem]:
+    for first, second, number in meetings([ProgressionSpan(effect.numbers, effect) for effect in effects]):
         burst = second.owner.burst
         cycle = _cycle(machine, line, burst.position, number)
         where = f"{line.name(machine)} at {burst.unit}" if line.kind == STREAM else f"the results of {line.name(machine)}"
         yield at(PRODUCERS, f"{burst} meets {first.owner.burst} on {where} in cycle {cycle}", burst, cycle)
 
 
-def _cycle(machine: Machine, line: Line, position: int, number: int) -> int:
+def _cycle(machine: Machine, line: EffectLine, position: int, number: int) -> int:
     """The cycle at which a line's number passes a position."""
     if line.kind == RESULT:
         return number

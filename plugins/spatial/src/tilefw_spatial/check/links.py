@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tilefw_spatial.check.flow import Edge
-from tilefw_spatial.check.problem import LINK, Burst, Problem, at
+from tilefw_spatial.check.problem import LINK, CheckedBurst, Problem, at
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 
 
-def check_links(machine: Machine, bursts: list[Burst]) -> tuple[list[Problem], list[Edge]]:
+def check_links(machine: Machine, bursts: list[CheckedBurst]) -> tuple[list[Problem], list[Edge]]:
     """Problems of all links, and what each receive receives."""
     sends = sorted((b for b in bursts if OPS[b.inst.op][0].name == "SND"), key=lambda b: (b.chip, b.plane, b.time))
     problems = list(_too_soon(machine, sends))
@@ -33,7 +33,7 @@ def check_links(machine: Machine, bursts: list[Burst]) -> tuple[list[Problem], l
     return problems, edges
 
 
-def _too_soon(machine: Machine, sends: list[Burst]) -> Iterator[Problem]:
+def _too_soon(machine: Machine, sends: list[CheckedBurst]) -> Iterator[Problem]:
     for first, second in pairwise(sends):
         same = (first.chip, first.plane) == (second.chip, second.plane)
         if same and second.time - first.time < machine.link_interval:

@@ -11,9 +11,9 @@ import numpy as np
 
 from tilefw.api.integers import ceil_div
 from tilefw_spatial.check.flow import Edge
-from tilefw_spatial.check.problem import BOUNDS, MATRIX, Burst, Problem, at
-from tilefw_spatial.check.progression import Progression, Span, meetings
-from tilefw_spatial.check.touches import Numbers, Ordered, Touches, firsts
+from tilefw_spatial.check.problem import BOUNDS, MATRIX, CheckedBurst, Problem, at
+from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
+from tilefw_spatial.check.touches import Numbers, OrderedTouches, Touches, firsts
 from tilefw_spatial.isa import ACCUMULATE_FLAG, OPS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 
@@ -26,16 +26,16 @@ class _Installed:
     """What products issued from cycle `time` on are with: the load, the install, and the load that takes the buffer again."""
 
     time: int
-    load: Burst
-    install: Burst
-    replaced: Burst | None
+    load: CheckedBurst
+    install: CheckedBurst
+    replaced: CheckedBurst | None
 
 
 def check_planes(
-    machine: Machine, bursts: list[Burst]
+    machine: Machine, bursts: list[CheckedBurst]
 ) -> tuple[list[Problem], list[Edge], Mapping[tuple[object, ...], Numbers]]:
     """Problems of all planes, which weights each product is with, and what each touch of an accumulator finds there."""
-    places: defaultdict[Place, list[Burst]] = defaultdict(list)
+    places: defaultdict[Place, list[CheckedBurst]] = defaultdict(list)
     for burst in bursts:
         if OPS[burst.inst.op][0].unit == "MXM":
             places[burst.unit, burst.chip, burst.plane].append(burst)
@@ -57,19 +57,19 @@ def check_planes(
     return problems, edges, found
 
 
-def _name(burst: Burst) -> str:
+def _name(burst: CheckedBurst) -> str:
     return OPS[burst.inst.op][0].name
 
 
-def _occupied(machine: Machine, places: Mapping[Place, Sequence[Burst]]) -> Iterator[Problem]:
+def _occupied(machine: Machine, places: Mapping[Place, Sequence[CheckedBurst]]) -> Iterator[Problem]:
     """A product of any type but int8 takes both planes of its side."""
-    spans: defaultdict[Place, list[Span[Burst]]] = defaultdict(list)
+    spans: defaultdict[Place, list[ProgressionSpan[CheckedBurst]]] = defaultdict(list)
     for (unit, chip, plane), some in places.items():
         for burst in some:
             if _name(burst) == "MAC":
                 taken = (plane,) if burst.inst.dtype == "int8" else range(machine.planes)
                 for number in taken:
-                    spans[unit, chip, number].append(Span(Progression(burst.time, burst.period, burst.count), burst))
+                    spans[unit, chip, number].append(ProgressionSpan(Progression(burst.time, burst.period, burst.count), burst))
     for (unit, _, plane), some in spans.items():
         for first, second, cycle in meetings(some):
             yield at(MATRIX, f"plane {plane} of {unit} has two products in cycle {cycle}: {second.owner} and {first.owner}",
@@ -79,10 +79,10 @@ def _occupied(machine: Machine, places: Mapping[Place, Sequence[Burst]]) -> Iter
 # --- weights ---------------------------------------------------------------------------------------------------------------
 
 
-def _installs(machine: Machine, queue: Sequence[Burst], problems: list[Problem]) -> list[_Installed]:
+def _installs(machine: Machine, queue: Sequence[CheckedBurst], problems: list[Problem]) -> list[_Installed]:
     """The installs of one queue, in order of time, as the queue has them."""
     found: list[_Installed] = []
-    loads: dict[int, Burst] = {}
+    loads: dict[int, CheckedBurst] = {}
     order = sorted(queue, key=lambda burst: burst.time)
     for place, burst in enumerate(order):
         buffer = burst.inst.imm
@@ -101,7 +101,8 @@ def _installs(machine: Machine, queue: Sequence[Burst], problems: list[Problem])
 
 
 def _multiply(
-    machine: Machine, burst: Burst, installed: Sequence[_Installed], problems: list[Problem], edges: list[Edge], used: set[int]
+    machine: Machine, burst: CheckedBurst, installed: Sequence[_Installed], problems: list[Problem], edges: list[Edge],
+    used: set[int],
 ) -> None:
     """Each run of a product's points between two installs."""
     times, done = [i.time for i in installed], 0
@@ -121,7 +122,7 @@ def _multiply(
         done += run
 
 
-def _fits(burst: Burst, with_: _Installed, begin: int, end: int, machine: Machine) -> Iterator[Problem]:
+def _fits(burst: CheckedBurst, with_: _Installed, begin: int, end: int, machine: Machine) -> Iterator[Problem]:
     """The load is of the product's type, deep enough, and not replaced while it is used."""
     load = with_.load
     depth = load.count * machine.weight_streams // TYPES[load.inst.dtype].nbytes
@@ -142,7 +143,7 @@ def _unused(installed: Sequence[_Installed], used: set[int]) -> Iterator[Problem
 # --- accumulators ----------------------------------------------------------------------------------------------------------
 
 
-def _accumulators(machine: Machine, bursts: Sequence[Burst], problems: list[Problem]) -> Ordered | None:
+def _accumulators(machine: Machine, bursts: Sequence[CheckedBurst], problems: list[Problem]) -> OrderedTouches | None:
     """Sums and drains of one plane; in one cycle a sum is there before it is drained. What is added reads what it adds to."""
     touches, any_ = Touches(), False
     for burst in bursts:
@@ -166,7 +167,7 @@ def _accumulators(machine: Machine, bursts: Sequence[Burst], problems: list[Prob
     return touches.sorted() if any_ else None
 
 
-def _sums(machine: Machine, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
+def _sums(machine: Machine, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]) -> Iterator[Problem]:
     def text(place: int) -> str:
         bank, row = divmod(int(ordered.row[place]), machine.accumulator_rows)
         return f"accumulator {row} of bank {bank} of {unit}"

@@ -35,7 +35,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Burst:
+class CheckedBurst:
     """One instruction at work: `count` points, the first issued at `time`, the others `period` cycles apart; point i works at row
     `address` + i · `step`. `number` counts the bursts of the program; an idle cycle more or less does not change it."""
 
@@ -64,6 +64,6 @@ class Burst:
         return f"{self.inst.op}{dtype} of {self.queue}{chip} at cycle {self.time}"
 
 
-def at(code: str, message: str, burst: Burst, cycle: int | None = None) -> Problem:
+def at(code: str, message: str, burst: CheckedBurst, cycle: int | None = None) -> Problem:
     """A problem of a burst."""
     return Problem(code, message, burst.chip, burst.queue, burst.place, burst.time if cycle is None else cycle)

@@ -51,16 +51,16 @@ class Progression:
 
 
 @dataclass(frozen=True, slots=True)
-class Span(Generic[T]):
+class ProgressionSpan(Generic[T]):
     """A progression and whose it is."""
 
     numbers: Progression
     owner: T
 
 
-def meetings(spans: Sequence[Span[T]]) -> Iterator[tuple[Span[T], Span[T], int]]:
+def meetings(spans: Sequence[ProgressionSpan[T]]) -> Iterator[tuple[ProgressionSpan[T], ProgressionSpan[T], int]]:
     """Every two that have a number in common, with the first one, in order of their starts."""
-    open_: list[tuple[int, int, Span[T]]] = []
+    open_: list[tuple[int, int, ProgressionSpan[T]]] = []
     for serial, span in enumerate(sorted(spans, key=lambda s: s.numbers.start)):
         while open_ and open_[0][0] < span.numbers.start:
             heappop(open_)

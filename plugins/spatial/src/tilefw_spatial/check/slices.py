@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, Burst, Problem, at
-from tilefw_spatial.check.progression import Progression, Span, meetings
-from tilefw_spatial.check.touches import Numbers, Ordered, Touches, firsts
+from tilefw_spatial.check.problem import BOUNDS, PORT, ROWS, CheckedBurst, Problem, at
+from tilefw_spatial.check.progression import Progression, ProgressionSpan, meetings
+from tilefw_spatial.check.touches import Numbers, OrderedTouches, Touches, firsts
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Program
@@ -23,10 +23,10 @@ Place = tuple[str, int]
 
 
 def check_slices(
-    machine: Machine, program: Program, bursts: list[Burst]
+    machine: Machine, program: Program, bursts: list[CheckedBurst]
 ) -> tuple[list[Problem], Mapping[tuple[object, ...], Numbers]]:
     """Problems of all slices, and what each touch of a row finds there."""
-    by_slice: defaultdict[Place, list[Burst]] = defaultdict(list)
+    by_slice: defaultdict[Place, list[CheckedBurst]] = defaultdict(list)
     problems: list[Problem] = []
     for burst in bursts:
         if OPS[burst.inst.op][0].unit != "MEM":
@@ -48,7 +48,7 @@ def check_slices(
     return problems, found
 
 
-def _late(machine: Machine, burst: Burst) -> int:
+def _late(machine: Machine, burst: CheckedBurst) -> int:
     """Cycles from issue until the bank is touched."""
     name = OPS[burst.inst.op][0].name
     if name in _WRITERS:
@@ -56,7 +56,7 @@ def _late(machine: Machine, burst: Burst) -> int:
     return _GATHER if name == "GTH" else 0
 
 
-def _outside(machine: Machine, burst: Burst) -> Iterator[Problem]:
+def _outside(machine: Machine, burst: CheckedBurst) -> Iterator[Problem]:
     bank = burst.inst.address // machine.rows
     for row in (burst.address, burst.address + burst.step * (burst.count - 1)):
         if row // machine.rows != bank:
@@ -67,9 +67,9 @@ def _outside(machine: Machine, burst: Burst) -> Iterator[Problem]:
 # --- ports -----------------------------------------------------------------------------------------------------------------
 
 
-def _ports(machine: Machine, bursts: Sequence[Burst]) -> Iterator[Problem]:
+def _ports(machine: Machine, bursts: Sequence[CheckedBurst]) -> Iterator[Problem]:
     """A slice does one read and one write a cycle, of different banks."""
-    spans = [Span(Progression(b.time + _late(machine, b), b.period, b.count), b) for b in bursts]
+    spans = [ProgressionSpan(Progression(b.time + _late(machine, b), b.period, b.count), b) for b in bursts]
     reads, writes = ([span for span in spans if OPS[span.owner.inst.op][0].name in names] for names in (_READERS, _WRITERS))
     for kind, some in (("two reads", reads), ("two writes", writes)):
         for first, second, cycle in meetings(some):
@@ -81,14 +81,14 @@ def _ports(machine: Machine, bursts: Sequence[Burst]) -> Iterator[Problem]:
                 yield _clash(f"read and write of bank {bank}", first.owner, second.owner, cycle)
 
 
-def _clash(kind: str, first: Burst, second: Burst, cycle: int) -> Problem:
+def _clash(kind: str, first: CheckedBurst, second: CheckedBurst, cycle: int) -> Problem:
     return at(PORT, f"{kind} in {second.unit} in cycle {cycle}: {second} and {first}", second, cycle)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------
 
 
-def _touch(machine: Machine, burst: Burst, touches: Touches) -> None:
+def _touch(machine: Machine, burst: CheckedBurst, touches: Touches) -> None:
     name = OPS[burst.inst.op][0].name
     points = np.arange(burst.count)
     times = burst.time + _late(machine, burst) + burst.period * points
@@ -123,7 +123,9 @@ def _homes(machine: Machine, home: Home) -> Iterator[tuple[Place, Numbers, Numbe
             yield (at_.slice, at_.chip), first + np.arange(len(vectors)), vectors
 
 
-def _rows(machine: Machine, program: Program, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
+def _rows(
+    machine: Machine, program: Program, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]
+) -> Iterator[Problem]:
     before = ordered.written_by()
     for place in firsts(ordered, np.flatnonzero(~ordered.writes & (before < 0))):
         row, who = int(ordered.row[place]), int(ordered.who[place])
@@ -135,7 +137,9 @@ def _rows(machine: Machine, program: Program, unit: str, ordered: Ordered, burst
     yield from _unread(machine, program, unit, ordered, bursts)
 
 
-def _unread(machine: Machine, program: Program, unit: str, ordered: Ordered, bursts: Mapping[int, Burst]) -> Iterator[Problem]:
+def _unread(
+    machine: Machine, program: Program, unit: str, ordered: OrderedTouches, bursts: Mapping[int, CheckedBurst]
+) -> Iterator[Problem]:
     """What is replaced before anybody reads it: its reader comes too late, or its successor too early.
 
     What is written last and never read is waste, and no error: a link may bring more than is wanted."""

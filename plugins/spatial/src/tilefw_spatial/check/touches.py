@@ -23,15 +23,15 @@ class Touches:
         columns = (rows, times, phase, int(writes), who, which)
         self._parts.append(tuple(np.broadcast_to(np.asarray(column, np.int64), rows.shape) for column in columns))
 
-    def sorted(self) -> Ordered:
+    def sorted(self) -> OrderedTouches:
         """All of them by row, then time."""
         row, time, phase, writes, who, which = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         order = np.lexsort((phase, time, row))
-        return Ordered(row[order], time[order], writes[order] != 0, who[order], which[order])
+        return OrderedTouches(row[order], time[order], writes[order] != 0, who[order], which[order])
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedTouches:
     """Touches by row, then time."""
 
     row: Numbers
@@ -65,7 +65,7 @@ class Ordered:
         return table[np.lexsort((self.writes, self.row, self.which, self.who))]
 
 
-def firsts(ordered: Ordered, places: Numbers) -> Iterator[int]:
+def firsts(ordered: OrderedTouches, places: Numbers) -> Iterator[int]:
     """Of touches of one burst only the earliest."""
     seen: set[int] = set()
     for place in places[np.argsort(ordered.time[places], kind="stable")].tolist():

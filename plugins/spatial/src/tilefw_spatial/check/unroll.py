@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilefw.api.integers import round_up
-from tilefw_spatial.check.problem import QUEUE, Burst, Problem
+from tilefw_spatial.check.problem import QUEUE, CheckedBurst, Problem
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
 from tilefw_spatial.program import Inst, Program
@@ -64,9 +64,9 @@ class _Reader:
         self.now = time + rep.burst * rep.imm + count
 
 
-def unroll(program: Program, machine: Machine) -> tuple[list[Burst], list[Problem]]:
+def unroll(program: Program, machine: Machine) -> tuple[list[CheckedBurst], list[Problem]]:
     """All bursts, in the order of chips, queues and words, and what is wrong with queues alone."""
-    bursts: list[Burst] = []
+    bursts: list[CheckedBurst] = []
     problems: list[Problem] = []
     for chip, code in enumerate(program.chips):
         readers = [_Reader(chip, machine.queues[name], words) for name, words in code.queues.items()]
@@ -77,7 +77,7 @@ def unroll(program: Program, machine: Machine) -> tuple[list[Burst], list[Proble
                 message = f"{queue.name} waits from cycle {reader.waits} on and is never notified"
                 problems.append(Problem(QUEUE, message, chip, queue.name, reader.place - 1, reader.waits))
             for place, inst, time, count, period, address, step in reader.found:
-                bursts.append(Burst(
+                bursts.append(CheckedBurst(
                     len(bursts), chip, queue.name, queue.unit, queue.position, queue.number, place, inst, time, count, period,
                     address, step,
                 ))

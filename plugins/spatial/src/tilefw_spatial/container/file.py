@@ -23,7 +23,7 @@ import zlib
 
 from tilefw.api import CodeError, Place
 from tilefw_spatial.container import tables
-from tilefw_spatial.container.reading import Damaged, Reader
+from tilefw_spatial.container.reading import ContainerReader, Damaged
 from tilefw_spatial.container.word import BYTES, WordError, decode, encode
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import ChipCode, Inst, Program
@@ -105,7 +105,7 @@ class _Parts:
     """A file cut into its sections."""
 
     def __init__(self, data: bytes) -> None:
-        reader = Reader(data, "the file")
+        reader = ContainerReader(data, "the file")
         magic, count, machine_hash = reader.unpack(_HEADER, "header")
         if magic[:3] != MAGIC[:3]:
             raise Damaged("this is no program of the machine: it does not begin with SDM")
@@ -118,7 +118,7 @@ class _Parts:
             raise Damaged("the sections are not META, DATA and one CHIP for each chip")
 
     @staticmethod
-    def _section(reader: Reader, number: int) -> tuple[bytes, bytes]:
+    def _section(reader: ContainerReader, number: int) -> tuple[bytes, bytes]:
         kind, length, checksum = reader.unpack(_SECTION, f"head of section {number}")
         data = reader.take(length, f"section {number}")
         if zlib.crc32(data) != checksum:
@@ -138,7 +138,7 @@ class _Parts:
 
 
 def _read_chip(machine: Machine, data: bytes, chip: int) -> ChipCode:
-    reader = Reader(data, f"chip {chip}")
+    reader = ContainerReader(data, f"chip {chip}")
     queues, maps = reader.unpack(_COUNTS, "head")
     names = list(machine.queues)
     heads = [reader.unpack(_COUNTS, f"queue {i}") for i in range(min(queues, len(data)))]
@@ -152,7 +152,7 @@ def _read_chip(machine: Machine, data: bytes, chip: int) -> ChipCode:
     return ChipCode(found, tables_)
 
 
-def _words(reader: Reader, where: str, count: int) -> tuple[Inst, ...]:
+def _words(reader: ContainerReader, where: str, count: int) -> tuple[Inst, ...]:
     data = reader.take(count * BYTES, where)
     return tuple(_word(data[at : at + BYTES], f"{where}, word {at // BYTES}") for at in range(0, len(data), BYTES))
 

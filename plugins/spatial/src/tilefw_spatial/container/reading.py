@@ -20,7 +20,7 @@ class Damaged(ValueError):
         self.help = help
 
 
-class Reader:
+class ContainerReader:
     """Bytes from the first to the last; `what` names them in messages."""
 
     def __init__(self, data: bytes, what: str) -> None:
@@ -51,20 +51,20 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ContainerNode:
     """A value of a JSON document, with its path in it."""
 
     value: Any
     path: str
 
-    def __getitem__(self, key: str | int) -> Node:
+    def __getitem__(self, key: str | int) -> ContainerNode:
         if isinstance(key, str):
             if not isinstance(self.value, dict) or key not in self.value:
                 raise Damaged(f"{self.path} has no {key}")
-            return Node(self.value[key], f"{self.path}.{key}")
-        return Node(self.value[key], f"{self.path}[{key}]")
+            return ContainerNode(self.value[key], f"{self.path}.{key}")
+        return ContainerNode(self.value[key], f"{self.path}[{key}]")
 
-    def keys(self, *names: str) -> Node:
+    def keys(self, *names: str) -> ContainerNode:
         """This object, which has no others."""
         if not isinstance(self.value, dict) or not set(self.value) <= set(names):
             raise Damaged(f"{self.path} is no object of {', '.join(names)}")
@@ -73,11 +73,11 @@ class Node:
     def has(self, key: str) -> bool:
         return isinstance(self.value, dict) and key in self.value
 
-    def list(self, count: int | None = None) -> list[Node]:
+    def list(self, count: int | None = None) -> list[ContainerNode]:
         """The elements of a list, `count` of them where it is given."""
         if not isinstance(self.value, list) or count not in (None, len(self.value)):
             raise Damaged(f"{self.path} is no list" + (f" of {count}" if count is not None else ""))
-        return [Node(value, f"{self.path}[{i}]") for i, value in enumerate(self.value)]
+        return [ContainerNode(value, f"{self.path}[{i}]") for i, value in enumerate(self.value)]
 
     def int(self, low: int = -INT64, high: int = INT64 - 1) -> int:
         """A whole number of a range."""
@@ -98,10 +98,10 @@ class Node:
         return self.value
 
 
-def document(data: bytes, what: str) -> Node:
+def document(data: bytes, what: str) -> ContainerNode:
     """A JSON document."""
     try:
-        return Node(json.loads(data.decode("utf-8"), parse_constant=_no_constant), what)
+        return ContainerNode(json.loads(data.decode("utf-8"), parse_constant=_no_constant), what)
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{what} is no JSON: {error}") from None
 

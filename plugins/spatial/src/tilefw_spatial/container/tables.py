@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilefw_spatial.container import reading
-from tilefw_spatial.container.reading import Damaged, Node, Reader
+from tilefw_spatial.container.reading import ContainerNode, ContainerReader, Damaged
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.machine import Machine, load
 from tilefw_spatial.program import AxisMap, ChipCode, Home, Parameter, Program, Rows, Tensor, Transfer
@@ -101,12 +101,12 @@ def _runs(array: Array) -> Array:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-def document(data: bytes) -> Node:
+def document(data: bytes) -> ContainerNode:
     """The JSON of the tables."""
     return reading.document(data, "META").keys("entry", "machine", "grid", "cycles", "parameters", "tensors", "metadata")
 
 
-def machine_of(found: Node) -> Machine:
+def machine_of(found: ContainerNode) -> Machine:
     """The packaged machine file that a program names."""
     name = found["machine"].str()
     try:
@@ -117,7 +117,7 @@ def machine_of(found: Node) -> Machine:
 
 def arrays(data: bytes) -> list[Array]:
     """The arrays of the section."""
-    reader, found, total = Reader(data, "DATA"), list[Array](), 0
+    reader, found, total = ContainerReader(data, "DATA"), list[Array](), 0
     while not reader.done:
         found.append(_array(reader, f"array {len(found)}"))
         total += found[-1].size
@@ -126,7 +126,7 @@ def arrays(data: bytes) -> list[Array]:
     return found
 
 
-def _array(reader: Reader, where: str) -> Array:
+def _array(reader: ContainerReader, where: str) -> Array:
     raw, dimensions = reader.unpack(_ARRAY, where)
     name = raw.rstrip(b"\0").decode("latin-1")
     if name not in TYPES and name not in (_INT64, _RUNS):
@@ -154,7 +154,7 @@ def _of_runs(runs: Array, where: str) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def from_json(found: Node, data: Sequence[Array], chips: tuple[ChipCode, ...], machine: Machine) -> Program:
+def from_json(found: ContainerNode, data: Sequence[Array], chips: tuple[ChipCode, ...], machine: Machine) -> Program:
     """The program of the tables and its chips' code. Raises Damaged; what the numbers mean is `valid`'s to judge."""
     grid = tuple(node.int(0, 1 << 31) for node in found["grid"].list(3))
     parameters = tuple(_read_parameter(node) for node in found["parameters"].list())
@@ -165,7 +165,7 @@ def from_json(found: Node, data: Sequence[Array], chips: tuple[ChipCode, ...], m
     )
 
 
-def _read_parameter(node: Node) -> Parameter:
+def _read_parameter(node: ContainerNode) -> Parameter:
     node.keys("name", "kind", "dtype", "nbytes", "value", "storage")
     return Parameter(
         node["name"].str(), node["kind"].str(), node["dtype"].str(), node["nbytes"].int(0), _value(node["value"]),
@@ -173,14 +173,14 @@ def _read_parameter(node: Node) -> Parameter:
     )
 
 
-def _storage(node: Node) -> tuple[int, int] | None:
+def _storage(node: ContainerNode) -> tuple[int, int] | None:
     if node.value is None:
         return None
     number, offset = node.list(2)
     return number.int(0), offset.int(0)
 
 
-def _value(node: Node) -> int | float | None:
+def _value(node: ContainerNode) -> int | float | None:
     if node.value is None:
         return None
     if not isinstance(node.value, str):
@@ -191,7 +191,7 @@ def _value(node: Node) -> int | float | None:
         raise Damaged(f"{node.path} is no number") from None
 
 
-def _read_tensor(node: Node, data: Sequence[Array]) -> Tensor:
+def _read_tensor(node: ContainerNode, data: Sequence[Array]) -> Tensor:
     node.keys("name", "role", "dtype", "vectors", "groups", "segment", "planes", "transfers", "data")
     planes = tuple(tuple(_read_rows(rows) for rows in plane.list()) for plane in node["planes"].list())
     home = Home(node["dtype"].str(), node["vectors"].int(1), planes, node["groups"].int(1), node["segment"].int(1))
@@ -199,12 +199,12 @@ def _read_tensor(node: Node, data: Sequence[Array]) -> Tensor:
     return Tensor(node["name"].str(), node["role"].str(), home, transfers, _referred(node, "data", data))
 
 
-def _read_rows(node: Node) -> Rows:
+def _read_rows(node: ContainerNode) -> Rows:
     slice_, bank, row, chip = node.list(4)
     return Rows(slice_.str(), bank.int(0), row.int(0), chip.int(0))
 
 
-def _read_transfer(node: Node, data: Sequence[Array]) -> Transfer:
+def _read_transfer(node: ContainerNode, data: Sequence[Array]) -> Transfer:
     node.keys("parameter", "base", "lanes", "chunk", "fill", "axes", "explicit")
     axes = tuple(_read_axis(axis, data) for axis in node["axes"].list())
     return Transfer(
@@ -213,14 +213,14 @@ def _read_transfer(node: Node, data: Sequence[Array]) -> Transfer:
     )
 
 
-def _explicit(node: Node, data: Sequence[Array]) -> Array | None:
+def _explicit(node: ContainerNode, data: Sequence[Array]) -> Array | None:
     found = _referred(node, "explicit", data, _INT64)
     if found is not None and (found.ndim != 1 or found.size % 3):
         raise Damaged(f"{node.path}.explicit is not elements, vectors and lanes, as many of each")
     return None if found is None else np.ascontiguousarray(found.reshape(3, -1).T)
 
 
-def _read_axis(node: Node, data: Sequence[Array]) -> AxisMap:
+def _read_axis(node: ContainerNode, data: Sequence[Array]) -> AxisMap:
     node.keys("extent", "vector", "lane", "offsets", "valid")
     offsets = _referred(node, "offsets", data, _INT64)
     if offsets is None:
@@ -228,7 +228,7 @@ def _read_axis(node: Node, data: Sequence[Array]) -> AxisMap:
     return AxisMap(node["extent"].int(1), offsets, node["vector"].int(), node["lane"].int(), _referred(node, "valid", data, "int1"))
 
 
-def _referred(node: Node, key: str, data: Sequence[Array], dtype: str = "") -> Array | None:
+def _referred(node: ContainerNode, key: str, data: Sequence[Array], dtype: str = "") -> Array | None:
     if not node.has(key):
         return None
     found = data[node[key].int(0, len(data) - 1)]

@@ -21,7 +21,7 @@ BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
+class WordBits:
     """A field of the word: its lowest bit, its width, whether its highest is a sign, and what is taken off before it is stored."""
 
     name: str
@@ -31,12 +31,12 @@ class Bits:
     bias: int = 0
 
 
-def _layout() -> tuple[Bits, ...]:
+def _layout() -> tuple[WordBits, ...]:
     widths = (("opcode", 8), ("dtype", 4), ("flags", 4), ("burst", 12), ("a", 6), ("b", 6), ("c", 6), ("dst", 6), ("address", 13),
               ("step", 13), ("imm", 32), ("map", 12), ("reserved", 6))
     found, low = [], 0
     for name, width in widths:
-        found.append(Bits(name, low, width, signed=name == "step", bias=1 if name == "burst" else 0))
+        found.append(WordBits(name, low, width, signed=name == "step", bias=1 if name == "burst" else 0))
         low += width
     return tuple(found)
 
@@ -87,7 +87,7 @@ def decode(code: bytes) -> Inst:
     return Inst(op, BY_CODE[fields["dtype"]].name if fields["dtype"] else "", **numbers)
 
 
-def _number(bits: Bits, stored: int) -> int:
+def _number(bits: WordBits, stored: int) -> int:
     sign = bits.signed and stored >> bits.width - 1
     return stored - (1 << bits.width) + bits.bias if sign else stored + bits.bias
 

@@ -40,7 +40,7 @@ class Use(StrEnum):
 ALU_USES = frozenset({Use.ALU, Use.MASK, Use.CONSTANT, Use.START})
 
 
-class Kind(IntEnum):
+class OperandKind(IntEnum):
     """Where an ALU's operand comes from, as `map` has it."""
 
     STREAM = 0
@@ -63,7 +63,7 @@ def alu_and_steps(value: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class WordField:
     """One field of a row. `part` is the attribute of `program.Inst` (and field of the word); `key` its name in text, empty where it
     stands by its place. Numbers are within `low` to `high`; a flag is the value `low` in `flags`."""
 
@@ -86,7 +86,7 @@ class Row:
     unit: str
     queues: frozenset[str]
     code: int
-    fields: tuple[Field, ...]
+    fields: tuple[WordField, ...]
     latency: str
     doc: str
     variants: tuple[str, ...] = ("",)
@@ -95,7 +95,7 @@ class Row:
     burst: bool = True
 
     @property
-    def operands(self) -> tuple[Field, ...]:
+    def operands(self) -> tuple[WordField, ...]:
         """The fields that are operands of an ALU, in the order a, b, c."""
         return tuple(f for f in self.fields if f.use in ALU_USES)
 

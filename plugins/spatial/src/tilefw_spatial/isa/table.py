@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from tilefw_spatial.isa.row import Field, Row, Use
+from tilefw_spatial.isa.row import Row, Use, WordField
 from tilefw_spatial.isa.types import INTEGERS, TYPES
 
 _ALL = frozenset(TYPES)
@@ -30,27 +30,27 @@ HALF_FLAG = 2
 
 # --- fields ----------------------------------------------------------------------------------------------------------------
 
-_AT = Field("address", Use.ROW)
-_STEP = Field("step", Use.STEP, "step", low=-4096, high=4095, default=1)
-_ACCUMULATOR = Field("address", Use.ACCUMULATOR)
-_PUT = Field("dst", Use.PUT)
-_X, _Y, _Z = (Field(part, Use.ALU) for part in "abc")
+_AT = WordField("address", Use.ROW)
+_STEP = WordField("step", Use.STEP, "step", low=-4096, high=4095, default=1)
+_ACCUMULATOR = WordField("address", Use.ACCUMULATOR)
+_PUT = WordField("dst", Use.PUT)
+_X, _Y, _Z = (WordField(part, Use.ALU) for part in "abc")
 
 
-def _take(part: str, planes: int = 0) -> Field:
-    return Field(part, Use.TAKE, planes=planes)
+def _take(part: str, planes: int = 0) -> WordField:
+    return WordField(part, Use.TAKE, planes=planes)
 
 
-def _put(planes: int) -> Field:
-    return Field("dst", Use.PUT, planes=planes)
+def _put(planes: int) -> WordField:
+    return WordField("dst", Use.PUT, planes=planes)
 
 
-def _flag(key: str, bit: int) -> Field:
-    return Field("flags", Use.FLAG, key, low=bit)
+def _flag(key: str, bit: int) -> WordField:
+    return WordField("flags", Use.FLAG, key, low=bit)
 
 
-def _number(part: str, key: str, low: int, high: int, default: int | None = None) -> Field:
-    return Field(part, Use.NUMBER, key, low=low, high=high, default=default)
+def _number(part: str, key: str, low: int, high: int, default: int | None = None) -> WordField:
+    return WordField(part, Use.NUMBER, key, low=low, high=high, default=default)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ _MATRIX = (
 )
 
 _SWITCH = frozenset({"SXM"})
-_SHIFT_LANES = Field("step", Use.STEP, "by", low=-320, high=320)
-_LANES = Field("map", Use.LANES, "map")
+_SHIFT_LANES = WordField("step", Use.STEP, "by", low=-320, high=320)
+_LANES = WordField("map", Use.LANES, "map")
 _LANE_ROWS = (
     Row("LSH", "SXM", _SWITCH, 0x28, (_take("a"), _SHIFT_LANES, _PUT), "switch_across",
         "Lane i is lane i - `by` of what passes at t, zero where there is none.", types=_ALL),
@@ -133,7 +133,7 @@ _CHIPS = (
 )
 
 _ALU = frozenset({"ALU"})
-_RESULT = Field("dst", Use.PUT)
+_RESULT = WordField("dst", Use.PUT)
 
 
 class _Vector(NamedTuple):
@@ -141,12 +141,12 @@ class _Vector(NamedTuple):
 
     name: str
     code: int
-    operands: tuple[Field, ...]
+    operands: tuple[WordField, ...]
     types: frozenset[str]
     doc: str
     variants: tuple[str, ...] = ("",)
     typed: tuple[tuple[str, frozenset[str]], ...] = ()
-    extra: tuple[Field, ...] = ()
+    extra: tuple[WordField, ...] = ()
     latency: str = "alu"
 
     def row(self) -> Row:
@@ -174,14 +174,14 @@ _VECTOR = tuple(entry.row() for entry in (
     _Vector("LOGIC", 0x58, (_X, _Y), _BITS, "`and`, `or`, `xor` of bits.", ("and", "or", "xor")),
     _Vector("NOT", 0x5C, (_X,), _BITS, "All bits inverted; of an int1 its one."),
     _Vector("MOV", 0x5D, (_X,), _ALL, "x, with its modifiers."),
-    _Vector("CST", 0x5E, (Field("a", Use.CONSTANT),), _ALL, "The immediate, or the lane's number."),
+    _Vector("CST", 0x5E, (WordField("a", Use.CONSTANT),), _ALL, "The immediate, or the lane's number."),
     _Vector("SHIFT", 0x60, (_X, _Y), _INTS,
         "x shifted by y, an unsigned number: `left`; `right` fills with zeros, `arith` with the sign. A y of the width or "
         "more shifts everything out.", ("left", "right", "arith")),
     _Vector("CMP", 0x64, (_X, _Y), _ALL,
         "An int1: x = y, x ≠ y, x < y, x ≤ y, x > y, x ≥ y. With a NaN `ne` holds and no other.",
         ("eq", "ne", "lt", "le", "gt", "ge")),
-    _Vector("SELM", 0x6C, (Field("a", Use.MASK), _Y, _Z), _ALL, "The second operand where the mask is true, else the third."),
+    _Vector("SELM", 0x6C, (WordField("a", Use.MASK), _Y, _Z), _ALL, "The second operand where the mask is true, else the third."),
     _Vector("CVT", 0x70, (_X,), _ALL,
         "x as the type of the variant. To floats rounded to nearest even, too large is infinity, in fp8 the largest "
         "number; floats to integers towards zero, to the type's ends, NaN to 0; integers to integers keep the low bits; "
@@ -192,7 +192,7 @@ _VECTOR = tuple(entry.row() for entry in (
     _Vector("RCP", 0x82, (_X,), _FP32, "1 / x, correctly rounded.", latency="transcendental"),
     _Vector("RSQ", 0x83, (_X,), _FP32, "1 / √x, correctly rounded.", latency="transcendental"),
     _Vector("SQR", 0x84, (_X,), _FP32, "√x, correctly rounded.", latency="transcendental"),
-    _Vector("TRED", 0x88, (_X, Field("c", Use.START)), _ARITHMETIC,
+    _Vector("TRED", 0x88, (_X, WordField("c", Use.START)), _ARITHMETIC,
         "Combines each `every` successive vectors of the burst, in order of time, beginning with the first, or with the "
         "operand c as it is there; the result is there 4 cycles after the last of them. `and`, `or`, `xor` are for "
         "integers, `minnum`, `maxnum` for floats.", _COMBINED,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tilefw_spatial.isa.row import ALU_USES, Field, Kind, Row, Use, alu_and_steps
+from tilefw_spatial.isa.row import ALU_USES, OperandKind, Row, Use, WordField, alu_and_steps
 from tilefw_spatial.isa.table import OPS, PUT_FLAG, is_vector, result_type
 from tilefw_spatial.isa.types import TYPES
 from tilefw_spatial.machine import Machine, Queue
@@ -26,9 +26,10 @@ class Beyond(str):
 
 # What CFG may set, by its variant: a level of power, nothing; CFG.vl as many superlanes as there are.
 _SETTINGS: Mapping[str, tuple[int, int]] = MappingProxyType({"CFG.power": (0, 3), "CFG.halt": (0, 0)})
-_KINDS: Mapping[Use, tuple[Kind, ...]] = MappingProxyType({
-    Use.ALU: tuple(Kind), Use.MASK: (Kind.STREAM, Kind.ALU, Kind.IMMEDIATE), Use.START: tuple(Kind),
-    Use.CONSTANT: (Kind.IMMEDIATE, Kind.LANE),
+_KINDS: Mapping[Use, tuple[OperandKind, ...]] = MappingProxyType({
+    Use.ALU: tuple(OperandKind), Use.START: tuple(OperandKind),
+    Use.MASK: (OperandKind.STREAM, OperandKind.ALU, OperandKind.IMMEDIATE),
+    Use.CONSTANT: (OperandKind.IMMEDIATE, OperandKind.LANE),
 })
 
 
@@ -70,7 +71,7 @@ def misplaced(queue: Queue, inst: Inst) -> str | None:
     return None
 
 
-def planes_of(inst: Inst, field: Field) -> int:
+def planes_of(inst: Inst, field: WordField) -> int:
     """How many consecutive streams a stream field names."""
     if field.planes:
         return field.planes
@@ -80,9 +81,9 @@ def planes_of(inst: Inst, field: Field) -> int:
     return TYPES[named].nbytes
 
 
-def kind_of(inst: Inst, field: Field) -> Kind:
+def kind_of(inst: Inst, field: WordField) -> OperandKind:
     """Where an operand field's value comes from."""
-    return Kind(inst.map >> 2 * "abc".index(field.part) & 3)
+    return OperandKind(inst.map >> 2 * "abc".index(field.part) & 3)
 
 
 def _type(row: Row, variant: str, inst: Inst) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _type(row: Row, variant: str, inst: Inst) -> Iterator[str]:
         yield f"{inst.op} is not there for {inst.dtype or 'no type'}; it takes {', '.join(t for t in TYPES if t in types)}"
 
 
-def _field(machine: Machine, inst: Inst, field: Field) -> Iterator[str]:
+def _field(machine: Machine, inst: Inst, field: WordField) -> Iterator[str]:
     row = OPS[inst.op][0]
     value: int = getattr(inst, field.part)
     if field.use in (Use.TAKE, Use.PUT) and not (field.use is Use.PUT and is_vector(inst.op) and not inst.flags & PUT_FLAG):
@@ -115,25 +116,26 @@ def _stream(machine: Machine, value: int, planes: int) -> Iterator[str]:
         yield f"{planes} planes begin at a stream that is a multiple of {planes}, not at {value % machine.streams}"
 
 
-def _operand(machine: Machine, inst: Inst, field: Field, value: int) -> Iterator[str]:
+def _operand(machine: Machine, inst: Inst, field: WordField, value: int) -> Iterator[str]:
     kind, at = kind_of(inst, field), "abc".index(field.part)
     if kind not in _KINDS[field.use]:
-        yield f"operand {field.part} of {inst.op} cannot be {'the number of the lane' if kind is Kind.LANE else kind.name.lower()}"
-    elif kind is Kind.STREAM:
+        what = "the number of the lane" if kind is OperandKind.LANE else kind.name.lower()
+        yield f"operand {field.part} of {inst.op} cannot be {what}"
+    elif kind is OperandKind.STREAM:
         yield from _stream(machine, value, planes_of(inst, field))
-    elif kind is Kind.ALU:
+    elif kind is OperandKind.ALU:
         alu, steps = alu_and_steps(value)
         if alu >= machine.alus or steps >= machine.delay_steps:
             yield f"operand {field.part}: {value} is no ALU and delay"
-    elif kind in (Kind.IMMEDIATE, Kind.LANE) and value:
+    elif kind in (OperandKind.IMMEDIATE, OperandKind.LANE) and value:
         yield f"operand {field.part} is an immediate or the lane's number: its field is 0, not {value}"
     modifiers = inst.map >> NEGATE + at & 1 | inst.map >> ABSOLUTE + at & 1
     is_float = field.use is not Use.MASK and TYPES[inst.dtype].is_float
-    if modifiers and (not is_float or (field.use is Use.START and kind is Kind.LANE)):
+    if modifiers and (not is_float or (field.use is Use.START and kind is OperandKind.LANE)):
         yield f"operand {field.part} of {inst.op} takes no sign: signs are for floats"
 
 
-def _rows(machine: Machine, inst: Inst, field: Field, first: int) -> Iterator[str]:
+def _rows(machine: Machine, inst: Inst, field: WordField, first: int) -> Iterator[str]:
     """The burst's first and last row, which stand in one bank."""
     rows = machine.rows if field.use is Use.ROW else machine.accumulator_rows
     banks = machine.banks if field.use is Use.ROW else machine.accumulator_banks
@@ -172,7 +174,7 @@ def _map(row: Row, inst: Inst) -> Iterator[str]:
     has = {field.part for field in row.operands}
     for at, part in enumerate("abc"):
         signed = inst.map >> NEGATE + at & 1 or inst.map >> ABSOLUTE + at & 1
-        if part not in has and (inst.map >> 2 * at & 3 != Kind.LANE or signed):
+        if part not in has and (inst.map >> 2 * at & 3 != OperandKind.LANE or signed):
             yield f"{inst.op} has no operand {part}: its kind is 3, without sign"
-    if inst.imm and not any(kind_of(inst, field) is Kind.IMMEDIATE for field in row.operands):
+    if inst.imm and not any(kind_of(inst, field) is OperandKind.IMMEDIATE for field in row.operands):
         yield "an immediate that no operand takes"

@@ -12,7 +12,7 @@ from tilefw.api import DTYPES
 from tilefw.api.ir import Block, ConstantOp, DotOp, ElementwiseOp, Operation, SSAValue, types
 from tilefw_spatial.graph import Axis, Combine, Reduce
 from tilefw_spatial.lower.combine import KINDS, multiplied
-from tilefw_spatial.lower.known import Known
+from tilefw_spatial.lower.known import KnownTile
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry, bits_of
 
@@ -46,7 +46,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class AccumulationChain:
     """The operations between carried value number `index` and what the next iteration gets for it."""
 
     index: int
@@ -58,7 +58,7 @@ class Chain:
         return frozenset(op for link in self.links for op in (link.op, link.dot) if op is not None)
 
 
-def chain_of(block: Block, index: int) -> Chain | None:
+def chain_of(block: Block, index: int) -> AccumulationChain | None:
     """The chain of a carried value (its place behind the counter); None where the body uses it otherwise."""
     links: list[Link] = []
     current: SSAValue = block.args[1 + index]
@@ -68,7 +68,7 @@ def chain_of(block: Block, index: int) -> Chain | None:
             return None
         user = uses[0].operation
         if user is block.last_op:
-            return Chain(index, tuple(links)) if links and uses[0].index == index and _in_order(links) else None
+            return AccumulationChain(index, tuple(links)) if links and uses[0].index == index and _in_order(links) else None
         link = _link(user, current)
         if link is None:
             return None
@@ -103,7 +103,7 @@ def _in_order(links: list[Link]) -> bool:
     return len(kinds) == 1 and not any(KINDS[row] in _ROUNDED for row in rows)
 
 
-def finished(state: State, chain: Chain, carried: Entry, axis: Axis) -> Entry:
+def finished(state: State, chain: AccumulationChain, carried: Entry, axis: Axis) -> Entry:
     """What the chain has made of `carried` when the loop over `axis` ends."""
     for link in chain.links:
         if link.dot is not None:
@@ -116,13 +116,13 @@ def finished(state: State, chain: Chain, carried: Entry, axis: Axis) -> Entry:
 
 
 def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Axis) -> Entry:
-    if axis not in (entry.value.axes if isinstance(entry, Data) else entry.keys if isinstance(entry, Known) else ()):
+    if axis not in (entry.value.axes if isinstance(entry, Data) else entry.keys if isinstance(entry, KnownTile) else ()):
         if kind not in _IDEMPOTENT:
             raise Serial(axis)
         return state.elementwise(kind.value, [carried, entry], entry.dtype)
     if kind in _ROUNDED and entry.dtype.bits < 32:
         raise Serial(axis)  # a reduction rounds to its type once, the loop each time
-    plain = isinstance(carried, Known) and _is_identity(carried, kind)
+    plain = isinstance(carried, KnownTile) and _is_identity(carried, kind)
     target = state.aligned([entry] if plain else [entry, carried])
     operand = state.value(entry, target)
     initial = None if plain else state.value(carried, target)
@@ -133,6 +133,6 @@ def _reduced(state: State, kind: Combine, entry: Entry, carried: Entry, axis: Ax
     return state.data(value, target, entry.shape)
 
 
-def _is_identity(known: Known, kind: Combine) -> bool:
+def _is_identity(known: KnownTile, kind: Combine) -> bool:
     number, identity = known.number, _IDENTITY.get(kind)
     return number is not None and identity is not None and bits_of(number, known.dtype) == bits_of(identity, known.dtype)

@@ -12,22 +12,22 @@ import numpy as np
 from tilefw.api import DTYPES, DType
 from tilefw.api.ir import ROWS, evaluate_known
 from tilefw_spatial.lower.below import compared
-from tilefw_spatial.lower.known import Known, Term, both, constant, fits, of_term, product, total
+from tilefw_spatial.lower.known import KnownTerm, KnownTile, both, constant, fits, of_term, product, total
 from tilefw_spatial.ramp import check_size
 
-_Rule = Callable[[Sequence[Known], DType], Known | None]
+_Rule = Callable[[Sequence[KnownTile], DType], KnownTile | None]
 
 INT64 = DTYPES["int64"]
 
 
-def apply(row: str, operands: Sequence[Known], result: DType, rounding: str = "rtne") -> Known:
+def apply(row: str, operands: Sequence[KnownTile], result: DType, rounding: str = "rtne") -> KnownTile:
     """The row on known tiles of one shape (scalars: none). Raises TooLarge."""
     rule = _RULES.get(row)
     found = None if rule is None else rule(operands, result)
     return _computed(row, operands, result, rounding) if found is None else found
 
 
-def _computed(row: str, operands: Sequence[Known], result: DType, rounding: str) -> Known:
+def _computed(row: str, operands: Sequence[KnownTile], result: DType, rounding: str) -> KnownTile:
     wholes = [operand.whole() for operand in operands]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     arrays = [whole.over(keys) for whole in wholes]
@@ -35,10 +35,10 @@ def _computed(row: str, operands: Sequence[Known], result: DType, rounding: str)
     check_size(prod(shape))
     source = operands[ROWS[row].typed_by].dtype
     found = evaluate_known(ROWS[row], arrays, source, result, "rtz" if rounding == "rtz" else "rtne")
-    return of_term(result, operands[0].shape, Term(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
+    return of_term(result, operands[0].shape, KnownTerm(np.reshape(found, shape), keys))  # NumPy gives some scalars a dim
 
 
-def as_offset(known: Known) -> Known:
+def as_offset(known: KnownTile) -> KnownTile:
     """Signed integers of any width as 64-bit ones, their terms kept where the sum cannot wrap."""
     if known.dtype.bits == 64:
         return known
@@ -47,44 +47,44 @@ def as_offset(known: Known) -> Known:
     return of_term(INT64, known.shape, known.whole())
 
 
-def _add(operands: Sequence[Known], result: DType) -> Known | None:
+def _add(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return None if result.bits == 1 else total(operands[0], operands[1])
 
 
-def _subtract(operands: Sequence[Known], result: DType) -> Known | None:
+def _subtract(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return None if result.bits == 1 else total(operands[0], operands[1], -1)
 
 
-def _multiply(operands: Sequence[Known], result: DType) -> Known | None:
+def _multiply(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return None if result.bits == 1 else product(operands[0], operands[1])
 
 
-def _shift_left(operands: Sequence[Known], result: DType) -> Known | None:
+def _shift_left(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     distance = operands[1].number
     if result.bits == 1 or distance is None or not 0 <= distance < result.bits:
         return None
     return product(operands[0], constant(1 << distance, result, operands[0].shape))
 
 
-def _and(operands: Sequence[Known], result: DType) -> Known | None:
+def _and(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return both(operands[0], operands[1]) if result.bits == 1 else None
 
 
-def _extend_signed(operands: Sequence[Known], result: DType) -> Known | None:
+def _extend_signed(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     known = operands[0]
     return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype) else None
 
 
-def _extend_unsigned(operands: Sequence[Known], result: DType) -> Known | None:
+def _extend_unsigned(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     known = operands[0]
     return known.as_type(result) if known.dtype.bits > 1 and fits(known, known.dtype, signed=False) else None
 
 
-def _truncate(operands: Sequence[Known], result: DType) -> Known | None:
+def _truncate(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return operands[0].as_type(result) if result.bits > 1 else None
 
 
-def _remainder(operands: Sequence[Known], result: DType) -> Known | None:
+def _remainder(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     """x % n is x where x surely lies below n: a kernel's wrap of rows that end with the array."""
     known, divisor = operands[0], operands[1].number
     if result.bits == 1 or divisor is None:
@@ -93,15 +93,15 @@ def _remainder(operands: Sequence[Known], result: DType) -> Known | None:
     return known if low >= 0 and high < divisor and fits(known, result) else None
 
 
-def _smaller(operands: Sequence[Known], result: DType) -> Known | None:
+def _smaller(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return _extreme(operands, result, 0)
 
 
-def _larger(operands: Sequence[Known], result: DType) -> Known | None:
+def _larger(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     return _extreme(operands, result, 1)
 
 
-def _extreme(operands: Sequence[Known], result: DType, end: int) -> Known | None:
+def _extreme(operands: Sequence[KnownTile], result: DType, end: int) -> KnownTile | None:
     """One of the two where its bounds say that it always is the extreme."""
     if result.bits == 1 or not all(fits(operand, result) for operand in operands):
         return None
@@ -112,7 +112,7 @@ def _extreme(operands: Sequence[Known], result: DType, end: int) -> Known | None
     return above if end else below
 
 
-def _select(operands: Sequence[Known], result: DType) -> Known | None:
+def _select(operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     condition = operands[0].number
     return None if condition is None else replace(operands[1 if condition else 2], dtype=result)
 

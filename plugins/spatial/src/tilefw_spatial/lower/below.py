@@ -14,21 +14,21 @@ from math import prod
 import numpy as np
 
 from tilefw.api import DTYPES, DType
-from tilefw_spatial.lower.known import Array, Key, Known, Term, constant, fits, of_term, total
+from tilefw_spatial.lower.known import Array, Key, KnownTerm, KnownTile, constant, fits, of_term, total
 from tilefw_spatial.ramp import check_size
 
 _BOOL, _INT64 = DTYPES["int1"], DTYPES["int64"]
 _SMALL = 1 << 20  # sums of terms that are looked at one by one, to find whether another term matters
 
 
-class Below(Term):
+class Below(KnownTerm):
     """Whether the sum of `sums` is below `bound`. No two of the terms have a key in common, and each has one."""
 
     __slots__ = ("bound", "sums")
-    sums: tuple[Term, ...]
+    sums: tuple[KnownTerm, ...]
     bound: int
 
-    def __init__(self, sums: tuple[Term, ...], bound: int) -> None:
+    def __init__(self, sums: tuple[KnownTerm, ...], bound: int) -> None:
         object.__setattr__(self, "sums", sums)
         object.__setattr__(self, "bound", bound)
         object.__setattr__(self, "keys", tuple(key for term in sums for key in term.keys))
@@ -39,29 +39,29 @@ class Below(Term):
         check_size(prod(term.data.size for term in self.sums))
         return reduce(np.add, (term.over(self.keys) for term in self.sums)) < self.bound
 
-    def rekeyed(self, keys: Sequence[Key]) -> Term:
+    def rekeyed(self, keys: Sequence[Key]) -> KnownTerm:
         named = dict(zip(self.keys, keys, strict=True))
         return Below(tuple(term.rekeyed([named[key] for key in term.keys]) for term in self.sums), self.bound)
 
-    def renamed(self, dims: Mapping[int, int]) -> Term:
+    def renamed(self, dims: Mapping[int, int]) -> KnownTerm:
         return Below(tuple(term.renamed(dims) for term in self.sums), self.bound)
 
-    def alike(self, other: Term) -> bool:
+    def alike(self, other: KnownTerm) -> bool:
         return isinstance(other, Below) and (self.bound, len(self.sums)) == (other.bound, len(other.sums)) and all(
             a.alike(b) for a, b in zip(self.sums, other.sums, strict=True)
         )
 
-    def parts(self) -> tuple[Term, ...] | None:
+    def parts(self) -> tuple[KnownTerm, ...] | None:
         """The same as a conjunction of terms of one key each, None where it is no such one."""
         if any(len(term.keys) > 1 for term in self.sums) or len(self.sums) != 2:
             return None
         (a, b), bound = self.sums, self.bound
-        parts = tuple(Term(x.data + int(y.data.min()) < bound, x.keys) for x, y in ((a, b), (b, a)))
+        parts = tuple(KnownTerm(x.data + int(y.data.min()) < bound, x.keys) for x, y in ((a, b), (b, a)))
         true = int(np.searchsorted(np.sort(b.data), bound - a.data, side="left").sum())
         return parts if true == prod(int(part.data.sum()) for part in parts) else None
 
 
-def negative(known: Known) -> Known | None:
+def negative(known: KnownTile) -> KnownTile | None:
     """Where a sum of integers, which does not wrap, is below 0; None where its terms depend on each other."""
     bound = -sum(int(term.data) for term in known.terms if not term.keys)
     terms = [term for term in known.terms if term.keys]
@@ -71,11 +71,11 @@ def negative(known: Known) -> Known | None:
     if not terms:
         return constant(bound > 0, _BOOL, known.shape)
     if len(terms) == 1:
-        return of_term(_BOOL, known.shape, Term(terms[0].data < bound, terms[0].keys))
-    return Known(_BOOL, known.shape, (Below(tuple(terms), bound),))
+        return of_term(_BOOL, known.shape, KnownTerm(terms[0].data < bound, terms[0].keys))
+    return KnownTile(_BOOL, known.shape, (Below(tuple(terms), bound),))
 
 
-def _needed(terms: Sequence[Term], bound: int) -> tuple[list[Term], int]:
+def _needed(terms: Sequence[KnownTerm], bound: int) -> tuple[list[KnownTerm], int]:
     """The terms on which it depends whether their sum is below the bound; the bound less what the others add at least."""
     kept = list(terms)
     for term in terms:
@@ -85,7 +85,7 @@ def _needed(terms: Sequence[Term], bound: int) -> tuple[list[Term], int]:
     return kept, bound
 
 
-def _matters(term: Term, others: Sequence[Term], bound: int) -> bool:
+def _matters(term: KnownTerm, others: Sequence[KnownTerm], bound: int) -> bool:
     """Whether the sum of the others is below the bound with the term's least number, and not with its greatest."""
     least, greatest = bound - int(term.data.max()), bound - int(term.data.min())
     low, high = sum(int(other.data.min()) for other in others), sum(int(other.data.max()) for other in others)
@@ -101,7 +101,7 @@ def _matters(term: Term, others: Sequence[Term], bound: int) -> bool:
 _SIDES = {"lt": (0, 1, 0), "gt": (1, 0, 0), "le": (0, 1, -1), "ge": (1, 0, -1)}
 
 
-def compared(row: str, operands: Sequence[Known], result: DType) -> Known | None:
+def compared(row: str, operands: Sequence[KnownTile], result: DType) -> KnownTile | None:
     """A comparison of integers in closed form, None where it has none."""
     signed = row[2] == "s"
     if operands[0].dtype.bits == 1 or not all(fits(operand, operand.dtype, signed) for operand in operands):

@@ -10,7 +10,7 @@ from tilefw.api import DTYPES
 from tilefw.api.ir import Block, CombineOp, ConstantOp, DotOp, ElementwiseOp, ReduceOp, ScanOp, SSAValue, types
 from tilefw_spatial.graph import Axis, Combine, Dot, Reduce, Value
 from tilefw_spatial.lower.arithmetic import apply
-from tilefw_spatial.lower.known import Known, constant, counted
+from tilefw_spatial.lower.known import KnownTile, constant, counted
 from tilefw_spatial.lower.shapes import picked
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry
@@ -89,7 +89,7 @@ def multiplied(
     whole = (*batch, m, k, n)
     base = rank - 2
     parts = [_placed(a, (*range(base), base, base + 1), whole), _placed(b, (*range(base), base + 1, base + 2), whole)]
-    if acc is not None and isinstance(acc, Known) and acc.number == 0:
+    if acc is not None and isinstance(acc, KnownTile) and acc.number == 0:
         acc = None
     if acc is not None:
         parts.append(_placed(acc, (*range(base), base, base + 2), whole))
@@ -111,5 +111,5 @@ def _placed(entry: Entry, dims: Sequence[int], shape: tuple[int, ...]) -> Entry:
         for old, new in enumerate(dims):
             places[new] = entry.dims[old]
         return Data(entry.value, tuple(places), shape)
-    assert isinstance(entry, Known)
+    assert isinstance(entry, KnownTile)
     return entry.renamed(dict(enumerate(dims)), shape)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tilefw.api import DTYPES
 from tilefw.api.ir import AtomicOp, Block, ForOp, IfOp, LoadBlockOp, LoadOp, Operation, SSAValue, WhileOp
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.lower.accumulate import Chain, Serial, chain_of, finished
-from tilefw_spatial.lower.known import Known, Term, counted, of_term, product, total
+from tilefw_spatial.lower.accumulate import AccumulationChain, Serial, chain_of, finished
+from tilefw_spatial.lower.known import KnownTerm, KnownTile, counted, of_term, product, total
 from tilefw_spatial.lower.order import Conflict, left
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.stepping import stepped
@@ -31,7 +31,7 @@ class Divided(Exception):
         self.numbers, self.labels = numbers, labels
 
 
-def _decided(state: State, known: Known) -> int:
+def _decided(state: State, known: KnownTile) -> int:
     """A number that control depends on, which must be one for all programs and iterations that run together."""
     number = known.number
     if number is not None:
@@ -60,7 +60,7 @@ def while_loop(state: State, op: WhileOp, run: Run) -> list[Entry]:
         state.spend(op)  # each trip, as its body may be empty
         state.values.update(zip(before.args, carried, strict=True))
         condition, *passed = run(state, before, _NONE)
-        if not isinstance(condition, Known):
+        if not isinstance(condition, KnownTile):
             raise unsupported(op, "the trip count of a loop depends on loaded data", "cf.dynamic")
         if not _decided(state, condition):
             return passed
@@ -74,7 +74,7 @@ class _Plan:
 
     kept: tuple[int, ...]
     known: tuple[int, ...]
-    chains: tuple[Chain, ...]
+    chains: tuple[AccumulationChain, ...]
 
 
 def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
@@ -104,22 +104,24 @@ def for_loop(state: State, op: ForOp, run: Run) -> list[Entry]:
     return _unrolled(state, op, carried, lower, step, trips, run)
 
 
-def _trips(lower: Known, upper: Known, step: Known) -> Known:
+def _trips(lower: KnownTile, upper: KnownTile, step: KnownTile) -> KnownTile:
     wholes = [known.whole() for known in (lower, upper, step)]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     first, last, by = (whole.over(keys).astype(np.int64) for whole in wholes)
-    return of_term(_INT64, (), Term(np.maximum(0, -((first - last) // np.maximum(by, 1))), keys))
+    return of_term(_INT64, (), KnownTerm(np.maximum(0, -((first - last) // np.maximum(by, 1))), keys))
 
 
-def _counter(lower: Known, step: Known, axis: Axis) -> Known:
+def _counter(lower: KnownTile, step: KnownTile, axis: Axis) -> KnownTile:
     steps = product(step, counted(step.dtype, (), axis, axis.extent))
     if steps is None:
         whole = step.whole()
-        steps = of_term(step.dtype, (), Term(whole.data[..., None] * np.arange(axis.extent), (*whole.keys, axis)))
+        steps = of_term(step.dtype, (), KnownTerm(whole.data[..., None] * np.arange(axis.extent), (*whole.keys, axis)))
     return total(lower, steps)
 
 
-def _unrolled(state: State, op: ForOp, carried: list[Entry], lower: Known, step: Known, trips: int, run: Run) -> list[Entry]:
+def _unrolled(
+    state: State, op: ForOp, carried: list[Entry], lower: KnownTile, step: KnownTile, trips: int, run: Run
+) -> list[Entry]:
     block, counter = op.body.block, lower
     for _ in range(trips):
         state.values[block.args[0]] = counter
@@ -130,7 +132,7 @@ def _unrolled(state: State, op: ForOp, carried: list[Entry], lower: Known, step:
 
 
 def _along(
-    state: State, block: Block, plan: _Plan, carried: Sequence[Entry], axis: Axis, counter: Known, run: Run
+    state: State, block: Block, plan: _Plan, carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
 ) -> list[Entry]:
     """The loop as an axis: its body once, for all iterations."""
     results = list(carried)

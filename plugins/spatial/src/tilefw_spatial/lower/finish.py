@@ -26,8 +26,8 @@ from tilefw_spatial.graph import (
 )
 from tilefw_spatial.lower import places
 from tilefw_spatial.lower.combine import KINDS
-from tilefw_spatial.lower.fuse import Fusion, Sums, found
-from tilefw_spatial.lower.known import Term
+from tilefw_spatial.lower.fuse import FusedSums, SumFusion, found
+from tilefw_spatial.lower.known import KnownTerm
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import PendingStore, State
 from tilefw_spatial.lower.tiles import stored
@@ -130,10 +130,10 @@ def _rooted(state: State, value: Value) -> Op:
     return value.op
 
 
-def _fused(state: State, value: Value, fusion: Fusion, access: Sums | None) -> None:
+def _fused(state: State, value: Value, fusion: SumFusion, access: FusedSums | None) -> None:
     """Put fused axes into a value and its op."""
     if isinstance(value.op, Constant):
-        term = fusion.term(Term(value.op.data, value.axes))
+        term = fusion.term(KnownTerm(value.op.data, value.axes))
         value.op, value.axes = Constant(term.data), tuple(key for key in term.keys if isinstance(key, Axis))
         return
     value.axes = fusion.axes(value.axes)
@@ -150,7 +150,7 @@ def _fused(state: State, value: Value, fusion: Fusion, access: Sums | None) -> N
 
 
 def _stores(
-    state: State, store: PendingStore, access: Sums, fusion: Fusion, axes: tuple[Axis, ...], checks: list[Check]
+    state: State, store: PendingStore, access: FusedSums, fusion: SumFusion, axes: tuple[Axis, ...], checks: list[Check]
 ) -> list[Store]:
     """The store; where it writes elements several times, only the last time, or if data masks which, one for each time in turn."""
     buffer = None if store.check else state.buffers[store.reach.parameter]
@@ -165,7 +165,7 @@ def _stores(
     return [Store(store.value, turn, store.mask, store.accumulate, store.reach.place) for turn in turns]
 
 
-def _trips(state: State, store: PendingStore, fusion: Fusion, axes: tuple[Axis, ...]) -> Term:
+def _trips(state: State, store: PendingStore, fusion: SumFusion, axes: tuple[Axis, ...]) -> KnownTerm:
     """The number of the trip through all loops around a store, over the axes of its place."""
     loops = tuple(axis for axis in state.axes.all(store.loops) if axis in axes)
-    return fusion.term(Term(np.arange(extent(loops)).reshape([axis.extent for axis in loops]), loops))
+    return fusion.term(KnownTerm(np.arange(extent(loops)).reshape([axis.extent for axis in loops]), loops))

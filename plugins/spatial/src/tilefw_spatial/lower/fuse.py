@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilefw_spatial.graph import Axis, Constant, Dot, Gather, Join, Reduce, Rename, Value
-from tilefw_spatial.lower.known import Array, Key, Term
+from tilefw_spatial.lower.known import Array, Key, KnownTerm
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.ramp import check_size
 
@@ -20,19 +20,19 @@ LONGEST = 1 << 20  # indices of an axis that is fused without need
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class FusedSums:
     """An access over axes: the terms of its offset, and those of the conjunction that says where it is valid."""
 
-    offsets: tuple[Term, ...]
-    masks: tuple[Term, ...]
+    offsets: tuple[KnownTerm, ...]
+    masks: tuple[KnownTerm, ...]
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[KnownTerm, ...]:
         return (*self.offsets, *self.masks)
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion:
+class SumFusion:
     """For each axis that was fused, the new one and all that it is made of, the outermost first."""
 
     groups: Mapping[Axis, tuple[Axis, tuple[Axis, ...]]]
@@ -45,16 +45,16 @@ class Fusion:
         """What an axis is made of."""
         return next((parts for fused, parts in self.groups.values() if fused is axis), (axis,))
 
-    def term(self, term: Term) -> Term:
+    def term(self, term: KnownTerm) -> KnownTerm:
         """A term over the new axes; it comes to depend on all of a group that it depends on."""
         new = self.axes(axis for axis in term.keys if isinstance(axis, Axis))
         keys: list[Key] = [part for axis in new for part in self.parts(axis)]
         check_size(extent(axis for axis in keys if isinstance(axis, Axis)))
         data = np.broadcast_to(term.over(keys), [key.extent for key in keys if isinstance(key, Axis)])
-        return Term(data.reshape([axis.extent for axis in new]), new)
+        return KnownTerm(data.reshape([axis.extent for axis in new]), new)
 
 
-def found(values: Sequence[Value], stored: Sequence[Sequence[Axis]], accesses: Sequence[Sums]) -> Fusion:
+def found(values: Sequence[Value], stored: Sequence[Sequence[Axis]], accesses: Sequence[FusedSums]) -> SumFusion:
     """The fusion that the accesses ask for; `stored` are the axes of each store, `values` operands before users."""
     marks = _marks(values, stored)
     parent: dict[Axis, Axis] = {}
@@ -84,7 +84,7 @@ def found(values: Sequence[Value], stored: Sequence[Sequence[Axis]], accesses: S
             parts = _ordered(axes, accesses)
             fused = Axis("·".join(axis.name for axis in parts), extent(parts))
             groups.update({axis: (fused, parts) for axis in parts})
-    return Fusion(groups)
+    return SumFusion(groups)
 
 
 def _pairs(keys: Sequence[Key]) -> list[tuple[Axis, Axis]]:
@@ -124,7 +124,7 @@ def _marks(values: Sequence[Value], stored: Sequence[Sequence[Axis]]) -> dict[Ax
     return {axis: None if axis in pinned else frozenset(at) for axis, at in places.items()}
 
 
-def _dense(marks: Mapping[Axis, frozenset[int] | None], accesses: Sequence[Sums]) -> list[tuple[Axis, Axis]]:
+def _dense(marks: Mapping[Axis, frozenset[int] | None], accesses: Sequence[FusedSums]) -> list[tuple[Axis, Axis]]:
     """Pairs of axes, outer and inner, of which every access makes one run."""
     together: dict[frozenset[int], list[Axis]] = {}
     for axis, at in marks.items():
@@ -140,7 +140,7 @@ def _dense(marks: Mapping[Axis, frozenset[int] | None], accesses: Sequence[Sums]
     return found
 
 
-def _strides(access: Sums) -> dict[Axis, int | None]:
+def _strides(access: FusedSums) -> dict[Axis, int | None]:
     """For each axis of an access, how far apart its indices are; None where that is no one number, or not all are valid."""
     strides: dict[Axis, int | None] = {}
     for term in access.offsets:
@@ -170,7 +170,7 @@ def _is_run(outer: Axis, inner: Axis, strides: Sequence[Mapping[Axis, int | None
     return seen
 
 
-def _ordered(axes: Sequence[Axis], accesses: Sequence[Sums]) -> tuple[Axis, ...]:
+def _ordered(axes: Sequence[Axis], accesses: Sequence[FusedSums]) -> tuple[Axis, ...]:
     """The axes with that first which moves the farthest, in the first access that has them all."""
 
     def reach(axis: Axis) -> float:

@@ -11,12 +11,12 @@ from tilefw_spatial.graph import Gather, Load, Where
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
 from tilefw_spatial.lower.guards import BOOL, allowed, forbid
-from tilefw_spatial.lower.known import Known, constant, counted, total
+from tilefw_spatial.lower.known import KnownTile, constant, counted, total
 from tilefw_spatial.lower.linear import linear
 from tilefw_spatial.lower.order import forwarded
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
-from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.state import LoweredTouch, State
 from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, unsupported
 
 _INT32 = DTYPES["int32"]
@@ -27,7 +27,7 @@ def advanced(state: State, pointer: Entry, offset: Entry) -> Pointer | None:
     """A pointer moved by a known or loaded integer; None where it is no pointer of a parameter."""
     if not isinstance(pointer, Pointer):
         return None
-    if isinstance(offset, Known):
+    if isinstance(offset, KnownTile):
         return pointer.moved(total(pointer.offset, as_offset(offset)))
     if not isinstance(offset, Data):
         return None
@@ -53,7 +53,7 @@ def _together(state: State, *parts: tuple[Data, int]) -> Data:
     return found
 
 
-def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None) -> Data:
+def gathered(state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, doubt: Data | None) -> Data:
     """The elements that data chooses; any where it chooses none of the buffer, which is a finding where no mask says otherwise."""
     chosen, capability = pointer.chosen, f"memory.gather.{pointer.dtype.name}"
     assert chosen is not None
@@ -65,7 +65,7 @@ def gathered(state: State, op: Operation, pointer: Pointer, mask: Known | None, 
     axis = state.fresh(max(1, last - first + 1), "row")
     rows = counted(INT64, pointer.shape, axis, axis.extent, first * pointer.scale, pointer.scale)
     table = replace(pointer, offset=total(pointer.offset, rows), chosen=None)
-    touch = Touch(pointer.parameter, table.offset, mask, pointer.dtype, state.loops)
+    touch = LoweredTouch(pointer.parameter, table.offset, mask, pointer.dtype, state.loops)
     if forwarded(state, op, touch, pointer.dtype) is not None:
         raise unsupported(op, "data chooses among what the kernel itself has stored", f"memory.reload.{pointer.dtype.name}")
     state.loads.append(touch)
@@ -90,7 +90,7 @@ def _rows(pointer: Pointer, buffer: Buffer, dtype: DType) -> tuple[int, int]:
 
 
 def _forbid_others(
-    state: State, op: Operation, pointer: Pointer, buffer: Buffer, mask: Known | None, doubt: Data | None
+    state: State, op: Operation, pointer: Pointer, buffer: Buffer, mask: KnownTile | None, doubt: Data | None
 ) -> None:
     """Whatever data chooses beside the buffer is a finding, unless a mask leaves the element out."""
     chosen, size = pointer.chosen, pointer.dtype.storage_bits // 8

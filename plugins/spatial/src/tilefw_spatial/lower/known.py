@@ -27,7 +27,7 @@ _MOST_TERMS = 6  # of a product that is multiplied out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Term:
+class KnownTerm:
     """Numbers over some keys: `data` has one dim for each."""
 
     data: Array
@@ -39,21 +39,21 @@ class Term:
         shape = [self.data.shape[self.keys.index(key)] if key in self.keys else 1 for key in keys]
         return self.data.transpose(order).reshape(shape)
 
-    def rekeyed(self, keys: Sequence[Key]) -> Term:
+    def rekeyed(self, keys: Sequence[Key]) -> KnownTerm:
         """The same numbers, with other keys in their keys' places."""
-        return Term(self.data, tuple(keys))
+        return KnownTerm(self.data, tuple(keys))
 
-    def renamed(self, dims: Mapping[int, int]) -> Term:
+    def renamed(self, dims: Mapping[int, int]) -> KnownTerm:
         """The numbers under other dims; one that `dims` lacks has extent 1 and goes."""
         keep = [i for i, key in enumerate(self.keys) if isinstance(key, Axis) or key in dims]
         data = self.data.reshape([self.data.shape[i] for i in keep])
-        return Term(data, tuple(_key(self.keys[i], dims) for i in keep))
+        return KnownTerm(data, tuple(_key(self.keys[i], dims) for i in keep))
 
-    def alike(self, other: Term) -> bool:
+    def alike(self, other: KnownTerm) -> bool:
         """Whether another term surely has the same numbers over the same keys."""
         return self is other or (self.keys == other.keys and (self.data is other.data or np.array_equal(self.data, other.data)))
 
-    def minimal(self) -> Term:
+    def minimal(self) -> KnownTerm:
         """The term without keys that it does not depend on."""
         data, keys = self.data, list(self.keys)
         for position in range(len(keys) - 1, -1, -1):
@@ -61,7 +61,7 @@ class Term:
             if data.shape[position] == 1 or _alike(data, first):
                 data = first.squeeze(position)
                 del keys[position]
-        return Term(data, tuple(keys))
+        return KnownTerm(data, tuple(keys))
 
 
 def _alike(data: Array, first: Array) -> bool:
@@ -69,12 +69,12 @@ def _alike(data: Array, first: Array) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnownTile:
     """A tile of `shape` (a scalar: none) whose elements are known."""
 
     dtype: DType
     shape: tuple[int, ...]
-    terms: tuple[Term, ...]
+    terms: tuple[KnownTerm, ...]
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -88,29 +88,29 @@ class Known:
             return None
         return self.whole().data.item()
 
-    def whole(self) -> Term:
+    def whole(self) -> KnownTerm:
         """One term, its elements as the tile has them: wrapped to the width."""
         keys = self.keys
         if len(self.terms) == 1:
-            return Term(_canonical(self.terms[0].data, self.dtype), keys)
+            return KnownTerm(_canonical(self.terms[0].data, self.dtype), keys)
         shape = np.broadcast_shapes(*(term.over(keys).shape for term in self.terms))
         check_size(prod(shape))
         join = np.logical_and if self.dtype.bits == 1 else np.add
-        return Term(_canonical(reduce(join, (term.over(keys) for term in self.terms)), self.dtype), keys)
+        return KnownTerm(_canonical(reduce(join, (term.over(keys) for term in self.terms)), self.dtype), keys)
 
     def bounds(self) -> tuple[int, int]:
         """The least and the greatest that a sum of integers may be, before it wraps."""
         return sum(int(term.data.min()) for term in self.terms), sum(int(term.data.max()) for term in self.terms)
 
-    def renamed(self, dims: Mapping[int, int], shape: tuple[int, ...]) -> Known:
+    def renamed(self, dims: Mapping[int, int], shape: tuple[int, ...]) -> KnownTile:
         """The elements under other dims; a dim that `dims` lacks has extent 1 and goes."""
-        return Known(self.dtype, shape, tuple(term.renamed(dims) for term in self.terms))
+        return KnownTile(self.dtype, shape, tuple(term.renamed(dims) for term in self.terms))
 
-    def mapped(self, change: Callable[[Term], Term], shape: tuple[int, ...]) -> Known:
+    def mapped(self, change: Callable[[KnownTerm], KnownTerm], shape: tuple[int, ...]) -> KnownTile:
         """Each term changed alike: right for all that only picks and reorders elements."""
-        return Known(self.dtype, shape, tuple(change(term) for term in self.terms))
+        return KnownTile(self.dtype, shape, tuple(change(term) for term in self.terms))
 
-    def as_type(self, dtype: DType) -> Known:
+    def as_type(self, dtype: DType) -> KnownTile:
         """A sum of integers read as wider or narrower ones of its low bits."""
         return replace(self, dtype=dtype)
 
@@ -128,19 +128,19 @@ def _canonical(data: Array, dtype: DType) -> Array:
     return numbers.wrap(data, dtype.bits)
 
 
-def of_term(dtype: DType, shape: tuple[int, ...], term: Term) -> Known:
+def of_term(dtype: DType, shape: tuple[int, ...], term: KnownTerm) -> KnownTile:
     """A known tile of elements in the type of the table's meanings."""
     term = term.minimal()
     if dtype.is_int and dtype.bits > 1:
-        term = Term(term.data.astype(np.int64), term.keys)
-    return Known(dtype, shape, (term,))
+        term = KnownTerm(term.data.astype(np.int64), term.keys)
+    return KnownTile(dtype, shape, (term,))
 
 
-def constant(value: int | float, dtype: DType, shape: tuple[int, ...] = ()) -> Known:
+def constant(value: int | float, dtype: DType, shape: tuple[int, ...] = ()) -> KnownTile:
     """A tile of one number."""
     if dtype.is_float:
-        return Known(dtype, shape, (Term(np.asarray(float(value))),))
-    return Known(dtype, shape, (Term(np.asarray(canonical(value, dtype), np.bool_ if dtype.bits == 1 else np.int64)),))
+        return KnownTile(dtype, shape, (KnownTerm(np.asarray(float(value))),))
+    return KnownTile(dtype, shape, (KnownTerm(np.asarray(canonical(value, dtype), np.bool_ if dtype.bits == 1 else np.int64)),))
 
 
 def canonical(value: int | float, dtype: DType) -> int | float:
@@ -153,21 +153,21 @@ def canonical(value: int | float, dtype: DType) -> int | float:
     return (int(value) + half) % (2 * half) - half
 
 
-def counted(dtype: DType, shape: tuple[int, ...], key: Key, count: int, first: int = 0, step: int = 1) -> Known:
+def counted(dtype: DType, shape: tuple[int, ...], key: Key, count: int, first: int = 0, step: int = 1) -> KnownTile:
     """first, first + step, … along one key."""
     if count == 1:
         return constant(first, dtype, shape)
     check_size(count)
-    return Known(dtype, shape, (Term(first + step * np.arange(count, dtype=np.int64), (key,)),))
+    return KnownTile(dtype, shape, (KnownTerm(first + step * np.arange(count, dtype=np.int64), (key,)),))
 
 
-def total(a: Known, b: Known, sign: int = 1) -> Known:
+def total(a: KnownTile, b: KnownTile, sign: int = 1) -> KnownTile:
     """a + b or a - b."""
-    negated = b.terms if sign > 0 else tuple(Term(-term.data, term.keys) for term in b.terms)
+    negated = b.terms if sign > 0 else tuple(KnownTerm(-term.data, term.keys) for term in b.terms)
     return replace(a, terms=merged((*a.terms, *negated), np.add))
 
 
-def both(a: Known, b: Known) -> Known:
+def both(a: KnownTile, b: KnownTile) -> KnownTile:
     """a and b, of i1."""
     for one, other in ((a, b), (b, a)):
         if one.number is not None:
@@ -175,34 +175,34 @@ def both(a: Known, b: Known) -> Known:
     return replace(a, terms=merged((*a.terms, *b.terms), np.logical_and))
 
 
-def product(a: Known, b: Known) -> Known | None:
+def product(a: KnownTile, b: KnownTile) -> KnownTile | None:
     """a · b multiplied out; None where that has too many terms."""
     if len(a.terms) * len(b.terms) > _MOST_TERMS:
         return None
-    terms: list[Term] = []
+    terms: list[KnownTerm] = []
     for left in a.terms:
         for right in b.terms:
             keys = tuple(dict.fromkeys((*left.keys, *right.keys)))
             if len(keys) > max(len(left.keys), len(right.keys)) and len(a.terms) + len(b.terms) > 2:
                 return None  # a sum would lose its form: terms of one key each are what keeps addresses separable
-            terms.append(Term(left.over(keys) * right.over(keys), keys))
+            terms.append(KnownTerm(left.over(keys) * right.over(keys), keys))
     return replace(a, terms=merged(tuple(terms), np.add))
 
 
-def merged(terms: tuple[Term, ...], join: Callable[[Array, Array], Array]) -> tuple[Term, ...]:
+def merged(terms: tuple[KnownTerm, ...], join: Callable[[Array, Array], Array]) -> tuple[KnownTerm, ...]:
     """Terms with those joined into another whose keys are among the other's; those in closed form stay as they are."""
-    kept: list[Term] = []
+    kept: list[KnownTerm] = []
     for term in sorted(terms, key=lambda term: -len(term.keys)):
         for index, other in enumerate(kept):
-            if set(term.keys) <= set(other.keys) and type(term) is type(other) is Term:
-                kept[index] = Term(join(other.data, term.over(other.keys)), other.keys)
+            if set(term.keys) <= set(other.keys) and type(term) is type(other) is KnownTerm:
+                kept[index] = KnownTerm(join(other.data, term.over(other.keys)), other.keys)
                 break
         else:
             kept.append(term)
     return tuple(kept)
 
 
-def fits(known: Known, dtype: DType, signed: bool = True) -> bool:
+def fits(known: KnownTile, dtype: DType, signed: bool = True) -> bool:
     """Whether a sum of integers surely lies within a type, so that it does not wrap."""
     low, high = known.bounds()
     if not signed:
@@ -210,14 +210,14 @@ def fits(known: Known, dtype: DType, signed: bool = True) -> bool:
     return low >= -(1 << (dtype.bits - 1)) and high < 1 << (dtype.bits - 1)
 
 
-def separated(term: Term) -> tuple[Term, ...]:
+def separated(term: KnownTerm) -> tuple[KnownTerm, ...]:
     """A sum's term as terms of one key each, where it is such a sum."""
     if len(term.keys) < 2:
         return (term,)
     origin = term.data[(0,) * term.data.ndim]
-    parts: list[Term] = [Term(np.asarray(origin))]
+    parts: list[KnownTerm] = [KnownTerm(np.asarray(origin))]
     for position, key in enumerate(term.keys):
         index = tuple(slice(None) if i == position else 0 for i in range(term.data.ndim))
-        parts.append(Term(term.data[index] - origin, (key,)))
+        parts.append(KnownTerm(term.data[index] - origin, (key,)))
     rebuilt = reduce(np.add, (part.over(term.keys) for part in parts))
     return tuple(parts) if np.array_equal(rebuilt, term.data) else (term,)

@@ -37,10 +37,10 @@ from tilefw_spatial.graph import Graph
 from tilefw_spatial.limits import MOST_CLASSES, MOST_PROGRAMS, MOST_STEPS, SOME_PROGRAMS, beyond
 from tilefw_spatial.lower import control, memory
 from tilefw_spatial.lower.finish import finished
-from tilefw_spatial.lower.known import Known, constant
+from tilefw_spatial.lower.known import KnownTile, constant
 from tilefw_spatial.lower.programs import Labels, Programs, factored, flat, labels_of
 from tilefw_spatial.lower.pure import execute
-from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.state import LoweredTouch, State
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 from tilefw_spatial.ramp import LARGEST, TooLarge
 
@@ -60,7 +60,7 @@ def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
         count = SOME_PROGRAMS
     pending: list[NDArray[np.int64]] = [np.arange(count, dtype=np.int64)] if count else []
     graph = Graph()
-    earlier: list[Touch] = []
+    earlier: list[LoweredTouch] = []
     classes = 0
     while pending:
         numbers = pending.pop()
@@ -76,7 +76,7 @@ def lower(module: ModuleOp, launch: Launch, fusion: bool = True) -> Graph:
     return graph
 
 
-def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
+def _class(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
     """What the programs of one class do, after those of others."""
     scouting = _state(function, launch, programs, (), fusion)
     programs = factored(programs, _quantities(scouting, function.body.block))
@@ -104,7 +104,7 @@ def _too_many_ways(function: FuncOp, ways: int) -> CapacityError:
     return beyond(what, ways, MOST_CLASSES, "ways", place_of(function), "let programs differ in masks, not in trip counts")
 
 
-def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[Touch], fusion: bool) -> State:
+def _state(function: FuncOp, launch: Launch, programs: Programs, earlier: Sequence[LoweredTouch], fusion: bool) -> State:
     arguments = function.body.block.args
     buffers: list[Buffer | None] = []
     names: list[str] = []
@@ -150,7 +150,7 @@ def _quantities(state: State, block: Block) -> list[Labels]:
 
 def _labels(state: State, entry: Entry | None) -> Labels | None:
     known = entry.offset if isinstance(entry, Pointer) else entry
-    if not isinstance(known, Known) or not known.keys:
+    if not isinstance(known, KnownTile) or not known.keys:
         return None
     return labels_of(known.whole().data)
 

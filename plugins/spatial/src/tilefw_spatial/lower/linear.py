@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilefw_spatial.lower.arithmetic import INT64, as_offset
-from tilefw_spatial.lower.known import Known, constant, product, total
+from tilefw_spatial.lower.known import KnownTile, constant, product, total
 from tilefw_spatial.lower.tiles import Data, Entry, Linear
 
 
@@ -22,9 +22,9 @@ def followed(row: str, entries: Sequence[Entry]) -> Linear | None:
     if row not in ("addi", "subi", "muli", "shl") or len(entries) != 2:
         return None
     left, right = entries
-    if isinstance(left, Known) and isinstance(right, Data) and row in ("addi", "muli"):
+    if isinstance(left, KnownTile) and isinstance(right, Data) and row in ("addi", "muli"):
         left, right = right, left
-    if not isinstance(left, Data) or not isinstance(right, Known) or right.dtype.bits == 1:
+    if not isinstance(left, Data) or not isinstance(right, KnownTile) or right.dtype.bits == 1:
         return None
     form = linear(left)
     if row in ("addi", "subi"):

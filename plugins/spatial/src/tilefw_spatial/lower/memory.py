@@ -24,12 +24,12 @@ from tilefw_spatial.lower.arithmetic import as_offset
 from tilefw_spatial.lower.below import negative
 from tilefw_spatial.lower.gather import advanced, gathered
 from tilefw_spatial.lower.guards import forbid_beside
-from tilefw_spatial.lower.known import Known, Term, both, constant, counted, of_term, product, total
+from tilefw_spatial.lower.known import KnownTerm, KnownTile, both, constant, counted, of_term, product, total
 from tilefw_spatial.lower.order import check_alone, check_kept, check_order, forwarded, is_repeated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.reach import reached
 from tilefw_spatial.lower.shapes import spread_data
-from tilefw_spatial.lower.state import PendingStore, State, Touch
+from tilefw_spatial.lower.state import LoweredTouch, PendingStore, State
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, bits_of, unsupported
 
 _BOOL = DTYPES["int1"]
@@ -76,7 +76,7 @@ def atomic(state: State, op: AtomicRmwOp | AtomicCasOp) -> Entry | None:
     swaps = isinstance(op, AtomicCasOp)
     old: Entry | None = None
     if op.result_is_used or swaps:
-        touch = Touch(pointer.parameter, pointer.offset, mask, element, state.loops)
+        touch = LoweredTouch(pointer.parameter, pointer.offset, mask, element, state.loops)
         check_alone(state, op, touch)
         old = _loaded(state, op, pointer, mask, doubt, None)
     value = state.values[op.value]
@@ -117,11 +117,11 @@ def _address(state: State, op: PointerAccess, kind: str) -> Pointer:
     return entry
 
 
-def _spread(scalar: Known, shape: tuple[int, ...]) -> Known:
+def _spread(scalar: KnownTile, shape: tuple[int, ...]) -> KnownTile:
     return replace(scalar, shape=shape)
 
 
-def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | None]:
+def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, KnownTile | None]:
     """Where a block's elements stand, and which are within its bounds."""
     base = state.values[op.base]
     dtype = types.dtype_of(types.pointee_of(op.base.type))
@@ -132,7 +132,7 @@ def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | N
         raise unsupported(op, "the address depends on loaded data", capability)
     shape = op.block
     offset = _spread(base.offset, shape)
-    mask: Known | None = None
+    mask: KnownTile | None = None
     for dim, (first, stride, bound, check) in enumerate(zip(op.offsets, op.strides, op.shape, op.checks, strict=True)):
         scalars = [state.known(value, op, "the address depends on loaded data", capability) for value in (first, stride)]
         start, step = (_spread(as_offset(scalar), shape) for scalar in scalars)
@@ -149,45 +149,47 @@ def _block(state: State, op: BlockAccess, kind: str) -> tuple[Pointer, Known | N
     return replace(base, offset=offset, chosen=chosen), _needed(mask)
 
 
-def _product(a: Known, b: Known) -> Term:
+def _product(a: KnownTile, b: KnownTile) -> KnownTerm:
     left, right = a.whole(), b.whole()
     keys = tuple(dict.fromkeys((*left.keys, *right.keys)))
-    return Term(left.over(keys) * right.over(keys), keys)
+    return KnownTerm(left.over(keys) * right.over(keys), keys)
 
 
-def _inside(index: Known, limit: Known, lower: bool) -> Known:
+def _inside(index: KnownTile, limit: KnownTile, lower: bool) -> KnownTile:
     """Which indices are below the limit, and not below 0 where `lower` asks for that too."""
     found = _negative(total(index, limit, -1))
     return both(found, _negative(total(constant(-1, _INT64, index.shape), index, -1))) if lower else found
 
 
-def _negative(known: Known) -> Known:
+def _negative(known: KnownTile) -> KnownTile:
     found = negative(known)
     if found is None:
         whole = known.whole()
-        found = of_term(_BOOL, known.shape, Term(whole.data < 0, whole.keys))
+        found = of_term(_BOOL, known.shape, KnownTerm(whole.data < 0, whole.keys))
     return found
 
 
-def _mask(state: State, mask: SSAValue | None) -> tuple[Known | None, Data | None]:
+def _mask(state: State, mask: SSAValue | None) -> tuple[KnownTile | None, Data | None]:
     """A mask as what is known of it and what depends on loaded data."""
     if mask is None:
         return None, None
     entry = state.values[mask]
-    if isinstance(entry, Known):
+    if isinstance(entry, KnownTile):
         return _needed(entry), None
     assert isinstance(entry, Data)
     return None, entry
 
 
-def _needed(mask: Known | None) -> Known | None:
+def _needed(mask: KnownTile | None) -> KnownTile | None:
     return None if mask is None or mask.number is True else mask
 
 
 # Loads -------------------------------------------------------------------------------------------------------------------
 
 
-def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None, other: Entry | None) -> Entry:
+def _loaded(
+    state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, doubt: Data | None, other: Entry | None
+) -> Entry:
     if mask is not None and mask.number is False:
         return constant(0, pointer.dtype, pointer.shape) if other is None else other
     if pointer.chosen is not None:
@@ -198,9 +200,9 @@ def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, d
         return found
     if doubt is not None:
         forbid_beside(state, op, pointer, doubt, "load")
-    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
+    touch = LoweredTouch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops)
     found = forwarded(state, op, touch, pointer.dtype)
-    number = other.number if isinstance(other, Known) else None
+    number = other.number if isinstance(other, KnownTile) else None
     if found is None:
         fill = 0 if number is None else bits_of(number, pointer.dtype)
         found = _read(state, op, pointer, touch, fill, doubt is not None)
@@ -214,7 +216,7 @@ def _loaded(state: State, op: Operation, pointer: Pointer, mask: Known | None, d
     return found
 
 
-def _read(state: State, op: Operation, pointer: Pointer, touch: Touch, fill: int, clipped: bool) -> Data:
+def _read(state: State, op: Operation, pointer: Pointer, touch: LoweredTouch, fill: int, clipped: bool) -> Data:
     """The array that a load makes; the same again for the same elements."""
     for earlier in state.loads:
         data = earlier.entry
@@ -235,14 +237,14 @@ def _read(state: State, op: Operation, pointer: Pointer, touch: Touch, fill: int
 
 
 def _stored(
-    state: State, op: Operation, pointer: Pointer, mask: Known | None, doubt: Data | None, entry: Entry, row: str | None = None
+    state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, doubt: Data | None, entry: Entry, row: str | None = None
 ) -> None:
     if mask is not None and mask.number is False:
         return
     if doubt is not None:
         forbid_beside(state, op, pointer, doubt, "store")
     kept = entry if row is None else None
-    touch = Touch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
+    touch = LoweredTouch(pointer.parameter, pointer.offset, mask, pointer.dtype, state.loops, kept, doubt is None, row)
     check_order(state, touch)
     if doubt is not None or row is not None:
         check_kept(state, op, touch)

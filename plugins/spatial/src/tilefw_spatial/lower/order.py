@@ -11,8 +11,8 @@ import numpy as np
 from tilefw.api import DType
 from tilefw.api.ir import AtomicCasOp, AtomicRmwOp, Operation, types
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.lower.known import Array, Key, Known
-from tilefw_spatial.lower.state import State, Touch
+from tilefw_spatial.lower.known import Array, Key, KnownTile
+from tilefw_spatial.lower.state import LoweredTouch, State
 from tilefw_spatial.lower.tiles import Data, Entry, unsupported
 
 
@@ -20,14 +20,14 @@ class Conflict(Exception):
     """Iterations of a loop that was to become an axis depend on each other through memory."""
 
 
-def forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry | None:
+def forwarded(state: State, op: Operation, touch: LoweredTouch, dtype: DType) -> Entry | None:
     """What the program itself stored where it loads now; refuses a load that sees a store in part, or one that a loop repeats."""
     for earlier in reversed(state.stored):
         if not _shares(state, earlier, touch) or not _overlap(state, earlier, touch):
             continue
         around = earlier.loops == touch.loops[: len(earlier.loops)]
         entry = earlier.entry if earlier.certain and around else None
-        served = isinstance(entry, Data | Known) and entry.dtype is dtype and _covers(state, earlier, touch)
+        served = isinstance(entry, Data | KnownTile) and entry.dtype is dtype and _covers(state, earlier, touch)
         if served and _is_last(state, earlier):
             state.loads.append(replace(touch, entry=None))  # later stores of its loop must not come before it
             return entry
@@ -40,7 +40,7 @@ def forwarded(state: State, op: Operation, touch: Touch, dtype: DType) -> Entry 
     return None
 
 
-def check_order(state: State, store: Touch) -> None:
+def check_order(state: State, store: LoweredTouch) -> None:
     """Raises Conflict where a store in a loop that is an axis would come before what has to be first: a load of a later iteration
     must see what it wrote, or an earlier store of a later iteration must win."""
     if not state.loops:
@@ -63,7 +63,7 @@ def left(state: State, axis: Axis, loads: int, stores: int) -> None:
         state.stored[index] = replace(touch, ended=(*touch.ended, axis))
 
 
-def _is_last(state: State, store: Touch) -> bool:
+def _is_last(state: State, store: LoweredTouch) -> bool:
     """Whether what each trip of a store's loops that have ended wrote is still there, as no other trip wrote it too."""
     if not store.ended:
         return True
@@ -71,7 +71,7 @@ def _is_last(state: State, store: Touch) -> bool:
     return bool((first == last).all())
 
 
-def check_alone(state: State, op: AtomicRmwOp | AtomicCasOp, touch: Touch) -> None:
+def check_alone(state: State, op: AtomicRmwOp | AtomicCasOp, touch: LoweredTouch) -> None:
     """Refuses an atomic whose result is used, where other programs decide it: of its own class, or of one that runs before."""
     met = any(_shares(state, store, touch) and _overlap(state, store, touch) for store in state.earlier)
     if met or not is_alone(state, touch):
@@ -80,7 +80,7 @@ def check_alone(state: State, op: AtomicRmwOp | AtomicCasOp, touch: Touch) -> No
         raise unsupported(op, "what an atomic finds in memory depends on the order of programs", capability)
 
 
-def check_kept(state: State, op: Operation, touch: Touch) -> None:
+def check_kept(state: State, op: Operation, touch: LoweredTouch) -> None:
     """Refuses a store that keeps some of what stands there (masked by data, or accumulating), where elements of another kind were
     stored before: what is kept is found element by element."""
     for store in (*state.earlier, *state.stored):
@@ -92,7 +92,7 @@ def check_kept(state: State, op: Operation, touch: Touch) -> None:
             )
 
 
-def is_repeated(earlier: Touch, touch: Touch) -> bool:
+def is_repeated(earlier: LoweredTouch, touch: LoweredTouch) -> bool:
     """Whether two loads surely read the same elements, index by index."""
     if earlier.parameter != touch.parameter or earlier.size != touch.size or earlier.offset.shape != touch.offset.shape:
         return False
@@ -102,7 +102,7 @@ def is_repeated(earlier: Touch, touch: Touch) -> bool:
     return _alike(masks[0], masks[1]) and _alike(earlier.offset, touch.offset)
 
 
-def _alike(a: Known, b: Known) -> bool:
+def _alike(a: KnownTile, b: KnownTile) -> bool:
     """Whether two known tiles have the same terms."""
     if a is b:
         return True
@@ -111,14 +111,14 @@ def _alike(a: Known, b: Known) -> bool:
     )
 
 
-def _shares(state: State, a: Touch, b: Touch) -> bool:
+def _shares(state: State, a: LoweredTouch, b: LoweredTouch) -> bool:
     if a.parameter == b.parameter:
         return True
     left, right = state.buffers[a.parameter], state.buffers[b.parameter]
     return left is not None and right is not None and left.storage == right.storage
 
 
-def _overlap(state: State, a: Touch, b: Touch) -> bool:
+def _overlap(state: State, a: LoweredTouch, b: LoweredTouch) -> bool:
     """Whether any byte is touched by both."""
     (low, high), (least, most) = _span(state, a), _span(state, b)
     if high <= least or most <= low:
@@ -131,7 +131,7 @@ def _overlap(state: State, a: Touch, b: Touch) -> bool:
     return bool(np.isin((left[:, None] + np.arange(a.size)).ravel(), (right[:, None] + np.arange(b.size)).ravel()).any())
 
 
-def _span(state: State, touch: Touch) -> tuple[int, int]:
+def _span(state: State, touch: LoweredTouch) -> tuple[int, int]:
     """Bounds of the bytes that an access touches, whatever its mask."""
     buffer = state.buffers[touch.parameter]
     first = 0 if buffer is None else buffer.offset
@@ -139,12 +139,12 @@ def _span(state: State, touch: Touch) -> tuple[int, int]:
     return first + low * touch.size, first + (high + 1) * touch.size
 
 
-def _bytes(state: State, touch: Touch) -> Array:
+def _bytes(state: State, touch: LoweredTouch) -> Array:
     """The first byte of every element that is touched, in its storage, ascending."""
     return np.unique(_placed(state, touch, ())[0])
 
 
-def _later(state: State, first: Touch, second: Touch, loops: Sequence[Axis]) -> bool:
+def _later(state: State, first: LoweredTouch, second: LoweredTouch, loops: Sequence[Axis]) -> bool:
     """Whether the first access, in some iteration, follows the second one of an earlier iteration at one place."""
     begins = (0 if buffer is None else buffer.offset for buffer in (state.buffers[t.parameter] for t in (first, second)))
     size = gcd(first.size, second.size, *begins)  # so that no element stands across two places
@@ -153,7 +153,7 @@ def _later(state: State, first: Touch, second: Touch, loops: Sequence[Axis]) -> 
     return bool((one[2][mine] > two[1][other]).any())
 
 
-def _turns(state: State, touch: Touch, loops: Sequence[Axis], size: int) -> tuple[Array, Array, Array]:
+def _turns(state: State, touch: LoweredTouch, loops: Sequence[Axis], size: int) -> tuple[Array, Array, Array]:
     """Places of `size` bytes that are touched; the first and the last iteration that touches each."""
     begins, turns = _placed(state, touch, loops)
     spread = np.arange(0, touch.size, size)
@@ -165,7 +165,7 @@ def _turns(state: State, touch: Touch, loops: Sequence[Axis], size: int) -> tupl
     return found, first, last
 
 
-def _placed(state: State, touch: Touch, loops: Sequence[Axis]) -> tuple[Array, Array]:
+def _placed(state: State, touch: LoweredTouch, loops: Sequence[Axis]) -> tuple[Array, Array]:
     """The first byte of every access and its iteration of `loops`, index by index."""
     buffer = state.buffers[touch.parameter]
     offset = touch.offset.whole()
@@ -186,7 +186,7 @@ def _placed(state: State, touch: Touch, loops: Sequence[Axis]) -> tuple[Array, A
     return begins[valid], turns[valid]
 
 
-def _covers(state: State, store: Touch, load: Touch) -> bool:
+def _covers(state: State, store: LoweredTouch, load: LoweredTouch) -> bool:
     """Whether a store wrote all that a load reads, index by index."""
     if store.size != load.size or store.offset.shape != load.offset.shape:
         return False
@@ -196,14 +196,14 @@ def _covers(state: State, store: Touch, load: Touch) -> bool:
     return bool((~loaded | (stored & (written == read))).all())
 
 
-def _over(state: State, touch: Touch, keys: tuple[Key, ...]) -> tuple[Array, Array]:
+def _over(state: State, touch: LoweredTouch, keys: tuple[Key, ...]) -> tuple[Array, Array]:
     """The first byte of every access and whether it is made, over keys."""
     buffer = state.buffers[touch.parameter]
     begins = touch.offset.whole().over(keys) * touch.size + (0 if buffer is None else buffer.offset)
     return begins, np.ones((), np.bool_) if touch.mask is None else touch.mask.whole().over(keys)
 
 
-def is_alone(state: State, touch: Touch) -> bool:
+def is_alone(state: State, touch: LoweredTouch) -> bool:
     """Whether every program, iteration and index of an access touches an element of its own."""
     begins, _ = _placed(state, touch, (*state.programs.axes, *state.loops))
     dims = {key for known in (touch.offset, touch.mask) if known is not None for key in known.keys if isinstance(key, int)}

@@ -12,28 +12,28 @@ from tilefw.api import Buffer, CompileError
 from tilefw_spatial.graph import Along, Axis, Joint, Where
 from tilefw_spatial.limits import beyond
 from tilefw_spatial.lower.below import Below
-from tilefw_spatial.lower.fuse import Fusion, Sums
-from tilefw_spatial.lower.known import Array, Key, Term, separated
+from tilefw_spatial.lower.fuse import FusedSums, SumFusion
+from tilefw_spatial.lower.known import Array, Key, KnownTerm, separated
 from tilefw_spatial.lower.programs import extent
 from tilefw_spatial.lower.state import Reach, State
-from tilefw_spatial.ramp import LARGEST, Offsets, Ramp, Span, Valid, check_size, even, run, together
+from tilefw_spatial.ramp import LARGEST, Offsets, Ramp, RampSpan, Valid, check_size, even, run, together
 
 NOWHERE = Where(0, 0, ())
 MOST_TURNS = 64  # each is a store of its own
 
 
-def sums(state: State, reach: Reach) -> Sums:
+def sums(state: State, reach: Reach) -> FusedSums:
     """An access over the axes as they have become, in as many terms as it has."""
     roots = [_rooted(state, term) for term in reach.offset]
     masks = [part for term in reach.mask for part in _apart(_rooted(state, term))]
-    return Sums(tuple(part for term in roots for part in separated(term)), tuple(mask for mask in masks if mask.keys))
+    return FusedSums(tuple(part for term in roots for part in separated(term)), tuple(mask for mask in masks if mask.keys))
 
 
-def _rooted(state: State, term: Term) -> Term:
+def _rooted(state: State, term: KnownTerm) -> KnownTerm:
     return term.rekeyed([state.axes[key] if isinstance(key, Axis) else key for key in term.keys])
 
 
-def _apart(mask: Term) -> tuple[Term, ...]:
+def _apart(mask: KnownTerm) -> tuple[KnownTerm, ...]:
     """A conjunction as terms of one key each, where it is such a one."""
     if isinstance(mask, Below):
         return mask.parts() or (mask,)
@@ -42,14 +42,14 @@ def _apart(mask: Term) -> tuple[Term, ...]:
     parts = []
     for place, key in enumerate(mask.keys):
         rest = tuple(i for i in range(len(mask.keys)) if i != place)
-        parts.append(Term(np.asarray(mask.data.any(axis=rest)), (key,)))
+        parts.append(KnownTerm(np.asarray(mask.data.any(axis=rest)), (key,)))
     joined = np.ones((), np.bool_)
     for part in parts:
         joined = np.logical_and(joined, part.over(mask.keys))
     return tuple(parts) if np.array_equal(joined, mask.data) else (mask,)
 
 
-def where(reach: Reach, access: Sums, fusion: Fusion, axes: Sequence[Axis], buffer: Buffer | None) -> Where:
+def where(reach: Reach, access: FusedSums, fusion: SumFusion, axes: Sequence[Axis], buffer: Buffer | None) -> Where:
     """The access over `axes`. Raises CompileError (TFW0661) where it leaves the buffer."""
     terms, masks = (_by_axis(some, fusion) for some in (access.offsets, access.masks))
     base = sum(int(term.data) for term in terms.pop((), []))
@@ -65,21 +65,21 @@ def where(reach: Reach, access: Sums, fusion: Fusion, axes: Sequence[Axis], buff
     return place
 
 
-def _by_axis(terms: Sequence[Term], fusion: Fusion) -> dict[tuple[Axis, ...], list[Term]]:
+def _by_axis(terms: Sequence[KnownTerm], fusion: SumFusion) -> dict[tuple[Axis, ...], list[KnownTerm]]:
     """Terms by the axes over which they come to be."""
-    found: dict[tuple[Axis, ...], list[Term]] = {}
+    found: dict[tuple[Axis, ...], list[KnownTerm]] = {}
     for term in terms:
         found.setdefault(fusion.axes(key for key in term.keys if isinstance(key, Axis)), []).append(term)
     return found
 
 
-def _joint(term: Term, masks: bool) -> Joint:
+def _joint(term: KnownTerm, masks: bool) -> Joint:
     """What a term over several axes says: of where the access is made, else of the element."""
     axes = tuple(key for key in term.keys if isinstance(key, Axis))
     return Joint(axes, np.zeros(term.data.shape, np.int64), term.data) if masks else Joint(axes, term.data, None)
 
 
-def _offsets(axis: Axis, terms: Sequence[Term], fusion: Fusion) -> Offsets:
+def _offsets(axis: Axis, terms: Sequence[KnownTerm], fusion: SumFusion) -> Offsets:
     """What an axis adds to an access: the sum of terms over what it is made of."""
     ramp = _ramp(fusion.parts(axis), terms)
     if ramp is not None:
@@ -88,7 +88,7 @@ def _offsets(axis: Axis, terms: Sequence[Term], fusion: Fusion) -> Offsets:
     return even(sum(rest, first))
 
 
-def _ramp(parts: Sequence[Axis], terms: Sequence[Term]) -> Ramp | None:
+def _ramp(parts: Sequence[Axis], terms: Sequence[KnownTerm]) -> Ramp | None:
     """The sum of terms over axes that were fused, where it advances evenly."""
     steps, first = dict.fromkeys(parts, 0), 0
     for term in terms:
@@ -105,7 +105,7 @@ def _ramp(parts: Sequence[Axis], terms: Sequence[Term]) -> Ramp | None:
     return Ramp(first, steps[long[-1]] if long else 0, extent(parts))
 
 
-def _valid(axis: Axis, masks: Sequence[Term], fusion: Fusion) -> Valid | None:
+def _valid(axis: Axis, masks: Sequence[KnownTerm], fusion: SumFusion) -> Valid | None:
     """Where an axis has the access made, None for everywhere."""
     found: Valid | None = None
     for mask in masks:
@@ -115,13 +115,13 @@ def _valid(axis: Axis, masks: Sequence[Term], fusion: Fusion) -> Valid | None:
     return None if found is None or found.all() else found
 
 
-def _below(ramp: Ramp, bound: int) -> Span:
+def _below(ramp: Ramp, bound: int) -> RampSpan:
     """The indices at which a ramp is below a bound."""
     if ramp.step > 0:
-        return Span(0, min(max(-((ramp.first - bound) // ramp.step), 0), ramp.count), ramp.count)
+        return RampSpan(0, min(max(-((ramp.first - bound) // ramp.step), 0), ramp.count), ramp.count)
     if ramp.step < 0:
-        return Span(min(max((ramp.first - bound) // -ramp.step + 1, 0), ramp.count), ramp.count, ramp.count)
-    return Span(0, ramp.count if ramp.first < bound else 0, ramp.count)
+        return RampSpan(min(max((ramp.first - bound) // -ramp.step + 1, 0), ramp.count), ramp.count, ramp.count)
+    return RampSpan(0, ramp.count if ramp.first < bound else 0, ramp.count)
 
 
 def reach_of(place: Where) -> tuple[int, int]:
@@ -192,11 +192,11 @@ def _checked(reach: Reach, place: Where, buffer: Buffer | None) -> Where:
 
 def _masked(place: Where, valid: Array) -> Where:
     """An access with one more condition, over all of its axes."""
-    term = Term(valid, tuple(part.axis for part in place.along)).minimal()
+    term = KnownTerm(valid, tuple(part.axis for part in place.along)).minimal()
     return replace(place, joint=(*place.joint, _joint(term, True)))
 
 
-def without_repeats(place: Where, trips: Term) -> Where:
+def without_repeats(place: Where, trips: KnownTerm) -> Where:
     """An access whose last index stands where several touch one element."""
     offsets, indices = _in_turn(place, trips)
     order = indices[::-1]
@@ -206,7 +206,7 @@ def without_repeats(place: Where, trips: Term) -> Where:
     return _masked(place, kept.reshape(offsets.shape))
 
 
-def turns(place: Where, trips: Term, reach: Reach) -> list[Where]:
+def turns(place: Where, trips: KnownTerm, reach: Reach) -> list[Where]:
     """An access as several that touch no element twice: the first has each element's first index, the second its second, …"""
     offsets, indices = _in_turn(place, trips)
     touched = offsets.ravel()[indices]
@@ -221,7 +221,7 @@ def turns(place: Where, trips: Term, reach: Reach) -> list[Where]:
     return [_masked(place, (number == turn).reshape(offsets.shape)) for turn in range(most)]
 
 
-def _in_turn(place: Where, trips: Term) -> tuple[Array, Array]:
+def _in_turn(place: Where, trips: KnownTerm) -> tuple[Array, Array]:
     """The elements of an access, and the flat indices that are accessed in the order of the trips through the loops around."""
     offsets, valid = elements(place)
     indices = np.flatnonzero(valid)
@@ -237,9 +237,9 @@ def elements(place: Where) -> tuple[Array, Array]:
     valid = np.ones(offsets.shape, np.bool_)
     for part in (*place.along, *place.joint):
         keys: tuple[Key, ...] = (part.axis,) if isinstance(part, Along) else part.axes
-        offsets += Term(np.asarray(part.offsets), keys).over(axes)
+        offsets += KnownTerm(np.asarray(part.offsets), keys).over(axes)
         if part.valid is not None:
-            valid &= Term(np.asarray(part.valid), keys).over(axes)
+            valid &= KnownTerm(np.asarray(part.valid), keys).over(axes)
     return offsets, valid
 
 

@@ -30,7 +30,7 @@ from tilefw.api.ir import (
 )
 from tilefw_spatial.lower import combine, shapes
 from tilefw_spatial.lower.gather import advanced
-from tilefw_spatial.lower.known import Known, constant, counted, of_term
+from tilefw_spatial.lower.known import KnownTile, constant, counted, of_term
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Entry, Pointer, unsupported
 
@@ -64,7 +64,7 @@ def _elementwise(state: State, op: ElementwiseOp) -> Entry:
 
 def _on_pointers(op: ElementwiseOp, entries: Sequence[Entry]) -> Entry:
     """A choice between pointers by a known condition, or another view of what a pointer points to."""
-    if op.row.name == "select" and isinstance(entries[0], Known) and (condition := entries[0].number) is not None:
+    if op.row.name == "select" and isinstance(entries[0], KnownTile) and (condition := entries[0].number) is not None:
         return entries[1] if condition else entries[2]
     pointer = entries[0]
     if op.row.name == "bitcast" and isinstance(pointer, Pointer) and types.is_pointer(op.result.type):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tilefw.api.ir import Operation, place_of
 from tilefw_spatial.graph import Axis
-from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.lower.known import KnownTerm, KnownTile
 from tilefw_spatial.lower.state import Reach, State
 from tilefw_spatial.lower.tiles import Pointer
 
 
 def reached(
-    state: State, op: Operation, pointer: Pointer, mask: Known | None, target: tuple[Axis | None, ...] | None, clipped: bool
+    state: State, op: Operation, pointer: Pointer, mask: KnownTile | None, target: tuple[Axis | None, ...] | None, clipped: bool
 ) -> tuple[Reach, tuple[Axis | None, ...]]:
     """What an access touches, over axes: those of `target`, and new ones for the dims that it has none for."""
     axes: list[Axis | None] = [None] * len(pointer.shape) if target is None else list(target)
@@ -26,6 +26,6 @@ def reached(
     return reach, tuple(axes)
 
 
-def _over(term: Term, axes: list[Axis | None]) -> Term:
+def _over(term: KnownTerm, axes: list[Axis | None]) -> KnownTerm:
     keys = [axes[key] if isinstance(key, int) else key for key in term.keys]
     return term.rekeyed([key for key in keys if key is not None])

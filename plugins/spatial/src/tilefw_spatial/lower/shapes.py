@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.api import DType
 from tilefw.api.ir import BroadcastOp, ExpandDimsOp, JoinOp, ReshapeOp, SplatOp, SplitOp, StructuralOp, TransOp, place_of, types
 from tilefw_spatial.graph import Axis, Join, Rename
-from tilefw_spatial.lower.known import Array, Known, Term, of_term
+from tilefw_spatial.lower.known import Array, KnownTerm, KnownTile, of_term
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Data, Entry, Pointer, refusal
 
@@ -119,31 +119,31 @@ def _groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int],
     return groups
 
 
-def _regrouped(term: Term, groups: Sequence[tuple[list[int], list[int]]], old: Sequence[int], new: Sequence[int]) -> Term:
+def _regrouped(term: KnownTerm, groups: Sequence[tuple[list[int], list[int]]], old: Sequence[int], new: Sequence[int]) -> KnownTerm:
     """A term under the dims of another shape; it comes to depend on all dims of a group that it depends on."""
     for before, _ in groups:
         if len(before) > 1 and any(dim in term.keys for dim in before):
             keys = (*(key for key in term.keys if key not in before), *before)
             extents = [term.data.shape[term.keys.index(key)] if key in term.keys else 1 for key in keys]
             extents[-len(before) :] = [old[dim] for dim in before]
-            term = Term(np.broadcast_to(term.over(keys), extents), keys)
+            term = KnownTerm(np.broadcast_to(term.over(keys), extents), keys)
     axes = [key for key in term.keys if isinstance(key, Axis)]
     used = [(before, after) for before, after in groups if any(dim in term.keys for dim in before)]
     data = term.over((*axes, *(dim for before, _ in used for dim in before)))
     data = data.reshape([*(axis.extent for axis in axes), *(new[dim] for _, after in used for dim in after)])
-    return Term(data, (*axes, *(dim for _, after in used for dim in after)))
+    return KnownTerm(data, (*axes, *(dim for _, after in used for dim in after)))
 
 
 def joined(state: State, op: JoinOp) -> Entry:
     """Two tiles side by side in a new last dim."""
     entries = [state.values[operand] for operand in op.operands]
     shape = types.shape_of(op.results[0].type)
-    if all(isinstance(entry, Known) for entry in entries):
-        wholes = [entry.whole() for entry in entries if isinstance(entry, Known)]
+    if all(isinstance(entry, KnownTile) for entry in entries):
+        wholes = [entry.whole() for entry in entries if isinstance(entry, KnownTile)]
         keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
         arrays = np.broadcast_arrays(*(whole.over(keys) for whole in wholes))
-        assert isinstance(entries[0], Known)
-        return of_term(entries[0].dtype, shape, Term(np.stack(arrays, axis=-1), (*keys, len(shape) - 1)))
+        assert isinstance(entries[0], KnownTile)
+        return of_term(entries[0].dtype, shape, KnownTerm(np.stack(arrays, axis=-1), (*keys, len(shape) - 1)))
     target = state.aligned(entries)
     operands = tuple(state.value(entry, target) for entry in entries)
     axis, parts = state.fresh(2), (state.fresh(1), state.fresh(1))
@@ -202,14 +202,16 @@ def picked(state: State, entry: Entry, dim: int, index: Array, drop: bool = Fals
     return renumbered(Data(value, dims, shape), places, shape) if drop else Data(value, dims, shape)
 
 
-def _taken(term: Term, dim: int, index: Array) -> Term:
+def _taken(term: KnownTerm, dim: int, index: Array) -> KnownTerm:
     if dim not in term.keys:
         return term
-    taken = Term(term.data.take(index, axis=term.keys.index(dim)), term.keys)
+    taken = KnownTerm(term.data.take(index, axis=term.keys.index(dim)), term.keys)
     return taken.minimal() if len(index) == 1 else taken
 
 
-def _known(entry: Known | Pointer, change: Callable[[Known], Known], chosen: Callable[[Data], Data] | None = None) -> Entry:
+def _known(
+    entry: KnownTile | Pointer, change: Callable[[KnownTile], KnownTile], chosen: Callable[[Data], Data] | None = None
+) -> Entry:
     """A change of shape on known elements, or on the offsets of pointers."""
     if not isinstance(entry, Pointer):
         return change(entry)

@@ -12,7 +12,7 @@ from tilefw_spatial.limits import MOST_STEPS, beyond
 from tilefw_spatial.lower import arithmetic
 from tilefw_spatial.lower.axes import Axes
 from tilefw_spatial.lower.conjunction import conjunction
-from tilefw_spatial.lower.known import Known, Term
+from tilefw_spatial.lower.known import KnownTerm, KnownTile
 from tilefw_spatial.lower.linear import followed
 from tilefw_spatial.lower.programs import Programs
 from tilefw_spatial.lower.tiles import Data, Entry, Linear, Pointer, stored, unsupported
@@ -24,8 +24,8 @@ class Reach:
 
     parameter: int
     dtype: DType
-    offset: tuple[Term, ...]
-    mask: tuple[Term, ...]
+    offset: tuple[KnownTerm, ...]
+    mask: tuple[KnownTerm, ...]
     place: Place | None
     clipped: bool = False  # what lies outside of the buffer is not accessed: data says that it is not wanted
 
@@ -50,12 +50,12 @@ class PendingStore:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class LoweredTouch:
     """A load or store that later accesses of the same storage must respect. `entry` is what was loaded or stored."""
 
     parameter: int
-    offset: Known
-    mask: Known | None
+    offset: KnownTile
+    mask: KnownTile | None
     dtype: DType
     loops: tuple[Axis, ...]
     entry: Entry | None = None
@@ -78,23 +78,23 @@ class State:
     buffers: Sequence[Buffer | None]
     names: Sequence[str]
     steps: int
-    earlier: Sequence[Touch] = ()
+    earlier: Sequence[LoweredTouch] = ()
     fusion: bool = True
     axes: Axes = field(default_factory=Axes)
     values: dict[SSAValue, Entry] = field(default_factory=dict)
     reaches: dict[Value, Reach] = field(default_factory=dict)
     stores: list[PendingStore] = field(default_factory=list)
-    loads: list[Touch] = field(default_factory=list)
-    stored: list[Touch] = field(default_factory=list)
+    loads: list[LoweredTouch] = field(default_factory=list)
+    stored: list[LoweredTouch] = field(default_factory=list)
     loops: tuple[Axis, ...] = ()
     ended: list[Axis] = field(default_factory=list)
     place: Place | None = None
-    _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[Known, Value]] = field(default_factory=dict)
+    _constants: dict[tuple[int, tuple[Axis | None, ...]], tuple[KnownTile, Value]] = field(default_factory=dict)
 
-    def known(self, value: SSAValue, op: Operation, what: str, capability: str) -> Known:
+    def known(self, value: SSAValue, op: Operation, what: str, capability: str) -> KnownTile:
         """A value that must be known; refuses `op` where it depends on loaded data."""
         entry = self.values[value]
-        if isinstance(entry, Known):
+        if isinstance(entry, KnownTile):
             return entry
         raise unsupported(op, what, capability)
 
@@ -157,7 +157,7 @@ class State:
 
     def value(self, entry: Entry, target: Sequence[Axis | None]) -> Value:
         """An array of the graph with the entry's elements, its dims under the axes of `target`."""
-        if isinstance(entry, Known):
+        if isinstance(entry, KnownTile):
             return self._constant(entry, tuple(target))
         assert isinstance(entry, Data)
         old, new = [], []
@@ -172,7 +172,7 @@ class State:
         axes = [axis for axis in self.axes.all(entry.value.axes) if axis not in old]
         return self.made(Rename(entry.value, tuple(old), tuple(new)), (*axes, *new), entry.dtype)
 
-    def _constant(self, known: Known, target: tuple[Axis | None, ...]) -> Value:
+    def _constant(self, known: KnownTile, target: tuple[Axis | None, ...]) -> Value:
         dims = {key for key in known.keys if isinstance(key, int)}
         cut = tuple(axis if dim in dims else None for dim, axis in enumerate(target))
         found = self._constants.get((id(known), cut))
@@ -190,9 +190,9 @@ class State:
 
     def elementwise(self, row: str, entries: Sequence[Entry], dtype: DType, rounding: str = "rtne") -> Entry:
         """A row of the table on tiles of one shape."""
-        if all(isinstance(entry, Known) for entry in entries):
-            return arithmetic.apply(row, [entry for entry in entries if isinstance(entry, Known)], dtype, rounding)
-        if row == "select" and isinstance(entries[0], Known) and (condition := entries[0].number) is not None:
+        if all(isinstance(entry, KnownTile) for entry in entries):
+            return arithmetic.apply(row, [entry for entry in entries if isinstance(entry, KnownTile)], dtype, rounding)
+        if row == "select" and isinstance(entries[0], KnownTile) and (condition := entries[0].number) is not None:
             return entries[1] if condition else entries[2]
         target = self.aligned(entries)
         operands = tuple(self.value(entry, target) for entry in entries)
@@ -209,4 +209,4 @@ class State:
 
 def _dims_of(entry: Entry) -> list[int]:
     known = entry.offset if isinstance(entry, Pointer) else entry
-    return [key for key in known.keys if isinstance(key, int)] if isinstance(known, Known) else []
+    return [key for key in known.keys if isinstance(key, int)] if isinstance(known, KnownTile) else []

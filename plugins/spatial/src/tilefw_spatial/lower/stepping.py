@@ -11,7 +11,7 @@ from tilefw.api.ir import AddPtrOp, Block, BlockAccess, ElementwiseOp, Operation
 from tilefw_spatial.graph import Axis
 from tilefw_spatial.lower.accumulate import Serial
 from tilefw_spatial.lower.arithmetic import as_offset
-from tilefw_spatial.lower.known import Known, Term, constant, counted, of_term, product, total
+from tilefw_spatial.lower.known import KnownTerm, KnownTile, constant, counted, of_term, product, total
 from tilefw_spatial.lower.state import State
 from tilefw_spatial.lower.tiles import Entry, Pointer
 
@@ -20,7 +20,7 @@ _INT64 = DTYPES["int64"]
 
 
 def stepped(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known, run: Run
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
 ) -> dict[int, Entry]:
     """Sets the body's arguments number `indices` to what they are in every iteration; gives what they are behind the loop."""
     last = block.last_op
@@ -39,7 +39,7 @@ def stepped(
     return ends
 
 
-def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> Known | None:
+def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> KnownTile | None:
     """What is added to a carried value in each iteration, where that is one known value from outside of the loop."""
     op = yielded.owner
     if not isinstance(op, AddPtrOp) and not (isinstance(op, ElementwiseOp) and op.row.name == "addi"):
@@ -51,13 +51,13 @@ def _step(state: State, block: Block, argument: SSAValue, yielded: SSAValue) -> 
     if left is not argument or (owner is block or (isinstance(owner, Operation) and owner.parent is block)):
         return None
     step = state.values[right]
-    return step if isinstance(step, Known) else None
+    return step if isinstance(step, KnownTile) else None
 
 
-def _advanced(start: Entry, step: Known, axis: Axis) -> tuple[Entry, Entry] | None:
+def _advanced(start: Entry, step: KnownTile, axis: Axis) -> tuple[Entry, Entry] | None:
     """`start` and `step` a number of times: in every iteration, and behind the last one."""
     first = start.offset if isinstance(start, Pointer) else start
-    assert isinstance(first, Known)
+    assert isinstance(first, KnownTile)
     by = as_offset(step) if isinstance(start, Pointer) else step
     if by.dtype.bits == 1:
         return None
@@ -71,7 +71,7 @@ def _advanced(start: Entry, step: Known, axis: Axis) -> tuple[Entry, Entry] | No
 
 
 def _iterated(
-    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: Known, run: Run
+    state: State, block: Block, indices: Sequence[int], carried: Sequence[Entry], axis: Axis, counter: KnownTile, run: Run
 ) -> dict[int, Entry]:
     """The same by running the few operations that make the values, once for each iteration."""
     last = block.last_op
@@ -113,24 +113,24 @@ def _needed(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
 def _at(entry: Entry, axis: Axis, iteration: int) -> Entry:
     """A known value in one iteration."""
     known = entry.offset if isinstance(entry, Pointer) else entry
-    if not isinstance(known, Known) or axis not in known.keys:
+    if not isinstance(known, KnownTile) or axis not in known.keys:
         return entry
     at = known.mapped(lambda term: _taken(term, axis, iteration), known.shape)
     return entry.moved(at) if isinstance(entry, Pointer) else at
 
 
-def _taken(term: Term, axis: Axis, iteration: int) -> Term:
+def _taken(term: KnownTerm, axis: Axis, iteration: int) -> KnownTerm:
     if axis not in term.keys:
         return term
     place = term.keys.index(axis)
-    return Term(term.data.take(iteration, axis=place), (*term.keys[:place], *term.keys[place + 1 :]))
+    return KnownTerm(term.data.take(iteration, axis=place), (*term.keys[:place], *term.keys[place + 1 :]))
 
 
 def _stacked(entries: Sequence[Entry], axis: Axis) -> Entry:
     first = entries[0]
     knowns = [entry.offset if isinstance(entry, Pointer) else entry for entry in entries]
-    wholes = [known.whole() for known in knowns if isinstance(known, Known)]
+    wholes = [known.whole() for known in knowns if isinstance(known, KnownTile)]
     keys = tuple(dict.fromkeys(key for whole in wholes for key in whole.keys))
     data = np.stack(np.broadcast_arrays(*(whole.over(keys) for whole in wholes)), axis=-1)
-    known = of_term(_INT64 if isinstance(first, Pointer) else first.dtype, first.shape, Term(data, (*keys, axis)))
+    known = of_term(_INT64 if isinstance(first, Pointer) else first.dtype, first.shape, KnownTerm(data, (*keys, axis)))
     return first.moved(known) if isinstance(first, Pointer) else known

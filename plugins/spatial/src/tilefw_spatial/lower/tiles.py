@@ -9,7 +9,7 @@ import numpy as np
 from tilefw.api import DTYPES, DType, Place, UnsupportedError
 from tilefw.api.ir import Operation, numbers, place_of
 from tilefw_spatial.graph import Axis, Value
-from tilefw_spatial.lower.known import Array, Known
+from tilefw_spatial.lower.known import Array, KnownTile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,8 @@ class Data:
     dims: tuple[Axis | None, ...]
     shape: tuple[int, ...]
     linear: Linear | None = None  # for integers: what they are a multiple of
-    apart: tuple[Known, Data] | None = None  # for truth values: the known and the loaded half, where they are set where both are
+    # For truth values: the known and the loaded half, where they are set where both are.
+    apart: tuple[KnownTile, Data] | None = None
 
     @property
     def dtype(self) -> DType:
@@ -35,7 +36,7 @@ class Linear:
 
     base: Data
     scale: int
-    known: Known
+    known: KnownTile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +47,7 @@ class Pointer:
 
     parameter: int
     dtype: DType
-    offset: Known
+    offset: KnownTile
     chosen: Data | None = None
     scale: int = 0
 
@@ -54,11 +55,11 @@ class Pointer:
     def shape(self) -> tuple[int, ...]:
         return self.offset.shape
 
-    def moved(self, offset: Known) -> Pointer:
+    def moved(self, offset: KnownTile) -> Pointer:
         return replace(self, offset=offset)
 
 
-Entry = Known | Data | Pointer
+Entry = KnownTile | Data | Pointer
 
 
 def stored(elements: Array, dtype: DType) -> Array:

@@ -34,7 +34,7 @@ from tilefw_spatial.graph import (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AxisPart:
     """Indices `begin` to `end` of `axis`, which are the axis `part` of their own. Indices beyond the axis' extent are there to make
     parts alike: nothing is loaded or stored for them."""
 
@@ -54,9 +54,9 @@ class Part:
         return None if self.end <= self.axis.extent else np.arange(self.begin, self.end) < self.axis.extent
 
 
-def part_of(axis: Axis, begin: int, end: int) -> Part:
+def part_of(axis: Axis, begin: int, end: int) -> AxisPart:
     """A part with a new axis."""
-    return Part(axis, begin, end, Axis(axis.name, end - begin))
+    return AxisPart(axis, begin, end, Axis(axis.name, end - begin))
 
 
 def can_part(value: Value, axis: Axis) -> bool:
@@ -77,7 +77,7 @@ def can_part(value: Value, axis: Axis) -> bool:
 class Restriction:
     """Values at a part of one axis; each is made once, so that what shared work still does."""
 
-    part: Part
+    part: AxisPart
     _made: dict[int, tuple[Value, Value]] = field(default_factory=dict)
 
     def store(self, store: Store) -> Store | None:
@@ -143,7 +143,7 @@ class Restriction:
         return Joint(self._axes(joint.axes), offsets, valid)
 
 
-def part_sums(graph: Graph, product: Value, part: Part) -> Graph:
+def part_sums(graph: Graph, product: Value, part: AxisPart) -> Graph:
     """The graph with one product summed over a part of a contracted axis alone: its value is then a term of what it was."""
     op = product.op
     assert isinstance(op, Dot) and part.axis in op.contracted

@@ -24,7 +24,7 @@ from tilefw_spatial.partition.blocks import in_blocks
 from tilefw_spatial.partition.combined import combined
 from tilefw_spatial.partition.needs import needed, sent, touched
 from tilefw_spatial.partition.restrict import part_of, part_sums
-from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Read, Source, Step, Sweep, VectorSweep, Walk, Work, Write
+from tilefw_spatial.sweep import AluStep, Array, LinkSweep, NodeWork, OperandSource, Read, Sweep, VectorSweep, Walk, Work, Write
 
 
 def sums_split(graph: Graph, chips: int, machine: Machine) -> NodeWork:
@@ -131,8 +131,8 @@ def replace_name(array: Array, name: str, role: str = "temp") -> Array:
 
 def _keeping(sweep: VectorSweep, kept: Array) -> VectorSweep:
     """The drains of a sweep, added where there are two, to memory."""
-    drained = tuple(Source("stream", number) for number in range(len(sweep.drains)))
-    step = Step("ADD" if len(drained) > 1 else "MOV", kept.dtype, drained)
+    drained = tuple(OperandSource("stream", number) for number in range(len(sweep.drains)))
+    step = AluStep("ADD" if len(drained) > 1 else "MOV", kept.dtype, drained)
     reads = [Read(read.walk) for read in sweep.reads[: len(drained)]]
     return VectorSweep((kept.vectors,), reads, [step], [Write(0, Walk(kept, 0, (1,)))], sweep.drains, sweep.place)
 
@@ -162,7 +162,7 @@ def _adding(sweep: VectorSweep) -> int:
     return users[0]
 
 
-def _renumbered(source: Source, fewer: int) -> Source:
+def _renumbered(source: OperandSource, fewer: int) -> OperandSource:
     return replace(source, index=max(source.index - fewer, 0)) if source.kind == "stream" else source
 
 

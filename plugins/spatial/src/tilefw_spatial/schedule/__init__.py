@@ -1,7 +1,7 @@
 """Work to a schedule: places for arrays, cycles for every burst, and an exact count of cycles."""
 
-from tilefw_spatial.schedule.demand import Issue
+from tilefw_spatial.schedule.demand import DemandedIssue
 from tilefw_spatial.schedule.node import schedule_node
 from tilefw_spatial.schedule.scheduler import Schedule, last_event, schedule
 
-__all__ = ["Issue", "Schedule", "last_event", "schedule", "schedule_node"]
+__all__ = ["DemandedIssue", "Schedule", "last_event", "schedule", "schedule_node"]

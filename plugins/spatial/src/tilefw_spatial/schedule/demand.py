@@ -15,11 +15,11 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst, Rows
 from tilefw_spatial.schedule.intervals import Span, merged
 from tilefw_spatial.schedule.reservations import Candidate, Demand, Pool, Resource
-from tilefw_spatial.schedule.runs import Access, Run, accesses
+from tilefw_spatial.schedule.runs import AccessRun, ScheduledAccess, accesses
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class DemandedIssue:
     """An instruction and when it issues; `repeats` times in all, every `period` cycles, `jump` added to its address each time."""
 
     queue: str
@@ -36,19 +36,19 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DemandGroup:
     """Streams that a sweep will get: `pool` is its number in the demand, `bases` the first stream of each candidate."""
 
     pool: int
     bases: tuple[int, ...]
 
 
-Make = Callable[[Sequence[int]], Issue]
+Make = Callable[[Sequence[int]], DemandedIssue]
 """An issue at a time counted from the sweep's begin, once the picks of the pools are known."""
 
 
 @dataclass(slots=True)
-class Plan:
+class DemandPlan:
     """A sweep's demand as it grows, and its issues: each is made when picks are known."""
 
     machine: Machine
@@ -66,19 +66,19 @@ class Plan:
         first = min((spans[0][0] for spans in fixed.values()), default=0)
         return Demand(fixed, self.pools, max(self.least, -first))
 
-    def issues(self, begin: int, picks: Sequence[int]) -> list[Issue]:
+    def issues(self, begin: int, picks: Sequence[int]) -> list[DemandedIssue]:
         """The sweep's instructions with their cycles."""
-        found: list[Issue] = []
+        found: list[DemandedIssue] = []
         for make in self.makes:
             issue = make(picks)
-            found.append(Issue(issue.queue, begin + issue.cycle, issue.inst, issue.repeats, issue.period, issue.jump))
+            found.append(DemandedIssue(issue.queue, begin + issue.cycle, issue.inst, issue.repeats, issue.period, issue.jump))
         return found
 
     def use(self, resource: Resource, begin: int, end: int) -> None:
         """A resource is taken in [begin, end)."""
         self.fixed.setdefault(resource, []).append((begin, end))
 
-    def queue(self, queue: str, issue: Issue) -> None:
+    def queue(self, queue: str, issue: DemandedIssue) -> None:
         """An issue that no pick has a say in."""
         self.use(queue, issue.cycle, issue.last + 1)
         self.makes.append(lambda picks: issue)
@@ -88,7 +88,7 @@ class Plan:
         self.pools.append(Pool(candidates))
         return len(self.pools) - 1
 
-    def streams(self, west: bool, width: int, passes: Iterable[tuple[int, int, int]], last_first: bool = False) -> Group:
+    def streams(self, west: bool, width: int, passes: Iterable[tuple[int, int, int]], last_first: bool = False) -> DemandGroup:
         """A group of `width` streams, aligned to it. `passes` are (position, first cycle, cycle behind the last) of vectors on it;
         `last_first` prefers high numbers."""
         bases = range(0, self.machine.streams, width)
@@ -96,41 +96,41 @@ class Plan:
         numbers = tuple(first + base for base in (reversed(bases) if last_first else bases))
         sign = 1 if west else -1
         spans = merged((begin + sign * at, end + sign * at) for at, begin, end in passes)
-        return Group(self.any_of([[(f"s{base + k}", spans) for k in range(width)] for base in numbers]), numbers)
+        return DemandGroup(self.any_of([[(f"s{base + k}", spans) for k in range(width)] for base in numbers]), numbers)
 
-    def read(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
+    def read(self, found: Sequence[AccessRun], home: Home, at: int, time: int, group: DemandGroup) -> None:
         """Rows of an array onto `group`, so that point 0 is at position `at` at `time`."""
         for access in accesses(found, home):
             for byte, places in enumerate(home.planes):
                 self.read_rows(places[access.place], access, at, time, group, byte)
 
-    def read_rows(self, rows: Rows, access: Access, at: int, time: int, group: Group, plane: int) -> None:
+    def read_rows(self, rows: Rows, access: ScheduledAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """One slice's rows onto stream `plane` of a group; as `read`."""
         cycle = time - abs(at - self.machine.position(rows.slice)) - self.machine.delays["read"] + access.point
         self._rows("RD", rows, access, cycle, cycle, group, plane)
 
-    def write(self, found: Sequence[Run], home: Home, at: int, time: int, group: Group) -> None:
+    def write(self, found: Sequence[AccessRun], home: Home, at: int, time: int, group: DemandGroup) -> None:
         """Vectors of `group`, of which point 0 is at position `at` at `time`, into rows of an array."""
         for access in accesses(found, home):
             for byte, places in enumerate(home.planes):
                 self.write_rows(places[access.place], access, at, time, group, byte)
 
-    def write_rows(self, rows: Rows, access: Access, at: int, time: int, group: Group, plane: int) -> None:
+    def write_rows(self, rows: Rows, access: ScheduledAccess, at: int, time: int, group: DemandGroup, plane: int) -> None:
         """Stream `plane` of a group into one slice's rows; as `write`."""
         cycle = time + abs(at - self.machine.position(rows.slice)) + access.point
         self._rows("WR", rows, access, cycle - self.machine.delays["write"], cycle, group, plane)
 
-    def _rows(self, op: str, rows: Rows, access: Access, cycle: int, stored: int, group: Group, plane: int) -> None:
+    def _rows(self, op: str, rows: Rows, access: ScheduledAccess, cycle: int, stored: int, group: DemandGroup, plane: int) -> None:
         """One queue's part; its bank is taken from `stored` on."""
         length = access.end - access.point
         self.use(rows.slice, cycle, cycle + length)
         self.use(f"{rows.slice}/{rows.bank}", stored, stored + length)
         address = rows.bank * self.machine.rows + rows.row + access.row
 
-        def make(picks: Sequence[int]) -> Issue:
+        def make(picks: Sequence[int]) -> DemandedIssue:
             stream = group.bases[picks[group.pool]] + plane
             taken, put = (0, stream) if op == "RD" else (stream, 0)
             inst = Inst(op, burst=access.count, a=taken, dst=put, address=address, step=access.step)
-            return Issue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)
+            return DemandedIssue(rows.slice, cycle, inst, access.repeats, access.period, access.jump)
 
         self.makes.append(make)

@@ -32,7 +32,7 @@ _Cost = Callable[[str, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RowBlock:
     """`count` rows from those on."""
 
     rows: Rows
@@ -44,7 +44,7 @@ class Settled:
     """A copy's home, the rows that it takes, and the arrays that had some of these before."""
 
     home: Home
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowBlock, ...]
     before: frozenset[int]
 
 
@@ -67,7 +67,7 @@ class Floor:
         self._free: dict[str, tuple[tuple[Span, ...], ...]] = {name: (((0, machine.rows),),) * machine.banks for name in every}
         self._owners = {name: np.full((machine.banks, machine.rows), _NOBODY, np.int64) for name in every}
         self._numbers: list[int] = []  # array of an owner's number
-        self._dead: list[Block] = []
+        self._dead: list[RowBlock] = []
         self.busy: dict[str, int] = defaultdict(int)
         self._turns: dict[str, int] = defaultdict(int)  # the number of the last array of `linked` that a slice has
 
@@ -117,7 +117,7 @@ class Floor:
         banks = self._free[name]
         self._free[name] = (*banks[:bank], spans, *banks[bank + 1 :])
 
-    def _taken(self, array: Array, home: Home, blocks: tuple[Block, ...]) -> Settled:
+    def _taken(self, array: Array, home: Home, blocks: tuple[RowBlock, ...]) -> Settled:
         """Note whose the rows are now, and whose they were."""
         before: set[int] = set()
         number = len(self._numbers)
@@ -129,7 +129,7 @@ class Floor:
             owners[:] = number
         return Settled(home, blocks, frozenset(before))
 
-    def _owned(self, block: Block) -> NDArray[np.int64]:
+    def _owned(self, block: RowBlock) -> NDArray[np.int64]:
         return self._owners[block.rows.slice][block.rows.bank, block.rows.row : block.rows.row + block.count]
 
     def _longest(self, deep: int) -> int:
@@ -138,7 +138,7 @@ class Floor:
 
     def _first(
         self, array: Array, rows: int, apart: int, sides: Sequence[str], unit: str, avoid: set[str]
-    ) -> tuple[Home, tuple[Block, ...]] | None:
+    ) -> tuple[Home, tuple[RowBlock, ...]] | None:
         """Places on the first side that has room."""
         for side in sides:
             found = self._try(array, rows, apart, side, unit, avoid)
@@ -148,13 +148,13 @@ class Floor:
 
     def _try(
         self, array: Array, rows: int, apart: int, side: str, unit: str, avoid: set[str]
-    ) -> tuple[Home, tuple[Block, ...]] | None:
+    ) -> tuple[Home, tuple[RowBlock, ...]] | None:
         """Places in one hemisphere with segments of `rows` rows; each `apart` vectors in slices of their own. Nothing is taken
         where they do not all fit."""
         width, groups = TYPES[array.dtype].nbytes, array.groups
         before, cost = dict(self._free), self._cost(array, unit)
         planes: list[list[Rows]] = [[] for _ in range(width)]
-        blocks: list[Block] = []
+        blocks: list[RowBlock] = []
         own: dict[str, tuple[int, ...]] = {}
         for segment in range(ceil_div(array.vectors, rows * groups)):
             deep = min(rows, ceil_div(array.vectors - segment * rows * groups, groups))
@@ -166,7 +166,7 @@ class Floor:
                         self._free = before
                         return None
                     planes[byte].append(taken)
-                    blocks.append(Block(taken, deep))
+                    blocks.append(RowBlock(taken, deep))
         linked = id(array) in self._linked
         for block in blocks:
             self.busy[block.rows.slice] += rows * (self.machine.link_interval if linked else 1)

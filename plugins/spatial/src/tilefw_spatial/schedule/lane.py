@@ -9,8 +9,8 @@ from math import prod
 from tilefw_spatial.isa import TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
-from tilefw_spatial.schedule.demand import Issue, Plan
-from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach, spread
+from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
+from tilefw_spatial.schedule.memory import Homes, MemoryTouch, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
 from tilefw_spatial.sweep import LaneSweep
 
@@ -29,9 +29,9 @@ def _way(sweep: LaneSweep, machine: Machine, homes: Homes) -> _Way:
     return _Way(side, machine.position(f"SXM.{side}"), machine.delays[latency_key(sweep.op, sweep.dtype)])
 
 
-def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> Plan:
+def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> DemandPlan:
     """What the sweep needs; `number` is that of its map. The first vector is at the switch at the sweep's begin."""
-    plan = Plan(machine)
+    plan = DemandPlan(machine)
     way, points, width = _way(sweep, machine, homes), prod(sweep.domain), TYPES[sweep.dtype].nbytes
     west = way.side == "W"
     queues = plan.any_of([[(f"SXM.{way.side}{k}", [(0, points)])] for k in range(machine.switch_queues)])
@@ -41,22 +41,22 @@ def plan_lane(sweep: LaneSweep, machine: Machine, homes: Homes, number: int) -> 
     for home in homes(sweep.write.array):
         plan.write(runs(sweep.domain, sweep.write), home, way.at, way.delay, put)
 
-    def make(picks: Sequence[int]) -> Issue:
+    def make(picks: Sequence[int]) -> DemandedIssue:
         source, target = (group.bases[picks[group.pool]] for group in (taken, put))
         inst = Inst(sweep.op, sweep.dtype, points, a=source, dst=target, map=number)
-        return Issue(f"SXM.{way.side}{picks[queues]}", 0, inst)
+        return DemandedIssue(f"SXM.{way.side}{picks[queues]}", 0, inst)
 
     plan.makes.append(make)
     return plan
 
 
-def touches(sweep: LaneSweep, machine: Machine, homes: Homes) -> list[Touch]:
+def touches(sweep: LaneSweep, machine: Machine, homes: Homes) -> list[MemoryTouch]:
     """What the sweep reads and writes of arrays."""
     way = _way(sweep, machine, homes)
     source, targets = homes(sweep.read.array)[:1], homes(sweep.write.array)
     issue = -reach(machine, source[0], way.at) - machine.delays["read"]
     stored = way.delay + max(reach(machine, home, way.at) for home in targets)
     return [
-        Touch(sweep.read.array, runs(sweep.domain, sweep.read), issue, False, spread(machine, source, way.at)),
-        Touch(sweep.write.array, runs(sweep.domain, sweep.write), stored, True, spread(machine, targets, way.at)),
+        MemoryTouch(sweep.read.array, runs(sweep.domain, sweep.read), issue, False, spread(machine, source, way.at)),
+        MemoryTouch(sweep.write.array, runs(sweep.domain, sweep.write), stored, True, spread(machine, targets, way.at)),
     ]

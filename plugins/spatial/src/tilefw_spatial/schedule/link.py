@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
-from tilefw_spatial.schedule.demand import Group, Issue, Plan
-from tilefw_spatial.schedule.memory import Touch, reach, spread
-from tilefw_spatial.schedule.runs import Run, accesses
+from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
+from tilefw_spatial.schedule.memory import MemoryTouch, reach, spread
+from tilefw_spatial.schedule.runs import AccessRun, accesses
 from tilefw_spatial.sweep import Array, LinkSweep
 
 NodeHomes = Callable[[int, Array], Sequence[Home]]
@@ -26,8 +26,8 @@ class End:
     """What a link sweep needs of one chip."""
 
     chip: int
-    plan: Plan
-    touch: Touch
+    plan: DemandPlan
+    touch: MemoryTouch
 
 
 def plan_link(sweep: LinkSweep, machine: Machine, homes: NodeHomes) -> list[End]:
@@ -41,12 +41,12 @@ def span(sweep: LinkSweep, machine: Machine) -> int:
     return sweep.count * machine.link_interval
 
 
-def _runs(sweep: LinkSweep, machine: Machine) -> list[Run]:
-    return [Run(0, sweep.first, sweep.count, 1, machine.link_interval)]
+def _runs(sweep: LinkSweep, machine: Machine) -> list[AccessRun]:
+    return [AccessRun(0, sweep.first, sweep.count, 1, machine.link_interval)]
 
 
 def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
-    plan, found = Plan(machine), _runs(sweep, machine)
+    plan, found = DemandPlan(machine), _runs(sweep, machine)
     queues = [f"C2C.{machine.link(sweep.source, chip)}" for chip, _ in sweep.targets]
     at = machine.queues[queues[0]].position
     group = plan.streams(True, 1, [(at, 0, span(sweep, machine))])
@@ -55,12 +55,12 @@ def _sender(sweep: LinkSweep, machine: Machine, home: Home) -> End:
     for queue in queues:
         plan.use(f"{queue}/send", 0, span(sweep, machine))
         _train(plan, sweep, queue, 0, lambda stream: Inst("SND", a=stream), group)
-    touch = Touch(sweep.array, found, -reach(machine, home, at) - machine.delays["read"], False, spread(machine, [home], at))
+    touch = MemoryTouch(sweep.array, found, -reach(machine, home, at) - machine.delays["read"], False, spread(machine, [home], at))
     return End(sweep.source, plan, touch)
 
 
 def _receiver(sweep: LinkSweep, machine: Machine, chip: int, array: Array, homes: Sequence[Home]) -> End:
-    plan, found, arrival = Plan(machine), _runs(sweep, machine), machine.delays["link"]
+    plan, found, arrival = DemandPlan(machine), _runs(sweep, machine), machine.delays["link"]
     queue = f"C2C.{machine.link(chip, sweep.source)}"
     at = machine.queues[queue].position
     group = plan.streams(False, 1, [(at, arrival, arrival + span(sweep, machine))])
@@ -70,14 +70,14 @@ def _receiver(sweep: LinkSweep, machine: Machine, chip: int, array: Array, homes
     plan.use(f"{queue}/receive", arrival, arrival + span(sweep, machine))
     _train(plan, sweep, queue, arrival, lambda stream: Inst("RCV", dst=stream), group)
     stored = arrival + max(reach(machine, home, at) for home in homes)
-    return End(chip, plan, Touch(array, found, stored, True, spread(machine, homes, at)))
+    return End(chip, plan, MemoryTouch(array, found, stored, True, spread(machine, homes, at)))
 
 
-def _train(plan: Plan, sweep: LinkSweep, queue: str, cycle: int, inst: Callable[[int], Inst], group: Group) -> None:
+def _train(plan: DemandPlan, sweep: LinkSweep, queue: str, cycle: int, inst: Callable[[int], Inst], group: DemandGroup) -> None:
     """An instruction for each vector."""
     interval = plan.machine.link_interval
 
-    def make(picks: Sequence[int]) -> Issue:
-        return Issue(queue, cycle, inst(group.bases[picks[group.pool]]), sweep.count, interval)
+    def make(picks: Sequence[int]) -> DemandedIssue:
+        return DemandedIssue(queue, cycle, inst(group.bases[picks[group.pool]]), sweep.count, interval)
 
     plan.makes.append(make)

@@ -14,14 +14,14 @@ from tilefw.api.integers import ceil_div
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, SUMS, TYPES, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home, Inst
-from tilefw_spatial.schedule.demand import Group, Issue, Plan
-from tilefw_spatial.schedule.memory import Homes, Touch, reach, spread
-from tilefw_spatial.schedule.runs import Access, Run, runs
+from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
+from tilefw_spatial.schedule.memory import Homes, MemoryTouch, reach, spread
+from tilefw_spatial.schedule.runs import AccessRun, ScheduledAccess, runs
 from tilefw_spatial.sweep import MatrixSweep, Product
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ScheduledPlane:
     """A plane of one side, or both of it as a pair, which the first one's queues steer: int8 takes one, other types both."""
 
     side: str
@@ -54,11 +54,11 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class ScheduledSums:
     """Accumulators that a sweep has filled: `rows` of them, of which the first can be drained at `ready` and every further one a
     cycle later; its first MAC issued at `begin`."""
 
-    plane: Plane
+    plane: ScheduledPlane
     slot: Slot
     rows: int
     dtype: str
@@ -70,17 +70,17 @@ class Sums:
 class MatrixPlan:
     """A matrix sweep's demand, and the slot that its sums will have; `pitch` cycles from MAC to MAC."""
 
-    plan: Plan
-    plane: Plane
+    plan: DemandPlan
+    plane: ScheduledPlane
     slot: Slot
     pitch: int
 
 
-def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: Plane) -> MatrixPlan:
+def plan_matrix(sweep: MatrixSweep, machine: Machine, homes: Homes, plane: ScheduledPlane) -> MatrixPlan:
     """What the sweep needs; its first MAC issues at its begin."""
     _check(sweep, machine)
     pitch = max(sweep.rows, machine.delays["load_weights"] + machine.delays["install_weights"])
-    planned = MatrixPlan(Plan(machine), plane, Slot(), pitch)
+    planned = MatrixPlan(DemandPlan(machine), plane, Slot(), pitch)
     buffers = _buffers(planned, sweep)
     loads = _load_group(planned.plan, sweep, plane, homes, pitch)
     actives = _active_group(planned.plan, sweep, plane, pitch)
@@ -124,7 +124,7 @@ def load_time(machine: Machine) -> int:
     return -machine.delays["load_weights"] - machine.delays["install_weights"]
 
 
-def _load_group(plan: Plan, sweep: MatrixSweep, plane: Plane, homes: Homes, pitch: int) -> Group:
+def _load_group(plan: DemandPlan, sweep: MatrixSweep, plane: ScheduledPlane, homes: Homes, pitch: int) -> DemandGroup:
     machine = plan.machine
     at, first = machine.position(plane.unit), load_time(machine)
     home = copy_for(homes(sweep.products[0].weights), plane.side)
@@ -135,7 +135,7 @@ def _load_group(plan: Plan, sweep: MatrixSweep, plane: Plane, homes: Homes, pitc
     return plan.streams(plane.side == "W", machine.weight_streams, passes, last_first=True)
 
 
-def _active_group(plan: Plan, sweep: MatrixSweep, plane: Plane, pitch: int) -> Group:
+def _active_group(plan: DemandPlan, sweep: MatrixSweep, plane: ScheduledPlane, pitch: int) -> DemandGroup:
     at = plan.machine.position(plane.unit)
     passes = [(at, number * pitch, number * pitch + sweep.rows) for number in range(len(sweep.products))]
     return plan.streams(plane.side == "W", TYPES[sweep.dtype].nbytes, passes)
@@ -146,7 +146,7 @@ def copy_for(homes: Sequence[Home], side: str) -> Home:
     return homes[-1] if side == "E" else homes[0]
 
 
-def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: Group, buffers: int) -> None:
+def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: DemandGroup, buffers: int) -> None:
     """LW and IW of a product, and the RDs of its weights: 16 streams, that is 16/b rows of K a cycle."""
     plan, plane, product = planned.plan, planned.plane, sweep.products[number]
     machine, home, mac = plan.machine, copy_for(homes(product.weights), plane.side), number * planned.pitch
@@ -160,18 +160,18 @@ def _load(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, gr
     plan.use(queue, issue, issue + cycles)
     plan.use(queue, install, install + 1)
 
-    def load(picks: Sequence[int]) -> Issue:
+    def load(picks: Sequence[int]) -> DemandedIssue:
         buffer = (picks[buffers] + number) % machine.weight_buffers
-        return Issue(queue, issue, Inst("LW", sweep.dtype, cycles, a=group.bases[picks[group.pool]], imm=buffer))
+        return DemandedIssue(queue, issue, Inst("LW", sweep.dtype, cycles, a=group.bases[picks[group.pool]], imm=buffer))
 
-    def put_in(picks: Sequence[int]) -> Issue:
+    def put_in(picks: Sequence[int]) -> DemandedIssue:
         buffer = (picks[buffers] + number) % machine.weight_buffers
-        return Issue(queue, install, Inst("IW", sweep.dtype, imm=buffer))
+        return DemandedIssue(queue, install, Inst("IW", sweep.dtype, imm=buffer))
 
     plan.makes += [load, put_in]
 
 
-def weight_rows(first: int, cycles: int, home: Home) -> Iterator[tuple[int, Access]]:
+def weight_rows(first: int, cycles: int, home: Home) -> Iterator[tuple[int, ScheduledAccess]]:
     """What is read for one LW, by which of the neighbours that come at one time; a set of weights may go on in another segment."""
     at = 0
     while at < cycles:
@@ -179,11 +179,11 @@ def weight_rows(first: int, cycles: int, home: Home) -> Iterator[tuple[int, Acce
         row = within // home.groups
         count = min(cycles - at, home.segment // home.groups - row)
         for neighbour in range(home.groups):
-            yield neighbour, Access(segment * home.groups + neighbour, at, row, count, 1)
+            yield neighbour, ScheduledAccess(segment * home.groups + neighbour, at, row, count, 1)
         at += count
 
 
-def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: Group) -> None:
+def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes, group: DemandGroup) -> None:
     """The MAC of a product, and the RDs of its activations."""
     plan, plane, product, mac = planned.plan, planned.plane, sweep.products[number], number * planned.pitch
     home = copy_for(homes(product.activations.array), plane.side)
@@ -193,28 +193,28 @@ def _multiply(planned: MatrixPlan, sweep: MatrixSweep, number: int, homes: Homes
         plan.use(f"{name}.MAC", mac, mac + sweep.rows)
     flags = ACCUMULATE_FLAG * (number > 0) | HALF_FLAG * (product.half == 1)
 
-    def make(picks: Sequence[int]) -> Issue:
+    def make(picks: Sequence[int]) -> DemandedIssue:
         stream, address = group.bases[picks[group.pool]], planned.slot.address
         inst = Inst("MAC", sweep.dtype, sweep.rows, a=stream, flags=flags, address=address, step=1, imm=product.depth)
-        return Issue(queue, mac, inst)
+        return DemandedIssue(queue, mac, inst)
 
     plan.makes.append(make)
 
 
-def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: int) -> Sums:
+def sums_of(sweep: MatrixSweep, machine: Machine, planned: MatrixPlan, begin: int) -> ScheduledSums:
     """The accumulators of a sweep that begins at `begin`."""
     last = begin + (len(sweep.products) - 1) * planned.pitch
     ready = last + machine.delays[latency_key("MAC", sweep.dtype)]
-    return Sums(planned.plane, planned.slot, sweep.rows, SUMS[sweep.dtype], begin, ready)
+    return ScheduledSums(planned.plane, planned.slot, sweep.rows, SUMS[sweep.dtype], begin, ready)
 
 
-def drain_time(machine: Machine, sums: Sums, time: int) -> int:
+def drain_time(machine: Machine, sums: ScheduledSums, time: int) -> int:
     """When the DRN issues whose first row is at the vector unit at `time`."""
     way = abs(machine.position("VXM") - machine.position(sums.plane.unit))
     return time - way - machine.delays["drain"]
 
 
-def drain(plan: Plan, sums: Sums, time: int, group: Group) -> None:
+def drain(plan: DemandPlan, sums: ScheduledSums, time: int, group: DemandGroup) -> None:
     """The DRN whose first row is at the vector unit at `time`."""
     machine = plan.machine
     issue = drain_time(machine, sums, time)
@@ -222,17 +222,17 @@ def drain(plan: Plan, sums: Sums, time: int, group: Group) -> None:
     plan.least = max(plan.least, sums.ready - issue)
     plan.use(queue, issue, issue + sums.rows)
 
-    def make(picks: Sequence[int]) -> Issue:
+    def make(picks: Sequence[int]) -> DemandedIssue:
         stream = group.bases[picks[group.pool]]
-        return Issue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
+        return DemandedIssue(queue, issue, Inst("DRN", sums.dtype, sums.rows, address=sums.slot.address, step=1, dst=stream))
 
     plan.makes.append(make)
 
 
-def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixPlan) -> list[Touch]:
+def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixPlan) -> list[MemoryTouch]:
     """What the sweep reads."""
     at, delay = machine.position(planned.plane.unit), machine.delays["read"]
-    found: list[Touch] = []
+    found: list[MemoryTouch] = []
     for number, product in enumerate(sweep.products):
         mac = number * planned.pitch
         for array, time in ((product.activations.array, mac), (product.weights, mac + load_time(machine))):
@@ -240,9 +240,9 @@ def touches(sweep: MatrixSweep, machine: Machine, homes: Homes, planned: MatrixP
             issue = time - reach(machine, home, at) - delay
             if array is product.weights:
                 cycles = weight_cycles(product, home)
-                walked = [Run(0, product.first, home.groups, 1, 0, cycles, 1, home.groups)]
+                walked = [AccessRun(0, product.first, home.groups, 1, 0, cycles, 1, home.groups)]
             else:
                 walked = runs((sweep.rows,), product.activations)
-            found.append(Touch(array, walked, issue, False, spread(machine, [home], at)))
+            found.append(MemoryTouch(array, walked, issue, False, spread(machine, [home], at)))
     return found
 

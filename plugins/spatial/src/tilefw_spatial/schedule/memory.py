@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
-from tilefw_spatial.schedule.runs import Run
+from tilefw_spatial.schedule.runs import AccessRun
 from tilefw_spatial.sweep import Array
 
 Homes = Callable[[Array], Sequence[Home]]
@@ -23,13 +23,13 @@ Homes = Callable[[Array], Sequence[Home]]
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class MemoryTouch:
     """Vectors of an array that a sweep reads or stores. Point 0 of the runs is at `time`, counted from the sweep's begin: the cycle
     in which an RD issues, or a vector is stored, at the place that is first or last reached. `spread` cycles lie between the first
     and the last place."""
 
     array: Array
-    runs: Sequence[Run]
+    runs: Sequence[AccessRun]
     time: int
     stores: bool
     spread: int
@@ -60,7 +60,7 @@ def is_east(machine: Machine, home: Home) -> bool:
 
 
 @dataclass(slots=True)
-class Stores:
+class StoredRows:
     """When each vector of each array is stored; what no sweep stores is there from the beginning. `before` has the arrays, by
     identity, that had rows of an array before it (`placement`), `ends` when each array was touched last."""
 
@@ -68,7 +68,7 @@ class Stores:
     before: dict[int, frozenset[int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
 
-    def least(self, touches: Sequence[Touch]) -> int:
+    def least(self, touches: Sequence[MemoryTouch]) -> int:
         """The least begin of a sweep with these touches."""
         begin = 0
         for touch in touches:
@@ -84,7 +84,7 @@ class Stores:
                 begin = max(begin, int(late.max()) - touch.time)
         return begin
 
-    def add(self, touches: Sequence[Touch], begin: int) -> None:
+    def add(self, touches: Sequence[MemoryTouch], begin: int) -> None:
         """Note what a sweep touches that begins at `begin`."""
         for touch in touches:
             self.ends[id(touch.array)] = max(self.ends.get(id(touch.array), -1), begin + touch.last())

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from tilefw.api.integers import round_up
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
-from tilefw_spatial.schedule.demand import Plan
+from tilefw_spatial.schedule.demand import DemandPlan
 from tilefw_spatial.schedule.link import plan_link
-from tilefw_spatial.schedule.memory import Stores
+from tilefw_spatial.schedule.memory import StoredRows
 from tilefw_spatial.schedule.placement import place
-from tilefw_spatial.schedule.reservations import Demand, Placed, Reservations
+from tilefw_spatial.schedule.reservations import Demand, PlacedItem, ScheduleReservations
 from tilefw_spatial.schedule.scheduler import ChipScheduler, Schedule
 from tilefw_spatial.sweep import Array, LinkSweep, NodeWork, Sweep
 
@@ -27,7 +27,7 @@ def common_begin(machine: Machine) -> int:
 
 def schedule_node(work: NodeWork, machine: Machine) -> list[Schedule]:
     """A schedule for each chip; all take the same cycles. Raises CapacityError where arrays do not fit a chip."""
-    stores = Stores()
+    stores = StoredRows()
     linked = {id(array) for item in work.order if isinstance(item, LinkSweep) for array in _touched(item)}
     chips = [
         ChipScheduler(machine, place(part, machine, order=_own(work, chip), kept=linked), part.arrays, stores=stores)
@@ -58,7 +58,7 @@ def _touched(sweep: LinkSweep) -> list[Array]:
 class _Node:
     machine: Machine
     chips: list[ChipScheduler]
-    stores: Stores
+    stores: StoredRows
 
     def send(self, sweep: LinkSweep) -> None:
         """Place a link sweep on all chips that it concerns."""
@@ -73,14 +73,14 @@ class _Node:
             self._keep(end.chip, end.plan, placed)
             self.stores.add([end.touch], placed.begin)
 
-    def _keep(self, chip: int, plan: Plan, placed: Placed) -> None:
+    def _keep(self, chip: int, plan: DemandPlan, placed: PlacedItem) -> None:
         self.chips[chip].issues += plan.issues(placed.begin, placed.picks)
 
     def _homes(self, chip: int, array: Array) -> tuple[Home, ...]:
         return self.chips[chip].placement.of(array)
 
 
-def placed_together(wanted: list[tuple[Reservations, Demand]], multiple: int) -> list[Placed]:
+def placed_together(wanted: list[tuple[ScheduleReservations, Demand]], multiple: int) -> list[PlacedItem]:
     """The earliest begin, a multiple of a number, at which every table has what is wanted of it."""
     begin = max(demand.least for _, demand in wanted)
     while True:

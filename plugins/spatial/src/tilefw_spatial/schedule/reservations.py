@@ -35,7 +35,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedItem:
     """When a sweep begins, and which candidate each of its pools got."""
 
     begin: int
@@ -51,34 +51,34 @@ class Exhausted(Exception):
 
 
 @dataclass(slots=True)
-class Reservations:
+class ScheduleReservations:
     """The table: what is taken of each resource."""
 
     taken: dict[Resource, Intervals] = field(default_factory=dict)
 
-    def place(self, demand: Demand) -> Placed:
+    def place(self, demand: Demand) -> PlacedItem:
         """Take what a sweep needs at the earliest begin that has it. Raises Exhausted where there is none."""
         placed = self.find(demand, demand.least)
         self.claim(demand, placed)
         return placed
 
-    def find(self, demand: Demand, begin: int) -> Placed:
+    def find(self, demand: Demand, begin: int) -> PlacedItem:
         """The earliest begin from `begin` on that has what a sweep needs. Raises Exhausted where there is none."""
         while True:
             begin = self._earliest(demand.fixed.items(), begin)
             picks = self._pick(demand.pools, begin)
             if isinstance(picks, tuple):
-                return Placed(begin, picks)
+                return PlacedItem(begin, picks)
             begin = picks
 
-    def claim(self, demand: Demand, placed: Placed) -> None:
+    def claim(self, demand: Demand, placed: PlacedItem) -> None:
         """Take what was found."""
         for resource, spans in _parts(demand, placed):
             taken = self.taken.setdefault(resource, Intervals())
             for low, high in spans:
                 taken.add(placed.begin + low, placed.begin + high)
 
-    def release(self, demand: Demand, placed: Placed) -> None:
+    def release(self, demand: Demand, placed: PlacedItem) -> None:
         """Give back what a sweep took."""
         for resource, spans in _parts(demand, placed):
             for low, high in spans:
@@ -116,7 +116,7 @@ class Reservations:
         return tuple(picks)
 
 
-def _parts(demand: Demand, placed: Placed) -> Iterator[tuple[Resource, Sequence[Span]]]:
+def _parts(demand: Demand, placed: PlacedItem) -> Iterator[tuple[Resource, Sequence[Span]]]:
     """All that a placed sweep has."""
     yield from demand.fixed.items()
     for pool, pick in zip(demand.pools, placed.picks, strict=True):

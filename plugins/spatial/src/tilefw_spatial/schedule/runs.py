@@ -21,7 +21,7 @@ from tilefw_spatial.sweep import Walk
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AccessRun:
     """`count` vectors `vector + i * step` at points `point + i * spacing`; all of it `repeats` times, `period` points and `jump`
     vectors further each time."""
 
@@ -34,14 +34,14 @@ class Run:
     period: int = 0
     jump: int = 0
 
-    def rows(self) -> Iterator[Run]:
+    def rows(self) -> Iterator[AccessRun]:
         """The repetitions one by one."""
         if self.repeats == 1:
             yield self
             return
         for k in range(self.repeats):
             point, vector = self.point + k * self.period, self.vector + k * self.jump
-            yield Run(point, vector, self.count, self.step, self.spacing)
+            yield AccessRun(point, vector, self.count, self.step, self.spacing)
 
     def points(self) -> NDArray[np.int64]:
         """Every point, [repeats, count]."""
@@ -69,7 +69,7 @@ def _grid(start: int, outer: int, outer_step: int, inner: int, inner_step: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ScheduledAccess:
     """What one queue does of a run: `count` rows from `row` on, `step` apart, on consecutive cycles from `point` on; all of it
     `repeats` times, `period` cycles and `jump` rows further each time."""
 
@@ -88,7 +88,7 @@ class Access:
         return self.point + (self.repeats - 1) * self.period + self.count
 
 
-def runs(domain: tuple[int, ...], walk: Walk, every: int = 1) -> list[Run]:
+def runs(domain: tuple[int, ...], walk: Walk, every: int = 1) -> list[AccessRun]:
     """The runs of a walk, in order of time. Where `every` points make one, the walk is over every `every`-th point."""
     if walk.table is not None:
         found = _of_table(walk.table)
@@ -97,19 +97,19 @@ def runs(domain: tuple[int, ...], walk: Walk, every: int = 1) -> list[Run]:
     return found if every == 1 else [_stretched(run, every) for run in found]
 
 
-def _stretched(run: Run, every: int) -> Run:
+def _stretched(run: AccessRun, every: int) -> AccessRun:
     return replace(run, point=run.point * every, spacing=run.spacing * every, period=run.period * every)
 
 
-def _of_strides(domain: tuple[int, ...], start: int, strides: tuple[int, ...]) -> list[Run]:
+def _of_strides(domain: tuple[int, ...], start: int, strides: tuple[int, ...]) -> list[AccessRun]:
     loops = _collapsed(domain, strides)
     (count, step), (repeats, jump) = loops[-1], loops[-2] if len(loops) > 1 else (1, 0)
     outer = loops[:-2]
     size = count * repeats
-    found: list[Run] = []
+    found: list[AccessRun] = []
     for number, index in enumerate(product(*(range(extent) for extent, _ in outer))):
         vector = start + sum(i * stride for i, (_, stride) in zip(index, outer, strict=True))
-        found.append(Run(number * size, vector, count, step, 1, repeats, count if repeats > 1 else 0, jump))
+        found.append(AccessRun(number * size, vector, count, step, 1, repeats, count if repeats > 1 else 0, jump))
     return found
 
 
@@ -127,26 +127,26 @@ def _collapsed(domain: tuple[int, ...], strides: tuple[int, ...]) -> list[tuple[
     return loops or [(1, 0)]
 
 
-def _of_table(table: NDArray[np.int64]) -> list[Run]:
+def _of_table(table: NDArray[np.int64]) -> list[AccessRun]:
     """Greedily the longest progressions, from the first point on."""
     last = len(table) - 1
     steps = np.diff(table)
     turns = [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), last]  # points where a stretch of one step ends
-    found: list[Run] = []
+    found: list[AccessRun] = []
     point = 0
     while point <= last:
         if point == last:
             end, step = point, 0
         else:
             end, step = turns[bisect_right(turns, point)], int(steps[point])
-        found.append(Run(point, int(table[point]), end - point + 1, step))
+        found.append(AccessRun(point, int(table[point]), end - point + 1, step))
         point = end + 1
     return found
 
 
-def accesses(found: Iterable[Run], home: Home) -> list[Access]:
+def accesses(found: Iterable[AccessRun], home: Home) -> list[ScheduledAccess]:
     """What the places of an array have to do for these runs."""
-    result: list[Access] = []
+    result: list[ScheduledAccess] = []
     for run in found:
         low, high = run.bounds()
         if home.groups == 1 and low // home.segment == high // home.segment:
@@ -158,23 +158,23 @@ def accesses(found: Iterable[Run], home: Home) -> list[Access]:
     return result
 
 
-def _in_one_place(run: Run, place: int, segment: int) -> Iterator[Access]:
+def _in_one_place(run: AccessRun, place: int, segment: int) -> Iterator[ScheduledAccess]:
     row = run.vector - place * segment
     if run.spacing == 1:
-        yield Access(place, run.point, row, run.count, run.step, run.repeats, run.period, run.jump)
+        yield ScheduledAccess(place, run.point, row, run.count, run.step, run.repeats, run.period, run.jump)
     else:
         for part in run.rows():
             yield _spaced(part, place, part.vector - place * segment, part.step)
 
 
-def _spaced(run: Run, place: int, row: int, step: int) -> Access:
+def _spaced(run: AccessRun, place: int, row: int, step: int) -> ScheduledAccess:
     """One row each `spacing` cycles: a burst of one, repeated."""
     if run.spacing == 1 or run.count == 1:
-        return Access(place, run.point, row, run.count, step if run.count > 1 else 0)
-    return Access(place, run.point, row, 1, 0, run.count, run.spacing, step)
+        return ScheduledAccess(place, run.point, row, run.count, step if run.count > 1 else 0)
+    return ScheduledAccess(place, run.point, row, 1, 0, run.count, run.spacing, step)
 
 
-def _by_segment(run: Run, segment: int) -> Iterator[Run]:
+def _by_segment(run: AccessRun, segment: int) -> Iterator[AccessRun]:
     """A run without repetitions, cut where it goes from one segment to another."""
     first = 0
     while first < run.count:
@@ -184,17 +184,17 @@ def _by_segment(run: Run, segment: int) -> Iterator[Run]:
             count = min(count, ceil_div(segment - vector % segment, run.step))
         elif run.step < 0:
             count = min(count, vector % segment // -run.step + 1)
-        yield Run(run.point + first * run.spacing, vector, count, run.step, run.spacing)
+        yield AccessRun(run.point + first * run.spacing, vector, count, run.step, run.spacing)
         first += count
 
 
-def _by_group(run: Run, home: Home) -> Iterator[Access]:
+def _by_group(run: AccessRun, home: Home) -> Iterator[ScheduledAccess]:
     """A run within one segment, dealt out to the groups that its vectors come by in turn."""
     segment, within = divmod(run.vector, home.segment)
     turn = min(run.count, home.groups // gcd(home.groups, run.step))
     for k in range(turn):
         count = (run.count - k - 1) // turn + 1
         row, group = divmod(within + k * run.step, home.groups)
-        part = Run(run.point + k * run.spacing, run.vector, count, run.step, run.spacing * turn)
+        part = AccessRun(run.point + k * run.spacing, run.vector, count, run.step, run.spacing * turn)
         yield _spaced(part, segment * home.groups + group, row, run.step * turn // home.groups)
 

@@ -18,11 +18,11 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Home
 from tilefw_spatial.schedule import lane, matrix, vector
 from tilefw_spatial.schedule.accumulators import Accumulators
-from tilefw_spatial.schedule.demand import Issue, Plan
-from tilefw_spatial.schedule.matrix import Plane, Sums
-from tilefw_spatial.schedule.memory import Stores, Touch
+from tilefw_spatial.schedule.demand import DemandedIssue, DemandPlan
+from tilefw_spatial.schedule.matrix import ScheduledPlane, ScheduledSums
+from tilefw_spatial.schedule.memory import MemoryTouch, StoredRows
 from tilefw_spatial.schedule.placement import NEAR, Placement, place
-from tilefw_spatial.schedule.reservations import Demand, Exhausted, Placed, Reservations
+from tilefw_spatial.schedule.reservations import Demand, Exhausted, PlacedItem, ScheduleReservations
 from tilefw_spatial.sweep import Array, LaneSweep, MatrixSweep, VectorSweep, Work, arrays_of
 
 
@@ -34,7 +34,7 @@ class Schedule:
     from `begin`, until which a chip of a node waits for the others."""
 
     machine: Machine
-    issues: Sequence[Issue]
+    issues: Sequence[DemandedIssue]
     arrays: Sequence[tuple[Array, tuple[Home, ...]]]
     cycles: int
     used: int
@@ -104,7 +104,7 @@ def _scheduled(work: Work, machine: Machine, near: int, by_use: bool) -> Schedul
     return this.result(this.last + 1 + machine.skew)
 
 
-def _busiest(issues: Sequence[Issue]) -> int:
+def _busiest(issues: Sequence[DemandedIssue]) -> int:
     """Cycles in which the busiest queue issues something."""
     busy: dict[str, int] = defaultdict(int)
     for issue in issues:
@@ -112,7 +112,7 @@ def _busiest(issues: Sequence[Issue]) -> int:
     return max(busy.values(), default=0)
 
 
-def last_event(machine: Machine, issue: Issue) -> int:
+def last_event(machine: Machine, issue: DemandedIssue) -> int:
     """The last cycle, in the first superlane, in which an issue has an effect; weights are in their buffer with the last load."""
     key = latency_key(issue.inst.op, issue.inst.dtype)
     return issue.last + (machine.delays[key] if key and issue.inst.op != "LW" else 0)
@@ -122,10 +122,10 @@ def last_event(machine: Machine, issue: Issue) -> int:
 class _Timed:
     """A sweep that has its time."""
 
-    plan: Plan
-    touches: Sequence[Touch]
+    plan: DemandPlan
+    touches: Sequence[MemoryTouch]
     demand: Demand
-    placed: Placed
+    placed: PlacedItem
 
 
 @dataclass(slots=True)
@@ -135,9 +135,9 @@ class ChipScheduler:
     machine: Machine
     placement: Placement
     arrays: Sequence[Array]
-    reservations: Reservations = field(default_factory=Reservations)
-    stores: Stores = field(default_factory=Stores)
-    issues: list[Issue] = field(default_factory=list)
+    reservations: ScheduleReservations = field(default_factory=ScheduleReservations)
+    stores: StoredRows = field(default_factory=StoredRows)
+    issues: list[DemandedIssue] = field(default_factory=list)
     products: dict[str, int] = field(default_factory=dict)  # so far, by plane
     switch_maps: dict[tuple[int, ...], int] = field(default_factory=dict)
     accumulators: Accumulators = field(init=False)
@@ -168,7 +168,7 @@ class ChipScheduler:
             case LaneSweep():
                 self._switch(sweep)
 
-    def _time(self, plan: Plan, touches: Sequence[Touch]) -> _Timed:
+    def _time(self, plan: DemandPlan, touches: Sequence[MemoryTouch]) -> _Timed:
         """Take what a sweep needs as early as it can be had."""
         plan.least = max(plan.least, self.stores.least(touches))
         demand = plan.demand()
@@ -183,7 +183,7 @@ class ChipScheduler:
         self.stores.add(timed.touches, timed.placed.begin)
         self.issues += timed.plan.issues(timed.placed.begin, timed.placed.picks)
 
-    def _stream(self, sweep: VectorSweep, sums: Sequence[Sums]) -> _Timed:
+    def _stream(self, sweep: VectorSweep, sums: Sequence[ScheduledSums]) -> _Timed:
         plan = vector.plan_vector(sweep, self.machine, self.placement.of, sums)
         return self._time(plan, vector.touches(sweep, self.machine, self.placement.of))
 
@@ -213,14 +213,14 @@ class ChipScheduler:
         for found in sums:
             self.products[found.plane.name] = self.products.get(found.plane.name, 0) + 1
 
-    def _multiply(self, sweep: MatrixSweep, least: int) -> tuple[Sums, _Timed]:
-        plane = Plane(sweep.side, self._plane_number(sweep), sweep.dtype != "int8")
+    def _multiply(self, sweep: MatrixSweep, least: int) -> tuple[ScheduledSums, _Timed]:
+        plane = ScheduledPlane(sweep.side, self._plane_number(sweep), sweep.dtype != "int8")
         planned = matrix.plan_matrix(sweep, self.machine, self.placement.of, plane)
         planned.plan.least = max(least, self.accumulators.least(plane.members))
         timed = self._time(planned.plan, matrix.touches(sweep, self.machine, self.placement.of, planned))
         return matrix.sums_of(sweep, self.machine, planned, timed.placed.begin), timed
 
-    def _slots(self, sweep: VectorSweep, sums: Sequence[Sums], begin: int) -> int | None:
+    def _slots(self, sweep: VectorSweep, sums: Sequence[ScheduledSums], begin: int) -> int | None:
         """Give all sums their accumulators, from the first product to the drain; or none, and the cycle from which to try again."""
         for number, found in enumerate(sums):
             until = matrix.drain_time(self.machine, found, begin + sweep.reads[number].time) + found.rows

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 from tilefw.api import InternalError
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Kind, alu_operand, latency_key
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, alu_operand, latency_key
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
 from tilefw_spatial.schedule.copies import copy_numbers
-from tilefw_spatial.schedule.demand import Group, Issue, Plan
-from tilefw_spatial.schedule.matrix import Sums, drain
-from tilefw_spatial.schedule.memory import Homes, Touch, is_east, reach, spread
+from tilefw_spatial.schedule.demand import DemandedIssue, DemandGroup, DemandPlan
+from tilefw_spatial.schedule.matrix import ScheduledSums, drain
+from tilefw_spatial.schedule.memory import Homes, MemoryTouch, is_east, reach, spread
 from tilefw_spatial.schedule.runs import runs
-from tilefw_spatial.sweep import Read, Source, Step, VectorSweep
+from tilefw_spatial.sweep import AluStep, OperandSource, Read, VectorSweep
 
+_KINDS = MappingProxyType({
+    "stream": OperandKind.STREAM, "alu": OperandKind.ALU, "imm": OperandKind.IMMEDIATE, "lane": OperandKind.LANE,
+    "none": OperandKind.LANE,
+})
 _PARTS = "abc"
 
 
@@ -25,7 +30,7 @@ class _Sweep:
     """A sweep with what its parts share: where arrays lie, and the pools' numbers of its streams and ALUs."""
 
     sweep: VectorSweep
-    plan: Plan
+    plan: DemandPlan
     homes: Homes
     points: int
     copies: Sequence[int]
@@ -35,16 +40,16 @@ class _Sweep:
         return self.plan.machine
 
 
-def op_of(step: Step) -> str:
+def op_of(step: AluStep) -> str:
     """The step's row of the table with its variant, as `Inst.op` has it."""
     return f"{step.op}.{step.to}" if step.op == "CVT" else step.op
 
 
 def plan_vector(
-    sweep: VectorSweep, machine: Machine, homes: Homes, sums: Sequence[Sums]
-) -> Plan:
+    sweep: VectorSweep, machine: Machine, homes: Homes, sums: Sequence[ScheduledSums]
+) -> DemandPlan:
     """What the sweep needs. `sums` are the accumulators of its drains, in their order."""
-    plan = Plan(machine)
+    plan = DemandPlan(machine)
     this = _Sweep(sweep, plan, homes, prod(sweep.domain), copy_numbers(sweep))
     inputs = [_input(this, number, read, sums) for number, read in enumerate(sweep.reads)]
     outputs = _outputs(this)
@@ -56,7 +61,7 @@ def plan_vector(
     return plan
 
 
-def _input(this: _Sweep, number: int, read: Read, sums: Sequence[Sums]) -> Group:
+def _input(this: _Sweep, number: int, read: Read, sums: Sequence[ScheduledSums]) -> DemandGroup:
     """The streams of a read, which end at the vector unit."""
     machine, at = this.machine, this.machine.position("VXM")
     passes = [(at, read.time, read.time + this.points)]
@@ -71,7 +76,7 @@ def _input(this: _Sweep, number: int, read: Read, sums: Sequence[Sums]) -> Group
     return group
 
 
-def result_time(machine: Machine, step: Step) -> int:
+def result_time(machine: Machine, step: AluStep) -> int:
     """When the step's first result is at the vector unit."""
     return step.time + step.every - 1 + machine.delays[latency_key(op_of(step), step.dtype)]
 
@@ -86,10 +91,10 @@ def write_domain(domain: tuple[int, ...], every: int) -> tuple[int, ...]:
     return domain
 
 
-def _outputs(this: _Sweep) -> dict[int, Group]:
+def _outputs(this: _Sweep) -> dict[int, DemandGroup]:
     """The streams of each step whose result is written, and the writes."""
     machine, at = this.machine, this.machine.position("VXM")
-    groups: dict[int, Group] = {}
+    groups: dict[int, DemandGroup] = {}
     for write in this.sweep.writes:
         step = this.sweep.steps[write.step]
         time = result_time(machine, step)
@@ -105,14 +110,14 @@ def _outputs(this: _Sweep) -> dict[int, Group]:
     return groups
 
 
-def _alu_pool(this: _Sweep, step: Step) -> None:
+def _alu_pool(this: _Sweep, step: AluStep) -> None:
     """Any ALU that is free. After a slow row it stays taken until a fast one's results come later than its last one."""
     slow = this.machine.delays[latency_key(op_of(step), step.dtype)] - this.machine.delays["alu"]
     spans = [(step.time, step.time + this.points + slow)]
     this.plan.any_of([[(f"VXM.{number}", spans)] for number in range(this.machine.alus)])
 
 
-def _step(this: _Sweep, number: int, inputs: Sequence[Group], outputs: dict[int, Group], first_alu: int) -> None:
+def _step(this: _Sweep, number: int, inputs: Sequence[DemandGroup], outputs: dict[int, DemandGroup], first_alu: int) -> None:
     """One ALU's burst."""
     step = this.sweep.steps[number]
     op = op_of(step)
@@ -120,26 +125,26 @@ def _step(this: _Sweep, number: int, inputs: Sequence[Group], outputs: dict[int,
     used = {field.part: source for field, source in zip(row.operands, step.operands, strict=False)}
     output = outputs.get(number)
 
-    def make(picks: Sequence[int]) -> Issue:
+    def make(picks: Sequence[int]) -> DemandedIssue:
         fields: dict[str, int] = {"map": 0, "imm": 0}
         for place, part in enumerate(_PARTS):
-            _operand(this, step, place, used.get(part, Source("none")), fields, inputs, picks, first_alu)
+            _operand(this, step, place, used.get(part, OperandSource("none")), fields, inputs, picks, first_alu)
         if output is not None:
             fields["dst"], fields["flags"] = output.bases[picks[output.pool]], PUT_FLAG
         if row.name == "TRED":
             fields["step"] = step.every
-        return Issue(f"VXM.{picks[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
+        return DemandedIssue(f"VXM.{picks[first_alu + number]}", step.time, Inst(op, step.dtype, this.points, **fields))
 
     this.plan.makes.append(make)
 
 
 def _operand(
-    this: _Sweep, step: Step, place: int, source: Source, fields: dict[str, int], inputs: Sequence[Group], picks: Sequence[int],
-    first_alu: int,
+    this: _Sweep, step: AluStep, place: int, source: OperandSource, fields: dict[str, int], inputs: Sequence[DemandGroup],
+    picks: Sequence[int], first_alu: int,
 ) -> None:
     """Put an operand into the fields of the instruction (`isa.row` has their meaning)."""
     part = _PARTS[place]
-    kind = {"stream": Kind.STREAM, "alu": Kind.ALU, "imm": Kind.IMMEDIATE, "lane": Kind.LANE, "none": Kind.LANE}[source.kind]
+    kind = _KINDS[source.kind]
     match source.kind:
         case "stream":
             group = inputs[source.index]
@@ -153,19 +158,19 @@ def _operand(
     fields["map"] |= kind << 2 * place | source.negate << 6 + place | source.absolute << 9 + place
 
 
-def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[Touch]:
+def touches(sweep: VectorSweep, machine: Machine, homes: Homes) -> list[MemoryTouch]:
     """What the sweep reads and writes of arrays."""
-    found: list[Touch] = []
+    found: list[MemoryTouch] = []
     copies = copy_numbers(sweep)
     at, delay = machine.position("VXM"), machine.delays["read"]
     for number, read in enumerate(sweep.reads[len(sweep.drains) :], len(sweep.drains)):
         home = homes(read.walk.array)[copies[number]]
         issue = read.time - reach(machine, home, at) - delay
-        found.append(Touch(read.walk.array, runs(sweep.domain, read.walk), issue, False, spread(machine, [home], at)))
+        found.append(MemoryTouch(read.walk.array, runs(sweep.domain, read.walk), issue, False, spread(machine, [home], at)))
     for write in sweep.writes:
         step = sweep.steps[write.step]
         walked = runs(write_domain(sweep.domain, step.every), write.walk, step.every)
         places = homes(write.walk.array)
         way = max(reach(machine, home, at) for home in places)
-        found.append(Touch(write.walk.array, walked, result_time(machine, step) + way, True, spread(machine, places, at)))
+        found.append(MemoryTouch(write.walk.array, walked, result_time(machine, step) + way, True, spread(machine, places, at)))
     return found

@@ -13,7 +13,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.findings import Faults, Findings
-from tilefw_spatial.simulate.line import Found, Line, Segment
+from tilefw_spatial.simulate.line import Line, LineFound, LineSegment
 from tilefw_spatial.simulate.slices import Slices
 
 # How far behind the begin of a burst's effect it may take vectors: the multipliers, which take theirs 40 cycles before.
@@ -54,7 +54,7 @@ class Chip:
         position = burst.queue.position
         key = machine.diagonal(stream, position, time)
         line.forget(self.now - _BEHIND - self.patience - (0 if machine.is_west(stream) else machine.last_position))
-        rival = line.add(Segment(key, period, len(values), values, tainted, burst, position))
+        rival = line.add(LineSegment(key, period, len(values), values, tainted, burst, position))
         if rival is not None:
             cycle = _first_common(key, period, len(values), rival) - key + time
             message = f"two producers on stream {stream_name(machine, stream)} at {burst.queue.unit}"
@@ -78,13 +78,13 @@ class Chip:
         count = min(f.count for planes in found for f in planes)
         return [_stacked(planes, count) for planes in found], taint_of([f.tainted for p in found for f in p], count), count
 
-    def _find(self, stream: int, position: int, time: int, period: int, count: int) -> Found:
+    def _find(self, stream: int, position: int, time: int, period: int, count: int) -> LineFound:
         machine = self.machine
         key = machine.diagonal(stream, position, time)
         return self._streams[stream].find(key, period, count, position, machine.is_west(stream))
 
     def _missing(
-        self, burst: Burst, requests: list[Request], found: list[list[Found]]
+        self, burst: Burst, requests: list[Request], found: list[list[LineFound]]
     ) -> tuple[list[NDArray[np.uint8]], Taint, int]:
         for request, planes in zip(requests, found, strict=True):
             for plane, one in enumerate(planes):
@@ -110,10 +110,10 @@ def taint_of(parts: list[Taint], count: int) -> Taint:
     return total if total is not None and total.any() else None
 
 
-def _stacked(planes: list[Found], count: int) -> NDArray[np.uint8]:
+def _stacked(planes: list[LineFound], count: int) -> NDArray[np.uint8]:
     arrays = [f.values[:count] for f in planes if f.values is not None]
     return arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
 
 
-def _first_common(key: int, period: int, count: int, rival: Segment) -> int:
+def _first_common(key: int, period: int, count: int, rival: LineSegment) -> int:
     return next(k for i in range(count) if rival.index(k := key + i * period) >= 0)

@@ -17,7 +17,7 @@ MAXIMUM = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FaultKind:
     """A kind of finding: the check that it belongs to and its code."""
 
     check: str
@@ -27,16 +27,16 @@ class Fault:
 class Faults(Enum):
     """Every kind of finding of the machine."""
 
-    OPERAND = Fault("hazards", "TFW0830")
-    PRODUCERS = Fault("hazards", "TFW0831")
-    BANK = Fault("hazards", "TFW0832")
-    UNINITIALISED = Fault("initialisation", "TFW0833")
-    QUEUE = Fault("hazards", "TFW0834")
-    ROW = Fault("bounds", "TFW0835")
-    WEIGHTS = Fault("hazards", "TFW0836")
-    CYCLES = Fault("hazards", "TFW0839")
-    LINK = Fault("hazards", "TFW0840")
-    HOST = Fault("bounds", "TFW0801")
+    OPERAND = FaultKind("hazards", "TFW0830")
+    PRODUCERS = FaultKind("hazards", "TFW0831")
+    BANK = FaultKind("hazards", "TFW0832")
+    UNINITIALISED = FaultKind("initialisation", "TFW0833")
+    QUEUE = FaultKind("hazards", "TFW0834")
+    ROW = FaultKind("bounds", "TFW0835")
+    WEIGHTS = FaultKind("hazards", "TFW0836")
+    CYCLES = FaultKind("hazards", "TFW0839")
+    LINK = FaultKind("hazards", "TFW0840")
+    HOST = FaultKind("bounds", "TFW0801")
 
 
 class Findings:

@@ -18,7 +18,7 @@ Values = NDArray[Any]
 
 
 @dataclass(slots=True, eq=False)
-class Segment:
+class LineSegment:
     """The values of one burst, [count, lanes], under the keys start, start + period, ...; `position` is where they began.
 
     `tainted` says of each whether it came from what was never initialised; None where all are sound."""
@@ -40,7 +40,7 @@ class Segment:
         place, rest = divmod(key - self.start, self.period)
         return place if rest == 0 and 0 <= place < self.count else -1
 
-    def meets(self, other: Segment) -> bool:
+    def meets(self, other: LineSegment) -> bool:
         """Whether both have a value under one key."""
         if self.last < other.start or other.last < self.start:
             return False
@@ -51,7 +51,7 @@ class Segment:
 
 
 @dataclass(slots=True)
-class Found:
+class LineFound:
     """What a line has under the first keys of a request, up to the first that is missing."""
 
     values: Values | None
@@ -65,12 +65,12 @@ class Line:
     __slots__ = ("_enough", "_segments", "_starts", "_width")
 
     def __init__(self) -> None:
-        self._segments: list[Segment] = []
+        self._segments: list[LineSegment] = []
         self._starts: list[int] = []
         self._width = 0
         self._enough = 32
 
-    def add(self, segment: Segment) -> Segment | None:
+    def add(self, segment: LineSegment) -> LineSegment | None:
         """Put a burst's values on the line; the segment that is in its way, if any (the later value then stands)."""
         rival = next((other for other in self._between(segment.start, segment.last) if other.meets(segment)), None)
         place = bisect_left(self._starts, segment.start)
@@ -88,14 +88,14 @@ class Line:
         self._width = max((s.last - s.start for s in self._segments), default=0)
         self._enough = max(32, 2 * len(self._segments))
 
-    def find(self, start: int, period: int, count: int, behind: int = -1, west: bool = False) -> Found:
+    def find(self, start: int, period: int, count: int, behind: int = -1, west: bool = False) -> LineFound:
         """The values of `count` keys from `start` on. Where a position is given (`behind`), only of segments that began before it
         in the direction of flow."""
         last = start + (count - 1) * period
         candidates = self._between(start, last)
         if behind >= 0:
             candidates = [s for s in candidates if (s.position >= behind if west else s.position <= behind)]
-        runs: list[tuple[Segment, int, int, int]] = []
+        runs: list[tuple[LineSegment, int, int, int]] = []
         done = 0
         while done < count:
             run = next((r for s in candidates if (r := _run(s, start + done * period, period, count - done))), None)
@@ -105,12 +105,12 @@ class Line:
             done += run[2]
         return _joined(runs, done)
 
-    def _between(self, first: int, last: int) -> list[Segment]:
+    def _between(self, first: int, last: int) -> list[LineSegment]:
         low = bisect_left(self._starts, first - self._width)
         return [s for s in self._segments[low : bisect_left(self._starts, last + 1)] if s.last >= first]
 
 
-def _run(segment: Segment, key: int, period: int, limit: int) -> tuple[Segment, int, int, int] | None:
+def _run(segment: LineSegment, key: int, period: int, limit: int) -> tuple[LineSegment, int, int, int] | None:
     """How many values from `key` on, `period` apart, a segment has: itself, first index, how many, stride in indices."""
     first = segment.index(key)
     if first < 0:
@@ -121,9 +121,9 @@ def _run(segment: Segment, key: int, period: int, limit: int) -> tuple[Segment, 
     return segment, first, min(limit, 1 + (segment.count - 1 - first) // stride), stride
 
 
-def _joined(runs: list[tuple[Segment, int, int, int]], count: int) -> Found:
+def _joined(runs: list[tuple[LineSegment, int, int, int]], count: int) -> LineFound:
     if not runs:
-        return Found(None, None, 0)
+        return LineFound(None, None, 0)
     values = [s.values[first : first + (n - 1) * stride + 1 : stride] for s, first, n, stride in runs]
     tainted = None
     if any(s.tainted is not None for s, *_ in runs):
@@ -132,4 +132,4 @@ def _joined(runs: list[tuple[Segment, int, int, int]], count: int) -> Found:
             for s, first, n, stride in runs
         ])
         tainted = tainted if tainted.any() else None
-    return Found(values[0] if len(values) == 1 else np.concatenate(values), tainted, count)
+    return LineFound(values[0] if len(values) == 1 else np.concatenate(values), tainted, count)

@@ -6,7 +6,7 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request
 from tilefw_spatial.simulate.findings import Faults
-from tilefw_spatial.simulate.line import Line, Segment
+from tilefw_spatial.simulate.line import Line, LineSegment
 
 
 class Links:
@@ -27,7 +27,7 @@ class Links:
             chip.findings.add(Faults.LINK, message, burst, burst.time, other=before)
         self._last[end] = burst
         line = self._lines.setdefault(end, Line())
-        line.add(Segment(burst.time + machine.delays["link"], 1, 1, vector[0], tainted, burst))
+        line.add(LineSegment(burst.time + machine.delays["link"], 1, 1, vector[0], tainted, burst))
         return 1
 
     def receive(self, chip: Chip, burst: Burst) -> int:

@@ -28,7 +28,7 @@ _LEAST_BITS = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class SumFormat:
     """What the width of a row needs of an element type: bits of fraction, bias, first special code, all bits but the sign."""
 
     mantissa: int
@@ -39,10 +39,10 @@ class Format:
 
 # IEEE 754-2019 §3.6 (fp16), bfloat16 as the upper half of fp32, and OCP OFP8 §5 (fp8).
 FORMATS = {
-    "fp16": Format(10, 15, 0x7C00, 0x7FFF),
-    "bf16": Format(7, 127, 0x7F80, 0x7FFF),
-    "fp8e5": Format(2, 15, 0x7C, 0x7F),
-    "fp8e4nv": Format(3, 7, 0x7F, 0x7F),
+    "fp16": SumFormat(10, 15, 0x7C00, 0x7FFF),
+    "bf16": SumFormat(7, 127, 0x7F80, 0x7FFF),
+    "fp8e5": SumFormat(2, 15, 0x7C, 0x7F),
+    "fp8e4nv": SumFormat(3, 7, 0x7F, 0x7F),
 }
 
 
@@ -105,14 +105,14 @@ def _fp8e4nv() -> Doubles:
     return np.where(code < 128, magnitude, -magnitude)
 
 
-def _finite(values: Doubles, codes: Codes, form: Format) -> Doubles:
+def _finite(values: Doubles, codes: Codes, form: SumFormat) -> Doubles:
     """The values with 0 in the place of infinities and NaN: where one of those takes part, the plain sum is already right."""
     if not codes.size or int((codes & codes.dtype.type(form.magnitude)).max()) < form.first_special:
         return values
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _widths(rows: Doubles, codes: Codes, form: Format) -> Doubles:
+def _widths(rows: Doubles, codes: Codes, form: SumFormat) -> Doubles:
     """log2 of each row's norm in units of its smallest element's last place."""
     magnitudes = codes & codes.dtype.type(form.magnitude)
     one = codes.dtype.type(1)

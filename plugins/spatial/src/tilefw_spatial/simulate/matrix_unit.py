@@ -18,7 +18,7 @@ from tilefw_spatial.simulate import matrix_sums
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request, Taint
 from tilefw_spatial.simulate.findings import Faults
-from tilefw_spatial.simulate.line import Line, Segment
+from tilefw_spatial.simulate.line import Line, LineSegment
 
 Rows = NDArray[np.int64] | slice
 _NOTHING = np.empty((0, 0), np.uint8)
@@ -170,7 +170,7 @@ def _occupy(chip: Chip, units: MatrixUnits, burst: Burst) -> None:
     for number in range(chip.machine.planes) if pair else (burst.queue.number,):
         line = units.plane(burst.queue.unit, number).busy
         line.forget(burst.time - 2 * chip.machine.accumulator_rows)
-        rival = line.add(Segment(burst.time, burst.period, burst.count, _NOTHING, None, burst))
+        rival = line.add(LineSegment(burst.time, burst.period, burst.count, _NOTHING, None, burst))
         if rival is not None:
             message = f"two products in plane {number} of {burst.queue.unit}"
             chip.findings.add(Faults.WEIGHTS, message, burst, max(burst.time, rival.start), other=rival.source)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.findings import Faults, Findings
-from tilefw_spatial.simulate.line import Segment
+from tilefw_spatial.simulate.line import LineSegment
 
 _NOTHING = np.empty((0, 0), np.uint8)
 
 
-class Slice:
+class MemorySlice:
     """Rows of both banks, `[banks · rows, lanes]` bytes; `written` says which hold something."""
 
     __slots__ = ("accesses", "data", "written")
@@ -31,7 +31,7 @@ class Slice:
 class _Access:
     """Cycles in which a bank is read or written."""
 
-    cycles: Segment
+    cycles: LineSegment
     bank: int
     writes: bool
 
@@ -45,12 +45,12 @@ class Slices:
 
     def __init__(self, machine: Machine, findings: Findings) -> None:
         self._machine, self._findings = machine, findings
-        self._slices: dict[str, Slice] = {}
+        self._slices: dict[str, MemorySlice] = {}
 
-    def __getitem__(self, unit: str) -> Slice:
+    def __getitem__(self, unit: str) -> MemorySlice:
         found = self._slices.get(unit)
         if found is None:
-            found = self._slices[unit] = Slice(self._machine)
+            found = self._slices[unit] = MemorySlice(self._machine)
         return found
 
     def rows(self, burst: Burst) -> NDArray[np.int64]:
@@ -68,7 +68,7 @@ class Slices:
     def touch(self, burst: Burst, cycle: int, writes: bool) -> None:
         """Note that a burst reads or writes its bank from a cycle on; a conflict is reported."""
         slice_ = self[burst.queue.unit]
-        cycles = Segment(cycle, burst.period, burst.count, _NOTHING, None, burst)
+        cycles = LineSegment(cycle, burst.period, burst.count, _NOTHING, None, burst)
         access = _Access(cycles, burst.inst.address // self._machine.rows, writes)
         # Accesses come in the order of their first cycles: what ended before this one meets no later one either.
         slice_.accesses = [a for a in slice_.accesses if a.cycles.last >= cycle]

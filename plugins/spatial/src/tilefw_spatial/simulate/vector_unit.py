@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilefw.api.integers import ceil_div
 from tilefw_spatial import isa
-from tilefw_spatial.isa import OPS, TYPES, Field, Kind, Use, alu_and_steps
+from tilefw_spatial.isa import OPS, TYPES, OperandKind, Use, WordField, alu_and_steps
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import reinterpret
 from tilefw_spatial.isa.types import values as elements
@@ -19,7 +19,7 @@ from tilefw_spatial.program import Inst
 from tilefw_spatial.simulate.burst import Burst
 from tilefw_spatial.simulate.chip import Chip, Request, Taint, taint_of
 from tilefw_spatial.simulate.findings import Faults
-from tilefw_spatial.simulate.line import Found, Segment
+from tilefw_spatial.simulate.line import LineFound, LineSegment
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class _Operand:
     """One operand before it is looked up: its place (0 to 2 for a, b, c), kind, type, and the points at which it is taken."""
 
     place: int
-    kind: Kind
+    kind: OperandKind
     dtype: str
     value: int
     every: int
@@ -60,9 +60,9 @@ def _cut_short(chip: Chip, burst: Burst, count: int, every: int) -> int:
     return every
 
 
-def _operand(inst: Inst, field: Field, every: int) -> _Operand | None:
+def _operand(inst: Inst, field: WordField, every: int) -> _Operand | None:
     kind = kind_of(inst, field)
-    if field.use is Use.START and kind is Kind.LANE:
+    if field.use is Use.START and kind is OperandKind.LANE:
         return None
     dtype = "int1" if field.use is Use.MASK else inst.dtype
     return _Operand("abc".index(field.part), kind, dtype, getattr(inst, field.part), every if field.use is Use.START else 1)
@@ -70,8 +70,8 @@ def _operand(inst: Inst, field: Field, every: int) -> _Operand | None:
 
 def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) -> tuple[list[NDArray[Any]], Taint, int]:
     """The operands' elements for as many points as all of them are there."""
-    streams = [o for o in operands if o.kind is Kind.STREAM]
-    found = {o.place: _from_alu(chip, burst, o) for o in operands if o.kind is Kind.ALU}
+    streams = [o for o in operands if o.kind is OperandKind.STREAM]
+    found = {o.place: _from_alu(chip, burst, o) for o in operands if o.kind is OperandKind.ALU}
     count = min([burst.count, *(f.count * o.every for o in operands if (f := found.get(o.place)))])
     taken: dict[int, NDArray[np.uint8]] = {}
     taints: list[Taint] = []
@@ -89,16 +89,16 @@ def _operands(chip: Chip, burst: Burst, operands: list[_Operand], every: int) ->
 
 
 def _value(
-    inst: Inst, operand: _Operand, taken: dict[int, NDArray[np.uint8]], found: dict[int, Found], count: int, lanes: int
+    inst: Inst, operand: _Operand, taken: dict[int, NDArray[np.uint8]], found: dict[int, LineFound], count: int, lanes: int
 ) -> NDArray[Any]:
     dtype = operand.dtype
-    if operand.kind is Kind.STREAM:
+    if operand.kind is OperandKind.STREAM:
         values = elements(dtype, taken[operand.place])
-    elif operand.kind is Kind.ALU:
+    elif operand.kind is OperandKind.ALU:
         results = found[operand.place].values
         assert results is not None
         values = reinterpret(results, dtype)
-    elif operand.kind is Kind.IMMEDIATE:
+    elif operand.kind is OperandKind.IMMEDIATE:
         values = immediate(dtype, inst.imm)
     else:
         values = np.arange(lanes)[None].astype(TYPES[dtype].numpy)
@@ -114,7 +114,7 @@ def _spread(tainted: Taint, every: int, count: int) -> Taint:
     return tainted if tainted is None or every == 1 else np.repeat(tainted, every)[:count]
 
 
-def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> Found:
+def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> LineFound:
     """Another ALU's results, taken so many steps after they appeared; where the very first is missing, zero and a finding."""
     number, steps = alu_and_steps(operand.value)
     delay = steps * chip.machine.delay_step
@@ -124,7 +124,7 @@ def _from_alu(chip: Chip, burst: Burst, operand: _Operand) -> Found:
         return found
     message = f"no result of VXM.{number} from {delay} cycles before at {burst.queue.name}"
     chip.findings.add(Faults.OPERAND, message, burst, burst.time)
-    return Found(np.zeros((1, chip.machine.lanes), np.uint32), None, 1)
+    return LineFound(np.zeros((1, chip.machine.lanes), np.uint32), None, 1)
 
 
 def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, every: int) -> None:
@@ -135,7 +135,7 @@ def _deliver(chip: Chip, burst: Burst, result: NDArray[Any], tainted: Taint, eve
     line = chip.results[burst.queue.number]
     line.forget(chip.now - machine.delay_step * machine.delay_steps - chip.patience)
     bits = reinterpret(result, "uint32")  # one consumer's burst may take results of several types, one after the other
-    rival = line.add(Segment(first, period, len(result), bits, tainted, burst))
+    rival = line.add(LineSegment(first, period, len(result), bits, tainted, burst))
     if rival is not None:
         chip.findings.add(Faults.PRODUCERS, f"two results of {burst.queue.name} in one cycle", burst, first, other=rival.source)
     if inst.flags & isa.PUT_FLAG:

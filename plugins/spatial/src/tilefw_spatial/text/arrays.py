@@ -14,28 +14,28 @@ from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import AxisMap, Home, Parameter, Rows, Tensor, Transfer
 from tilefw_spatial.text.operands import read_row
 from tilefw_spatial.text.runs import read_bytes, read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, Piece
+from tilefw_spatial.text.source import DIRECTIVE, TextPiece
 from tilefw_spatial.valid import KINDS, ROLES, tensor_faults
 
 # What one array may be large as: the rows of all slices of all chips of a node.
 _VECTORS = 1 << 24
 
 
-def keys(words: list[Piece], *names: str, optional: tuple[str, ...] = ()) -> dict[str, Piece]:
+def keys(words: list[TextPiece], *names: str, optional: tuple[str, ...] = ()) -> dict[str, TextPiece]:
     """`name=value` words. Raises Fault for one that is missing, unknown or there twice."""
-    found: dict[str, Piece] = {}
+    found: dict[str, TextPiece] = {}
     for word in words:
         name, equals, value = word.text.partition("=")
         if not equals or name not in (*names, *optional) or name in found:
             raise word.fault(f"{word.text[:40]!r} is none of {'=, '.join((*names, *optional))}=, each once")
-        found[name] = Piece(value, word.start + len(name) + 1)
+        found[name] = TextPiece(value, word.start + len(name) + 1)
     missing = [name for name in names if name not in found]
     if missing:
-        raise (words[-1] if words else Piece("", 0)).fault(f"{missing[0]}= is missing")
+        raise (words[-1] if words else TextPiece("", 0)).fault(f"{missing[0]}= is missing")
     return found
 
 
-def string(piece: Piece) -> str:
+def string(piece: TextPiece) -> str:
     """A text in quotes, as JSON has it."""
     try:
         found = json.loads(piece.text)
@@ -46,7 +46,7 @@ def string(piece: Piece) -> str:
     return found
 
 
-def words_of(piece: Piece, least: int, form: str) -> list[Piece]:
+def words_of(piece: TextPiece, least: int, form: str) -> list[TextPiece]:
     """The words of a directive, `least` or more; else `form` says what it looks like."""
     words = piece.words()
     if len(words) < least:
@@ -54,7 +54,7 @@ def words_of(piece: Piece, least: int, form: str) -> list[Piece]:
     return words
 
 
-def read_parameter(piece: Piece) -> Parameter:
+def read_parameter(piece: TextPiece) -> Parameter:
     """`.parameter scalar "n" int32 value=5`."""
     kind, name, dtype, *rest = words_of(piece, 3, '.parameter KIND "NAME" TYPE [value=V] [nbytes=N] [storage=S+OFFSET]')
     if kind.text not in KINDS:
@@ -68,7 +68,7 @@ def read_parameter(piece: Piece) -> Parameter:
     return Parameter(string(name), kind.text, dtype.text, nbytes, value, storage)
 
 
-def _storage(piece: Piece) -> tuple[int, int]:
+def _storage(piece: TextPiece) -> tuple[int, int]:
     """`1+64`: 64 bytes into memory number 1."""
     parts = [part.number() for part in piece.split("+")]
     if len(parts) != 2 or min(parts) < 0:
@@ -76,7 +76,7 @@ def _storage(piece: Piece) -> tuple[int, int]:
     return parts[0], parts[1]
 
 
-def _value(piece: Piece) -> int | float:
+def _value(piece: TextPiece) -> int | float:
     if re.fullmatch(r"-?\d{1,20}", piece.text):
         return piece.number()
     try:
@@ -89,7 +89,7 @@ def _value(piece: Piece) -> int | float:
 class TensorText:
     """An array while its directives are read; `head` is the `.tensor` line."""
 
-    head: Piece
+    head: TextPiece
     name: str
     role: str
     dtype: str
@@ -114,18 +114,18 @@ class TensorText:
 
     # --- directives below `.tensor`
 
-    def plane(self, machine: Machine, piece: Piece) -> None:
+    def plane(self, machine: Machine, piece: TextPiece) -> None:
         """`.plane MEM.E1 b0:0, MEM.E2 b0:0 chip=1`."""
         self.planes.append(tuple(_rows(machine, place) for place in piece.split()))
 
-    def transfer(self, piece: Piece) -> None:
+    def transfer(self, piece: TextPiece) -> None:
         """`.transfer parameter=0 base=0 lanes=320 chunk=0 fill=0x0`."""
         found = {name: value.number() for name, value in keys(piece.words(), "parameter", "base", "lanes", "chunk", "fill").items()}
         if not 0 <= found["fill"] <= 0xFFFFFFFF:
             raise piece.fault("fill is the bits of one element", DIRECTIVE)
         self.transfers.append(Transfer(found["parameter"], found["base"], (), found["lanes"], found["chunk"], None, found["fill"]))
 
-    def axis(self, piece: Piece) -> None:
+    def axis(self, piece: TextPiece) -> None:
         """`.axis extent=4 vector=1 lane=0 offsets=0+1*4 valid=1+0*4`."""
         found = keys(piece.words(), "extent", "vector", "lane", "offsets", optional=("valid",))
         extent = _extent(found["extent"])
@@ -137,7 +137,7 @@ class TensorText:
         last = self._last(piece)
         self.transfers[-1] = replace(last, axes=(*last.axes, axis))
 
-    def explicit(self, piece: Piece) -> None:
+    def explicit(self, piece: TextPiece) -> None:
         """`.explicit count=2 elements=0,5 vectors=0,0 lanes=1,2`."""
         found = keys(piece.words(), "count", "elements", "vectors", "lanes")
         count = _extent(found["count"])
@@ -145,7 +145,7 @@ class TensorText:
         explicit = np.ascontiguousarray(np.array(columns, np.int64).T)
         self.transfers[-1] = replace(self._last(piece), explicit=explicit)
 
-    def bytes(self, machine: Machine, piece: Piece) -> None:
+    def bytes(self, machine: Machine, piece: TextPiece) -> None:
         """`.data 3 x 0000803f*320`: three vectors."""
         times, cross, *rest = words_of(piece, 3, ".data TIMES x BYTES")
         count = times.number()
@@ -156,13 +156,13 @@ class TensorText:
             raise piece.fault("an int1 is 00 or 01", DIRECTIVE)
         self.data += [vector] * count
 
-    def _last(self, piece: Piece) -> Transfer:
+    def _last(self, piece: TextPiece) -> Transfer:
         if not self.transfers:
             raise piece.fault("this belongs to a .transfer before it", DIRECTIVE)
         return self.transfers[-1]
 
 
-def read_tensor(piece: Piece) -> TensorText:
+def read_tensor(piece: TextPiece) -> TensorText:
     """`.tensor in "x" fp32 vectors=4 groups=1 segment=4`."""
     role, name, dtype, *rest = words_of(piece, 3, '.tensor ROLE "NAME" TYPE vectors= groups= segment=')
     if role.text not in ROLES:
@@ -174,14 +174,14 @@ def read_tensor(piece: Piece) -> TensorText:
     return TensorText(piece, string(name), role.text, dtype.text, vectors, groups, segment)
 
 
-def _extent(piece: Piece) -> int:
+def _extent(piece: TextPiece) -> int:
     value = piece.number()
     if not 1 <= value <= _VECTORS:
         raise piece.fault(f"1 to {_VECTORS} are possible here, not {value}", DIRECTIVE)
     return value
 
 
-def _rows(machine: Machine, piece: Piece) -> Rows:
+def _rows(machine: Machine, piece: TextPiece) -> Rows:
     slice_, at, *rest = words_of(piece, 2, ".plane SLICE b0:ROW [chip=C], …")
     if slice_.text not in machine.queues or machine.queues[slice_.text].kind != "MEM":
         raise slice_.fault(f"there is no slice {slice_.text[:40]}", DIRECTIVE)

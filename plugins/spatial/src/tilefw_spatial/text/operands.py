@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilefw_spatial.isa import TYPES, Field, Kind, Use, alu_and_steps, alu_operand
+from tilefw_spatial.isa import TYPES, OperandKind, Use, WordField, alu_and_steps, alu_operand
 from tilefw_spatial.isa.conversions import convert
 from tilefw_spatial.isa.wellformed import ABSOLUTE, NEGATE
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
-from tilefw_spatial.text.source import OPERANDS, RANGE, Piece
+from tilefw_spatial.text.source import OPERANDS, RANGE, TextPiece
 
 _STREAM = re.compile(r"s([EW])(\d{1,2})")
 _ROW = {Use.ROW: re.compile(r"b(\d):(\d{1,5}|0x[0-9a-f]{1,4})"), Use.ACCUMULATOR: re.compile(r"acc(\d):(\d{1,5}|0x[0-9a-f]{1,4})")}
@@ -44,19 +44,19 @@ def row_name(machine: Machine, use: Use, address: int) -> str:
     return f"{_ROW_NAME[use]}{bank}:{row}"
 
 
-def operand_text(machine: Machine, inst: Inst, field: Field) -> str:
+def operand_text(machine: Machine, inst: Inst, field: WordField) -> str:
     """An ALU's operand; nothing for one that is not there."""
     at = "abc".index(field.part)
-    kind, value = Kind(inst.map >> 2 * at & 3), getattr(inst, field.part)
-    if kind is Kind.LANE and field.use is Use.START:
+    kind, value = OperandKind(inst.map >> 2 * at & 3), getattr(inst, field.part)
+    if kind is OperandKind.LANE and field.use is Use.START:
         return ""
-    if kind is Kind.STREAM:
+    if kind is OperandKind.STREAM:
         found = stream_name(machine, value)
-    elif kind is Kind.ALU:
+    elif kind is OperandKind.ALU:
         alu, steps = alu_and_steps(value)
         found = f"alu{alu}" + (f"+{steps * machine.delay_step}" if steps else "")
     else:
-        found = f"#{inst.imm:#x}" if kind is Kind.IMMEDIATE else "lane"
+        found = f"#{inst.imm:#x}" if kind is OperandKind.IMMEDIATE else "lane"
     found = f"|{found}|" if inst.map >> ABSOLUTE + at & 1 else found
     return f"-{found}" if inst.map >> NEGATE + at & 1 else found
 
@@ -64,10 +64,10 @@ def operand_text(machine: Machine, inst: Inst, field: Field) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-class Operand(NamedTuple):
+class TextOperand(NamedTuple):
     """An ALU's operand: its kind, field, signs, and the bits of an immediate."""
 
-    kind: Kind
+    kind: OperandKind
     value: int = 0
     negate: bool = False
     absolute: bool = False
@@ -78,11 +78,11 @@ class Operand(NamedTuple):
         return self.kind << 2 * at | self.negate << NEGATE + at | self.absolute << ABSOLUTE + at
 
 
-NOTHING = Operand(Kind.LANE)
+NOTHING = TextOperand(OperandKind.LANE)
 """What stands for an operand that the row lacks, or that is not given."""
 
 
-def read_stream(machine: Machine, piece: Piece) -> int:
+def read_stream(machine: Machine, piece: TextPiece) -> int:
     """The number of a stream."""
     match = _STREAM.fullmatch(piece.text)
     if match is None:
@@ -92,7 +92,7 @@ def read_stream(machine: Machine, piece: Piece) -> int:
     return int(match[2]) + (machine.streams if match[1] == "W" else 0)
 
 
-def read_row(machine: Machine, use: Use, piece: Piece) -> int:
+def read_row(machine: Machine, use: Use, piece: TextPiece) -> int:
     """The address of a row of a bank."""
     match = _ROW[use].fullmatch(piece.text)
     if match is None:
@@ -104,28 +104,28 @@ def read_row(machine: Machine, use: Use, piece: Piece) -> int:
     return bank * rows + row
 
 
-def read_operand(machine: Machine, dtype: str, piece: Piece) -> Operand:
+def read_operand(machine: Machine, dtype: str, piece: TextPiece) -> TextOperand:
     """An ALU's operand of elements of `dtype`."""
     match = _SIGNED.fullmatch(piece.text)
     if match is None or bool(match[2]) != bool(match[4]):
         raise piece.fault(f"{piece.text[:40]!r} is no operand", OPERANDS)
-    inner = Piece(match[3], piece.start + match.start(3))
+    inner = TextPiece(match[3], piece.start + match.start(3))
     negate, absolute = bool(match[1]), bool(match[2])
     if inner.text == "lane":
-        return Operand(Kind.LANE, 0, negate, absolute)
+        return TextOperand(OperandKind.LANE, 0, negate, absolute)
     if inner.text.startswith("#"):
-        return Operand(Kind.IMMEDIATE, 0, negate, absolute, _immediate(dtype, inner))
+        return TextOperand(OperandKind.IMMEDIATE, 0, negate, absolute, _immediate(dtype, inner))
     alu = _ALU.fullmatch(inner.text)
     if alu is not None:
-        return Operand(Kind.ALU, _alu(machine, inner, int(alu[1]), int(alu[2] or 0)), negate, absolute)
+        return TextOperand(OperandKind.ALU, _alu(machine, inner, int(alu[1]), int(alu[2] or 0)), negate, absolute)
     if not _STREAM.fullmatch(inner.text):
         raise piece.fault(
             f"{piece.text[:40]!r} is no operand of an ALU", OPERANDS, help="write a stream (sE4), a result (alu3+8), #bits, or lane"
         )
-    return Operand(Kind.STREAM, read_stream(machine, inner), negate, absolute)
+    return TextOperand(OperandKind.STREAM, read_stream(machine, inner), negate, absolute)
 
 
-def _alu(machine: Machine, piece: Piece, number: int, delay: int) -> int:
+def _alu(machine: Machine, piece: TextPiece, number: int, delay: int) -> int:
     if number >= machine.alus:
         raise piece.fault(f"there is no ALU {number}: there are {machine.alus}", RANGE)
     steps, rest = divmod(delay, machine.delay_step)
@@ -135,7 +135,7 @@ def _alu(machine: Machine, piece: Piece, number: int, delay: int) -> int:
     return alu_operand(number, steps)
 
 
-def _immediate(dtype: str, piece: Piece) -> int:
+def _immediate(dtype: str, piece: TextPiece) -> int:
     """The bits of `#0x3f800000`, `#1.5` or `#-3`, one element of `dtype`."""
     text = piece.text[1:]
     if _BITS.fullmatch(text):
@@ -148,7 +148,7 @@ def _immediate(dtype: str, piece: Piece) -> int:
         with np.errstate(over="ignore"):
             found = convert("fp32", dtype, np.array([value]))
         return int.from_bytes(found.tobytes(), "little")
-    value = Piece(text, piece.start + 1).number("an immediate's number")
+    value = TextPiece(text, piece.start + 1).number("an immediate's number")
     bits = TYPES[dtype].bits
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if TYPES[dtype].is_signed else (0, (1 << bits) - 1)
     if not low <= value <= high:

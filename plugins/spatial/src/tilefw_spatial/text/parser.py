@@ -14,7 +14,7 @@ from tilefw_spatial.program import ChipCode, Inst, Parameter, Program, Tensor
 from tilefw_spatial.text.arrays import TensorText, read_parameter, read_tensor, string
 from tilefw_spatial.text.clock import Clock, idle
 from tilefw_spatial.text.runs import read_numbers
-from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, Piece, lines
+from tilefw_spatial.text.source import DIRECTIVE, OPERANDS, PASSED, Fault, TextPiece, lines
 from tilefw_spatial.text.statement import read_statement
 from tilefw_spatial.valid import MAPS, inst_fault, map_fault
 
@@ -60,9 +60,9 @@ class _Queue:
         self.name = name
         self.clock = Clock()
         self.code: list[Inst] = []
-        self.pieces: list[Piece] = []
+        self.pieces: list[TextPiece] = []
 
-    def add(self, inst: Inst, piece: Piece) -> None:
+    def add(self, inst: Inst, piece: TextPiece) -> None:
         self.clock.spend(inst)
         self.code.append(inst)
         self.pieces.append(piece)
@@ -78,7 +78,7 @@ class _File:
     def __init__(self, text: str, machine: Machine | None = None) -> None:
         self._given = machine
         self._pieces = list(lines(text))
-        self._end = Piece("", len(text))
+        self._end = TextPiece("", len(text))
         self._machine: Machine | None = None
         self._entry: str | None = None
         self._grid: tuple[int, int, int] | None = None
@@ -130,7 +130,7 @@ class _File:
 
     # --- instructions
 
-    def _instruction(self, piece: Piece) -> None:
+    def _instruction(self, piece: TextPiece) -> None:
         if self._queue is None:
             raise piece.fault("an instruction needs a .queue before it", DIRECTIVE)
         timed = _TIMED.match(piece.text)
@@ -141,7 +141,7 @@ class _File:
             raise piece.fault("@ is followed by a cycle and an instruction")
         self._queue.add(read_statement(self.machine, piece), piece)
 
-    def _wait(self, queue: _Queue, piece: Piece, cycle: int) -> None:
+    def _wait(self, queue: _Queue, piece: TextPiece, cycle: int) -> None:
         """NOPs up to a cycle."""
         now = queue.clock.time
         if now is None:
@@ -155,7 +155,7 @@ class _File:
 
     # --- directives
 
-    def on_machine(self, piece: Piece) -> None:
+    def on_machine(self, piece: TextPiece) -> None:
         name, _, found = piece.text.partition(" ")
         try:
             given = self._given if self._given is not None and self._given.name == name else None
@@ -170,21 +170,21 @@ class _File:
             note = f"that of {name} here is {self._machine.hash}"
             raise piece.fault("the text was made for another machine file", OTHER_MACHINE, note, "compile it again")
 
-    def on_entry(self, piece: Piece) -> None:
+    def on_entry(self, piece: TextPiece) -> None:
         self._entry = string(piece)
 
-    def on_grid(self, piece: Piece) -> None:
+    def on_grid(self, piece: TextPiece) -> None:
         extents = [part.number() for part in piece.split()]
         if len(extents) != 3 or min(extents) < 0:
             raise piece.fault("a grid has three extents")
         self._grid = (extents[0], extents[1], extents[2])
 
-    def on_expect_cycles(self, piece: Piece) -> None:
+    def on_expect_cycles(self, piece: TextPiece) -> None:
         self._cycles = piece.number()
         if self._cycles < 0:
             raise piece.fault("cycles are not negative")
 
-    def on_metadata(self, piece: Piece) -> None:
+    def on_metadata(self, piece: TextPiece) -> None:
         try:
             found = json.loads(piece.text)
         except (ValueError, RecursionError):
@@ -193,44 +193,44 @@ class _File:
             raise piece.fault("metadata are an object of JSON")
         self._metadata = found
 
-    def on_parameter(self, piece: Piece) -> None:
+    def on_parameter(self, piece: TextPiece) -> None:
         self._parameters.append(read_parameter(piece))
 
-    def on_tensor(self, piece: Piece) -> None:
+    def on_tensor(self, piece: TextPiece) -> None:
         self._tensors.append(read_tensor(piece))
 
-    def _tensor(self, piece: Piece) -> TensorText:
+    def _tensor(self, piece: TextPiece) -> TensorText:
         if not self._tensors or self.chips:
             raise piece.fault("this belongs to a .tensor before it", DIRECTIVE)
         return self._tensors[-1]
 
-    def on_plane(self, piece: Piece) -> None:
+    def on_plane(self, piece: TextPiece) -> None:
         self._tensor(piece).plane(self.machine, piece)
 
-    def on_transfer(self, piece: Piece) -> None:
+    def on_transfer(self, piece: TextPiece) -> None:
         self._tensor(piece).transfer(piece)
 
-    def on_axis(self, piece: Piece) -> None:
+    def on_axis(self, piece: TextPiece) -> None:
         self._tensor(piece).axis(piece)
 
-    def on_explicit(self, piece: Piece) -> None:
+    def on_explicit(self, piece: TextPiece) -> None:
         self._tensor(piece).explicit(piece)
 
-    def on_data(self, piece: Piece) -> None:
+    def on_data(self, piece: TextPiece) -> None:
         self._tensor(piece).bytes(self.machine, piece)
 
-    def on_chip(self, piece: Piece) -> None:
+    def on_chip(self, piece: TextPiece) -> None:
         if piece.number() != len(self.chips) or len(self.chips) >= self.machine.node_chips:
             raise piece.fault(f"the next chip is {len(self.chips)}, of at most {self.machine.node_chips}", DIRECTIVE)
         self.chips.append(_Chip())
         self._queue = None
 
-    def _chip(self, piece: Piece) -> _Chip:
+    def _chip(self, piece: TextPiece) -> _Chip:
         if not self.chips:
             raise piece.fault("this needs a .chip before it", DIRECTIVE)
         return self.chips[-1]
 
-    def on_map(self, piece: Piece) -> None:
+    def on_map(self, piece: TextPiece) -> None:
         colon = piece.text.find(":")
         number, chip = piece.part(0, max(colon, 0)).number(), self._chip(piece)
         if number != len(chip.maps) or number >= MAPS:
@@ -241,7 +241,7 @@ class _File:
             raise piece.fault(fault, DIRECTIVE)
         chip.maps.append(lanes)
 
-    def on_queue(self, piece: Piece) -> None:
+    def on_queue(self, piece: TextPiece) -> None:
         chip = self._chip(piece)
         if piece.text not in self.machine.queues or piece.text in chip.queues:
             why = "has its section above" if piece.text in chip.queues else "is none of the machine's"
@@ -249,7 +249,7 @@ class _File:
         self._queue = chip.queues[piece.text] = _Queue(piece.text)
 
 
-_HANDLERS: dict[str, Callable[[_File, Piece], None]] = {
+_HANDLERS: dict[str, Callable[[_File, TextPiece], None]] = {
     ".machine": _File.on_machine, ".entry": _File.on_entry, ".grid": _File.on_grid, ".expect_cycles": _File.on_expect_cycles,
     ".metadata": _File.on_metadata, ".parameter": _File.on_parameter, ".tensor": _File.on_tensor, ".plane": _File.on_plane,
     ".transfer": _File.on_transfer, ".axis": _File.on_axis, ".explicit": _File.on_explicit, ".data": _File.on_data,

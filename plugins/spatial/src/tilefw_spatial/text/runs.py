@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.text.source import DIRECTIVE, Piece
+from tilefw_spatial.text.source import DIRECTIVE, TextPiece
 
 _RUN = re.compile(r"(-?\d{1,19})(?:([+-]\d{1,19})\*(\d{1,9}))?")
 _HEX = re.compile(r"((?:[0-9a-f]{2})+)(?:\*(\d{1,9}))?")
@@ -39,7 +39,7 @@ def _runs(numbers: NDArray[Any]) -> Iterator[str]:
             at += 1
 
 
-def read_numbers(piece: Piece, count: int) -> list[int]:
+def read_numbers(piece: TextPiece, count: int) -> list[int]:
     """`count` numbers, each of 64 bits. Raises Fault."""
     found: list[int] = []
     for item in piece.split():
@@ -74,7 +74,7 @@ def bytes_text(data: bytes, size: int) -> str:
     return " ".join([*parts, single] if single else parts)
 
 
-def read_bytes(pieces: Sequence[Piece], count: int) -> bytes:
+def read_bytes(pieces: Sequence[TextPiece], count: int) -> bytes:
     """`count` bytes of runs. Raises Fault."""
     found = bytearray()
     for piece in pieces:
@@ -86,6 +86,6 @@ def read_bytes(pieces: Sequence[Piece], count: int) -> bytes:
             raise piece.fault(f"more than the {count} bytes of a vector", DIRECTIVE)
         found += element * times
     if len(found) != count:
-        where = pieces[-1] if pieces else Piece("", 0)
+        where = pieces[-1] if pieces else TextPiece("", 0)
         raise where.fault(f"{len(found)} bytes instead of the {count} of a vector", DIRECTIVE)
     return bytes(found)

@@ -25,7 +25,7 @@ class Fault(TextFault):
     syntax: ClassVar[str] = SYNTAX
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Text with the offset at which it stands; no spaces around it."""
 
     text: str
@@ -35,12 +35,12 @@ class Piece(NamedTuple):
     def end(self) -> int:
         return self.start + max(1, len(self.text))
 
-    def part(self, begin: int, end: int | None = None) -> Piece:
+    def part(self, begin: int, end: int | None = None) -> TextPiece:
         """text[begin:end] without the spaces around it."""
         found = self.text[begin:end]
-        return Piece(found.strip(), self.start + begin + len(found) - len(found.lstrip()))
+        return TextPiece(found.strip(), self.start + begin + len(found) - len(found.lstrip()))
 
-    def split(self, separator: str = ",") -> Iterator[Piece]:
+    def split(self, separator: str = ",") -> Iterator[TextPiece]:
         """The parts between separators; none of an empty text."""
         begin = 0
         while self.text:
@@ -50,9 +50,9 @@ class Piece(NamedTuple):
                 return
             begin = end + len(separator)
 
-    def words(self) -> list[Piece]:
+    def words(self) -> list[TextPiece]:
         """The parts between spaces; a string is one."""
-        return [Piece(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
+        return [TextPiece(m.group(), self.start + m.start()) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|\S)+', self.text)]
 
     def fault(self, message: str, code: str = SYNTAX, note: str | None = None, help: str | None = None) -> Fault:
         return Fault(message, self.start, self.end, code=code, note=note, help=help)
@@ -67,12 +67,12 @@ class Piece(NamedTuple):
         return value
 
 
-def lines(text: str) -> Iterator[Piece]:
+def lines(text: str) -> Iterator[TextPiece]:
     """The lines that have more than a comment."""
     start = 0
     for line in text.split("\n"):
         match = _CODE.match(line)
-        found = Piece(line, start).part(0, match.end() if match else 0)
+        found = TextPiece(line, start).part(0, match.end() if match else 0)
         if found.text:
             yield found
         start += len(line) + 1

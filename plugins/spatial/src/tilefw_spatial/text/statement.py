@@ -9,12 +9,21 @@ import difflib
 import re
 from dataclasses import replace
 
-from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, Field, Kind, Row, Use
+from tilefw_spatial.isa import ALU_USES, OPS, PUT_FLAG, TYPES, OperandKind, Row, Use, WordField
 from tilefw_spatial.isa.wellformed import Beyond, faults
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import Inst
-from tilefw_spatial.text.operands import NOTHING, Operand, operand_text, read_operand, read_row, read_stream, row_name, stream_name
-from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, Piece
+from tilefw_spatial.text.operands import (
+    NOTHING,
+    TextOperand,
+    operand_text,
+    read_operand,
+    read_row,
+    read_stream,
+    row_name,
+    stream_name,
+)
+from tilefw_spatial.text.source import OPERANDS, RANGE, UNKNOWN, TextPiece
 
 _HEAD = re.compile(r"[A-Za-z][\w.]*")
 _NAMES = {
@@ -38,7 +47,7 @@ def statement(machine: Machine, inst: Inst) -> str:
     return f"{text} -> {stream_name(machine, inst.dst)}" if put and (not row.operands or inst.flags & PUT_FLAG) else text
 
 
-def _part(machine: Machine, inst: Inst, field: Field) -> str:
+def _part(machine: Machine, inst: Inst, field: WordField) -> str:
     value: int = getattr(inst, field.part)
     if field.use in ALU_USES:
         return operand_text(machine, inst, field)
@@ -59,12 +68,12 @@ def _part(machine: Machine, inst: Inst, field: Field) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------------
 
 
-def read_statement(machine: Machine, piece: Piece) -> Inst:
+def read_statement(machine: Machine, piece: TextPiece) -> Inst:
     """The instruction of a line without `@`. Raises Fault."""
     head = _HEAD.match(piece.text)
     if head is None:
         raise piece.fault("an instruction is expected here")
-    op, dtype = _op(Piece(head.group(), piece.start))
+    op, dtype = _op(TextPiece(head.group(), piece.start))
     row, _ = OPS[op]
     rest, arrow, put = piece.part(head.end()), piece.text.find("->"), None
     if arrow >= 0:
@@ -76,7 +85,7 @@ def read_statement(machine: Machine, piece: Piece) -> Inst:
     return inst
 
 
-def _op(head: Piece) -> tuple[str, str]:
+def _op(head: TextPiece) -> tuple[str, str]:
     """Op and element type of a mnemonic with its points."""
     parts = head.text.split(".")
     for count in (2, 1):
@@ -104,12 +113,12 @@ def takes(row: Row) -> str:
 class _Reader:
     """The parts of one statement, given to the row's fields."""
 
-    def __init__(self, machine: Machine, row: Row, inst: Inst, piece: Piece) -> None:
+    def __init__(self, machine: Machine, row: Row, inst: Inst, piece: TextPiece) -> None:
         self._machine, self._row, self._inst, self._piece = machine, row, inst, piece
         self._bits: int | None = None
         self._keys = {f.key: f for f in row.fields if f.key}
 
-    def read(self, items: list[Piece], put: Piece | None) -> Inst:
+    def read(self, items: list[TextPiece], put: TextPiece | None) -> Inst:
         for field in self._row.fields:
             if field.default is not None:
                 self._set(field, field.default)
@@ -118,10 +127,10 @@ class _Reader:
         self._put(put)
         return self._inst
 
-    def _set(self, field: Field, value: int) -> None:
+    def _set(self, field: WordField, value: int) -> None:
         self._inst = replace(self._inst, **{field.part: value})
 
-    def _named(self, items: list[Piece]) -> list[Piece]:
+    def _named(self, items: list[TextPiece]) -> list[TextPiece]:
         """Takes `key=value` and flags; gives what is left."""
         left, seen = [], set[str]()
         for item in items:
@@ -137,11 +146,11 @@ class _Reader:
             if match is None:
                 self._inst = replace(self._inst, flags=self._inst.flags | self._keys[key].low)
             else:
-                self._key(item, key, Piece(match[2], item.start + match.start(2)).number())
+                self._key(item, key, TextPiece(match[2], item.start + match.start(2)).number())
         self._missing(seen)
         return left
 
-    def _key(self, item: Piece, key: str, value: int) -> None:
+    def _key(self, item: TextPiece, key: str, value: int) -> None:
         field = self._keys.get(key)
         if key == "n" and self._row.burst:
             self._inst = replace(self._inst, burst=value)
@@ -157,7 +166,7 @@ class _Reader:
             if field.use is not Use.FLAG and field.default is None and key not in seen:
                 raise self._piece.fault(f"{self._row.name} needs {key}=", OPERANDS, note=takes(self._row))
 
-    def _positional(self, places: list[Piece]) -> None:
+    def _positional(self, places: list[TextPiece]) -> None:
         fields = [f for f in self._row.fields if not f.key and f.use is not Use.PUT]
         needed = sum(f.use is not Use.START and f.default is None for f in fields)
         if not needed <= len(places) <= len(fields):
@@ -177,25 +186,25 @@ class _Reader:
         if self._row.operands:
             self._inst = replace(self._inst, map=sum(o.map(at) for at, o in enumerate(operands)), imm=self._bits or 0)
 
-    def _number(self, field: Field, place: Piece) -> None:
+    def _number(self, field: WordField, place: TextPiece) -> None:
         value = place.number()
         if not field.low <= value <= field.high:
             raise place.fault(f"{self._row.name} is from {field.low} to {field.high}, not {value}", RANGE)
         self._set(field, value)
 
-    def _operand(self, field: Field, place: Piece) -> Operand:
+    def _operand(self, field: WordField, place: TextPiece) -> TextOperand:
         dtype = "int1" if field.use is Use.MASK else self._inst.dtype
         if not dtype:
             raise self._piece.fault(f"{self._inst.op} needs an element type: {self._inst.op}.fp32", OPERANDS)
         found = read_operand(self._machine, dtype, place)
-        if found.kind is Kind.IMMEDIATE:
+        if found.kind is OperandKind.IMMEDIATE:
             if self._bits not in (None, found.bits):
                 raise place.fault("an instruction has one immediate: this is another", OPERANDS)
             self._bits = found.bits
         self._set(field, found.value)
         return found
 
-    def _put(self, put: Piece | None) -> None:
+    def _put(self, put: TextPiece | None) -> None:
         field = next((f for f in self._row.fields if f.use is Use.PUT), None)
         if field is None:
             if put is not None:

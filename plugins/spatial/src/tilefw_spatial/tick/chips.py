@@ -22,11 +22,11 @@ from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.program import ChipCode, Program
 from tilefw_spatial.tick import matrix, memory, switch, vector
-from tilefw_spatial.tick.findings import CYCLES, Findings
-from tilefw_spatial.tick.host import HostArray, collect, fill
+from tilefw_spatial.tick.findings import CYCLES, TickFindings
+from tilefw_spatial.tick.host import TickArray, collect, fill
 from tilefw_spatial.tick.point import Point
 from tilefw_spatial.tick.sequencer import Sequencer
-from tilefw_spatial.tick.superlane import Phase, Slice, Steps, Superlane, Wires
+from tilefw_spatial.tick.superlane import Phase, Steps, Superlane, TickSlice, Wires
 from tilefw_spatial.valid import program_faults
 
 LIMIT = 200_000
@@ -42,7 +42,7 @@ _PHASES: Mapping[str, Phase] = MappingProxyType({"LW": Phase.LOAD, "RCV": Phase.
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TickOutcome:
     """What a run gave: cycles until the last superlane saw the last event, and what was wrong."""
 
     cycles: int
@@ -52,9 +52,9 @@ class Outcome:
 class _Chip:
     """One chip: its queues, its superlanes, and when waiting queues are notified."""
 
-    def __init__(self, number: int, code: ChipCode, machine: Machine, wires: Wires, findings: Findings) -> None:
+    def __init__(self, number: int, code: ChipCode, machine: Machine, wires: Wires, findings: TickFindings) -> None:
         self._machine = machine
-        self.slices: defaultdict[str, Slice] = defaultdict(lambda: Slice(machine))
+        self.slices: defaultdict[str, TickSlice] = defaultdict(lambda: TickSlice(machine))
         maps = [np.array(lanes, np.int64) for lanes in code.maps]
         self._lanes = [
             Superlane(number, s, machine, maps, self.slices, wires, findings) for s in range(machine.superlanes)
@@ -108,7 +108,7 @@ class _Chip:
                 lane.start(now, _PHASES.get(row.name, Phase.WORK), meaning(lane, point))
 
 
-def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | None], limit: int = LIMIT) -> Outcome:
+def simulate(program: Program, machine: Machine, arrays: Sequence[TickArray | None], limit: int = LIMIT) -> TickOutcome:
     """Run a program on arrays, one an argument, which are changed in place.
 
     Raises CodeError for another machine's, or one of too many cycles."""
@@ -116,9 +116,9 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | No
         raise CodeError(f"the program was made for another machine file than this {machine.name}", code="TFW0737")
     for fault in program_faults(machine, program):
         raise CodeError(f"{program.entry}: {fault}", code="TFW0736")
-    findings, wires = Findings(), Wires({}, {})
+    findings, wires = TickFindings(), Wires({}, {})
     checks = flags(program)
-    arrays = [*arrays[: len(arguments(program))], *(HostArray(CHECK, data) for data in checks)]
+    arrays = [*arrays[: len(arguments(program))], *(TickArray(CHECK, data) for data in checks)]
     chips = [_Chip(number, code, machine, wires, findings) for number, code in enumerate(program.chips)]
     slices = [chip.slices for chip in chips]
     for tensor in program.tensors:
@@ -130,7 +130,7 @@ def simulate(program: Program, machine: Machine, arrays: Sequence[HostArray | No
     for tensor in program.tensors:
         if tensor.role == "out":
             collect(tensor, arrays, slices, machine.lanes, findings)
-    return Outcome(cycles, (*findings.all, *broken(program, checks)))
+    return TickOutcome(cycles, (*findings.all, *broken(program, checks)))
 
 
 def _run(chips: Sequence[_Chip], limit: int) -> int:

@@ -16,7 +16,7 @@ OPERAND, PRODUCERS, BANK, UNINITIALISED, QUEUE, ROW, WEIGHTS, CYCLES, LINK, HOST
 
 
 @dataclass(slots=True)
-class Findings:
+class TickFindings:
     """Collects findings; the same kind at the same instruction is one of them, counted by cycles."""
 
     _sites: dict[tuple[object, ...], Finding] = field(default_factory=dict)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from tilefw.api import LaunchError
 from tilefw_spatial.isa import TYPES
 from tilefw_spatial.program import Home, Tensor, Transfer
-from tilefw_spatial.tick.findings import HOST, UNINITIALISED, Findings
-from tilefw_spatial.tick.superlane import Slice
+from tilefw_spatial.tick.findings import HOST, UNINITIALISED, TickFindings
+from tilefw_spatial.tick.superlane import TickSlice
 
 
 @dataclass(frozen=True, slots=True)
-class HostArray:
+class TickArray:
     """The storage that a pointer points into, at byte `offset`."""
 
     name: str
@@ -26,7 +26,7 @@ class HostArray:
     offset: int = 0
 
 
-def fill(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[Any], lanes: int, findings: Findings) -> None:
+def fill(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
     """Put an `in` or `const` array into its rows."""
     home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
     image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
@@ -42,7 +42,7 @@ def fill(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[An
         slice_.written[row] = True
 
 
-def collect(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence[Any], lanes: int, findings: Findings) -> None:
+def collect(tensor: Tensor, arrays: Sequence[TickArray | None], slices: Sequence[Any], lanes: int, findings: TickFindings) -> None:
     """Bring an `out` array to the host."""
     home, nbytes = tensor.home, TYPES[tensor.home.dtype].nbytes
     image = np.zeros((home.vectors, lanes, nbytes), np.uint8)
@@ -57,18 +57,18 @@ def collect(tensor: Tensor, arrays: Sequence[HostArray | None], slices: Sequence
                 findings.whole(UNINITIALISED, f"vector {vector} of {tensor.name} goes to the host and was never written")
 
 
-def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, Slice, int]]:
+def _rows(home: Home, slices: Sequence[Any]) -> Iterator[tuple[int, int, TickSlice, int]]:
     """Where each byte plane of each vector lies."""
     for vector in range(home.vectors):
         segment, rest = divmod(vector, home.segment)
         for plane, places in enumerate(home.planes):
             at = places[segment * home.groups + rest % home.groups]
-            slice_: Slice = slices[at.chip][at.slice]
+            slice_: TickSlice = slices[at.chip][at.slice]
             yield vector, plane, slice_, at.bank * slice_.bank_rows + at.row + rest // home.groups
 
 
 def _elements(
-    tensor: Tensor, transfer: Transfer, arrays: Sequence[HostArray | None], nbytes: int, findings: Findings
+    tensor: Tensor, transfer: Transfer, arrays: Sequence[TickArray | None], nbytes: int, findings: TickFindings
 ) -> Iterator[tuple[NDArray[np.uint8], int, int]]:
     """Every element of a transfer: its bytes at the host, its vector, its lane."""
     array = arrays[transfer.parameter]

@@ -11,9 +11,9 @@ import numpy as np
 from tilefw_spatial.isa import ACCUMULATE_FLAG, HALF_FLAG, TYPES, latency_key
 from tilefw_spatial.tick import exact
 from tilefw_spatial.tick import findings as kinds
-from tilefw_spatial.tick.plane import Accumulator, PlanePart, Weights
+from tilefw_spatial.tick.plane import Accumulator, PlanePart, TickWeights
 from tilefw_spatial.tick.point import Point
-from tilefw_spatial.tick.superlane import Bytes, Phase, Steps, Superlane, Word
+from tilefw_spatial.tick.superlane import Bytes, LaneWord, Phase, Steps, Superlane
 
 
 def load(lane: Superlane, point: Point) -> Steps:
@@ -26,7 +26,7 @@ def load(lane: Superlane, point: Point) -> Steps:
     if buffer is None or buffer.source is not point.burst:
         if buffer is not None:
             buffer.replaced = True
-        buffer = plane.buffers[inst.imm] = Weights(inst.dtype, point.burst, [[] for _ in range(lane.machine.superlane_lanes)])
+        buffer = plane.buffers[inst.imm] = TickWeights(inst.dtype, point.burst, [[] for _ in range(lane.machine.superlane_lanes)])
     for first in range(0, streams, nbytes):
         for column, code in zip(buffer.columns, _codes(data[first : first + nbytes]), strict=True):
             column.append(exact.number(inst.dtype, code))
@@ -76,7 +76,7 @@ def drain(lane: Superlane, point: Point) -> Steps:
     yield Phase.ARRIVE, lane.machine.delays["drain"]
     for plane in range(4):
         data = np.array([word >> 8 * plane & 255 for word in words], np.uint8)
-        lane.put(point, point.inst.dst + plane, Word(data, tainted))
+        lane.put(point, point.inst.dst + plane, LaneWord(data, tainted))
 
 
 def _plane(lane: Superlane, point: Point) -> PlanePart:
@@ -98,7 +98,7 @@ def _occupy(lane: Superlane, point: Point) -> None:
         plane.last_product = lane.time
 
 
-def _installed(lane: Superlane, point: Point) -> Weights | None:
+def _installed(lane: Superlane, point: Point) -> TickWeights | None:
     """What the product is with; None, and a finding, where that cannot be."""
     weights, inst, unit = _plane(lane, point).installed, point.inst, point.queue.unit
     if weights is None:

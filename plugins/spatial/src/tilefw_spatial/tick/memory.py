@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.tick import findings as kinds
 from tilefw_spatial.tick.point import Point
-from tilefw_spatial.tick.superlane import Phase, Steps, Superlane, Word
+from tilefw_spatial.tick.superlane import LaneWord, Phase, Steps, Superlane
 
 # GTH: its index passes at t, the bank is read at t + 4 (`isa.table`).
 GATHER_READ = 4
@@ -17,9 +17,9 @@ def read(lane: Superlane, point: Point) -> Steps:
     """RD: the row is read now and on the stream later; it may be written again between."""
     slice_, row = lane.slice(point.queue.unit), lane.row(point)
     lane.touch(point, writes=False)
-    word = Word(np.zeros(lane.machine.superlane_lanes, np.uint8), True)
+    word = LaneWord(np.zeros(lane.machine.superlane_lanes, np.uint8), True)
     if row is not None:
-        word = Word(slice_.data[row, lane.lanes].copy(), not slice_.written[row, lane.number])
+        word = LaneWord(slice_.data[row, lane.lanes].copy(), not slice_.written[row, lane.number])
     yield Phase.ARRIVE, lane.machine.delays["read"]
     lane.put(point, point.inst.dst, word)
 
@@ -45,7 +45,7 @@ def gather(lane: Superlane, point: Point) -> Steps:
     rows, inside = _rows(lane, point, index)
     columns = np.arange(lane.lanes.start, lane.lanes.stop)
     data = np.where(inside, slice_.data[rows, columns], 0).astype(np.uint8)
-    word = Word(data, tainted or not slice_.written[rows, lane.number].all())
+    word = LaneWord(data, tainted or not slice_.written[rows, lane.number].all())
     yield Phase.ARRIVE, lane.machine.delays["gather"] - GATHER_READ
     lane.put(point, point.inst.dst, word)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilefw_spatial.tick.exact import Number
-    from tilefw_spatial.tick.point import Burst
+    from tilefw_spatial.tick.point import TickBurst
 
 
 @dataclass(slots=True, eq=False)
-class Weights:
+class TickWeights:
     """What one LW brought: for each column the weights of successive rows of K. `replaced`: the buffer is being loaded anew."""
 
     dtype: str
-    source: Burst
+    source: TickBurst
     columns: list[list[Number]]
     filled: int = -1
     tainted: bool = False
@@ -38,7 +38,7 @@ class Accumulator:
 class PlanePart:
     """Buffers, what is installed, accumulators by row, and the cycle of the last product."""
 
-    buffers: dict[int, Weights] = field(default_factory=dict)
-    installed: Weights | None = None
+    buffers: dict[int, TickWeights] = field(default_factory=dict)
+    installed: TickWeights | None = None
     accumulators: dict[int, Accumulator] = field(default_factory=dict)
     last_product: int = -1

@@ -10,7 +10,7 @@ from tilefw_spatial.program import Inst
 
 
 @dataclass(slots=True, eq=False)
-class Burst:
+class TickBurst:
     """What the points of one burst share: for each superlane, what a reduction over time has taken so far."""
 
     taken: dict[int, list[Any]] = field(default_factory=dict)
@@ -29,5 +29,5 @@ class Point:
     time: int
     index: int
     address: int
-    burst: Burst
+    burst: TickBurst
     crossing: dict[int, Any] = field(default_factory=dict)

@@ -9,8 +9,8 @@ from tilefw.api import CodeError
 from tilefw_spatial.isa import OPS
 from tilefw_spatial.machine import Machine, Queue
 from tilefw_spatial.program import Inst
-from tilefw_spatial.tick.findings import QUEUE, Findings
-from tilefw_spatial.tick.point import Burst, Point
+from tilefw_spatial.tick.findings import QUEUE, TickFindings
+from tilefw_spatial.tick.point import Point, TickBurst
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class _Running:
     inst: Inst
     place: int
     base: int
-    burst: Burst
+    burst: TickBurst
     index: int = 0
 
     @property
@@ -31,7 +31,7 @@ class _Running:
 class Sequencer:
     """A queue of one chip. `parked`: it waits in a SYNC; `ended`: nothing more comes."""
 
-    def __init__(self, chip: int, queue: Queue, insts: Sequence[Inst], machine: Machine, findings: Findings) -> None:
+    def __init__(self, chip: int, queue: Queue, insts: Sequence[Inst], machine: Machine, findings: TickFindings) -> None:
         self.chip, self.queue = chip, queue
         self.parked = self.ended = False
         self._insts, self._machine, self._findings = insts, machine, findings
@@ -55,7 +55,7 @@ class Sequencer:
 
     def unreleased(self, now: int) -> None:
         """The program is over and this queue waits still."""
-        point = self._point(Inst("SYNC"), self._place - 1, now, 0, 0, Burst())
+        point = self._point(Inst("SYNC"), self._place - 1, now, 0, 0, TickBurst())
         self._findings.add(QUEUE, f"{self.queue.name} waits and is never notified", point, now)
 
     def _issue(self, running: _Running, now: int) -> Point:
@@ -63,13 +63,13 @@ class Sequencer:
         running.index += 1
         return self._point(inst, running.place, now, index, running.base + index * inst.step, running.burst)
 
-    def _point(self, inst: Inst, place: int, now: int, index: int, address: int, burst: Burst) -> Point:
+    def _point(self, inst: Inst, place: int, now: int, index: int, address: int, burst: TickBurst) -> Point:
         return Point(self.chip, self.queue, place, inst, now, index, address, burst)
 
     def _repeat(self, running: _Running) -> None:
         self._again -= 1
         self._idle = self._gap
-        self._running = _Running(running.inst, running.place, running.base + self._increment, Burst())
+        self._running = _Running(running.inst, running.place, running.base + self._increment, TickBurst())
 
     def _fetch(self, now: int) -> None:
         if self._place >= len(self._insts):
@@ -92,7 +92,7 @@ class Sequencer:
         elif inst.op == "IFETCH":
             raise CodeError(f"IFETCH in {self.queue.name}: this simulator runs queues that are loaded before", code="TFW0837")
         else:
-            self._running = _Running(inst, self._place - 1, inst.address, Burst())
+            self._running = _Running(inst, self._place - 1, inst.address, TickBurst())
 
     def _begin_repeats(self, inst: Inst) -> None:
         running = self._running

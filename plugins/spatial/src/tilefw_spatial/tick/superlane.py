@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tilefw_spatial.machine import Machine
 from tilefw_spatial.tick import findings as kinds
-from tilefw_spatial.tick.findings import Findings
+from tilefw_spatial.tick.findings import TickFindings
 from tilefw_spatial.tick.plane import PlanePart
 from tilefw_spatial.tick.point import Point
 
@@ -37,7 +37,7 @@ Steps = Generator[tuple[Phase, int], None, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class LaneWord:
     """A byte for each of the superlane's lanes, in a stream register; `tainted`: made from what was never initialised."""
 
     data: Bytes
@@ -45,7 +45,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LaneResult:
     """What an ALU made, [1, lanes], in its result pipe."""
 
     values: NDArray[Any]
@@ -56,11 +56,11 @@ class Result:
 class Wires:
     """What is under way on links between chips: (sender, link, superlane, cycle of arrival) -> word; when each last sent."""
 
-    flying: dict[tuple[int, int, int, int], Word]
+    flying: dict[tuple[int, int, int, int], LaneWord]
     sent: dict[tuple[int, int, int], int]
 
 
-class Slice:
+class TickSlice:
     """Rows of both banks as all superlanes share them, [rows, lanes]; which were written, [rows, superlanes]."""
 
     def __init__(self, machine: Machine) -> None:
@@ -74,8 +74,8 @@ class Superlane:
     """Superlane `number` of a chip. `time` is the cycle of issue that it works on: it is `number` cycles behind superlane 0."""
 
     def __init__(
-        self, chip: int, number: int, machine: Machine, maps: list[NDArray[np.int64]], slices: defaultdict[str, Slice],
-        wires: Wires, findings: Findings,
+        self, chip: int, number: int, machine: Machine, maps: list[NDArray[np.int64]], slices: defaultdict[str, TickSlice],
+        wires: Wires, findings: TickFindings,
     ) -> None:
         self.chip, self.number, self.machine, self.maps, self.wires, self.findings = chip, number, machine, maps, wires, findings
         size = machine.superlane_lanes
@@ -85,10 +85,10 @@ class Superlane:
         self._slices = slices
         self._touched: dict[str, tuple[int, list[tuple[int, bool]]]] = {}
         places = machine.last_position + 1
-        self._streams: list[deque[Word | None]] = [deque([None] * places, places) for _ in range(2 * machine.streams)]
+        self._streams: list[deque[LaneWord | None]] = [deque([None] * places, places) for _ in range(2 * machine.streams)]
         self._flowing: dict[int, int] = {}  # streams that carry anything, with the cycle of what was put last
         depth = machine.delay_step * (machine.delay_steps - 1) + 1
-        self._pipes: list[deque[Result | None]] = [deque([None] * depth, depth) for _ in range(machine.alus)]
+        self._pipes: list[deque[LaneResult | None]] = [deque([None] * depth, depth) for _ in range(machine.alus)]
         self._agenda: defaultdict[int, list[tuple[Phase, Steps]]] = defaultdict(list)
 
     @property
@@ -125,12 +125,12 @@ class Superlane:
 
     # --- streams -------------------------------------------------------------------------------------------------------
 
-    def take(self, point: Point, stream: int) -> Word:
+    def take(self, point: Point, stream: int) -> LaneWord:
         """What passes the point's unit now; zeros, and a finding, where nothing does."""
         found = self._streams[stream][point.queue.position]
         if found is None:
             self.report(kinds.OPERAND, f"no operand on {self.stream_name(stream)} at {point.queue.unit}", point)
-            return Word(np.zeros(self.machine.superlane_lanes, np.uint8))
+            return LaneWord(np.zeros(self.machine.superlane_lanes, np.uint8))
         return found
 
     def take_planes(self, point: Point, stream: int, planes: int) -> tuple[Bytes, bool]:
@@ -138,7 +138,7 @@ class Superlane:
         words = [self.take(point, stream + plane) for plane in range(planes)]
         return np.stack([word.data for word in words]), any(word.tainted for word in words)
 
-    def put(self, point: Point, stream: int, word: Word) -> None:
+    def put(self, point: Point, stream: int, word: LaneWord) -> None:
         """A word into the register at the point's unit, which must be empty."""
         register, position = self._streams[stream], point.queue.position
         if register[position] is not None:
@@ -152,14 +152,14 @@ class Superlane:
 
     # --- results of ALUs -----------------------------------------------------------------------------------------------
 
-    def result(self, point: Point, alu: int, delay: int) -> Result | None:
+    def result(self, point: Point, alu: int, delay: int) -> LaneResult | None:
         """What an ALU made `delay` cycles ago."""
         found = self._pipes[alu][delay]
         if found is None:
             self.report(kinds.OPERAND, f"no result of VXM.{alu} from {delay} cycles before at {point.queue.name}", point)
         return found
 
-    def arrive(self, point: Point, result: Result) -> None:
+    def arrive(self, point: Point, result: LaneResult) -> None:
         """A result at the begin of its ALU's pipe."""
         pipe = self._pipes[point.queue.number]
         if pipe[0] is not None:
@@ -168,7 +168,7 @@ class Superlane:
 
     # --- rows ----------------------------------------------------------------------------------------------------------
 
-    def slice(self, unit: str) -> Slice:
+    def slice(self, unit: str) -> TickSlice:
         return self._slices[unit]
 
     def touch(self, point: Point, writes: bool) -> None:

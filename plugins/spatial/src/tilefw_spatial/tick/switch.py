@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilefw_spatial.isa import OPS, TYPES, latency_key
 from tilefw_spatial.tick import findings as kinds
 from tilefw_spatial.tick.point import Point
-from tilefw_spatial.tick.superlane import Bytes, Phase, Steps, Superlane, Word
+from tilefw_spatial.tick.superlane import Bytes, LaneWord, Phase, Steps, Superlane
 
 
 def across(lane: Superlane, point: Point) -> Steps:
@@ -88,4 +88,4 @@ def _picked(data: Bytes, source: NDArray[np.int64]) -> Bytes:
 
 def _put(lane: Superlane, point: Point, data: Bytes, tainted: bool) -> None:
     for plane, word in enumerate(data):
-        lane.put(point, point.inst.dst + plane, Word(np.ascontiguousarray(word), tainted))
+        lane.put(point, point.inst.dst + plane, LaneWord(np.ascontiguousarray(word), tainted))

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, Field, Kind, Use, alu_and_steps, latency_key
+from tilefw_spatial.isa import OPS, PUT_FLAG, TYPES, OperandKind, Use, WordField, alu_and_steps, latency_key
 from tilefw_spatial.isa.conversions import lane_numbers
 from tilefw_spatial.isa.meanings import immediate, meaning, modified
 from tilefw_spatial.isa.types import planes, reinterpret, values
 from tilefw_spatial.tick.point import Point
-from tilefw_spatial.tick.superlane import Phase, Result, Steps, Superlane, Word
+from tilefw_spatial.tick.superlane import LaneResult, LaneWord, Phase, Steps, Superlane
 
 Array = NDArray[Any]
 Operand = tuple[Array, bool]  # [1, lanes], and whether it is tainted
@@ -29,21 +29,21 @@ def compute(lane: Superlane, point: Point) -> Steps:
         result = found
     else:
         operands = [_operand(lane, point, field) for field in row.operands]
-        result = Result(_full(lane, meaning(inst.op, inst.dtype, [x for x, _ in operands])), any(t for _, t in operands))
+        result = LaneResult(_full(lane, meaning(inst.op, inst.dtype, [x for x, _ in operands])), any(t for _, t in operands))
     yield Phase.ARRIVE, lane.machine.delays[latency_key(inst.op, inst.dtype)]
     lane.arrive(point, result)
     if inst.flags & PUT_FLAG:
         for plane, data in enumerate(planes(result.values)):
-            lane.put(point, inst.dst + plane, Word(data[0].copy(), result.tainted))
+            lane.put(point, inst.dst + plane, LaneWord(data[0].copy(), result.tainted))
 
 
-def _reduced(lane: Superlane, point: Point) -> Result | None:
+def _reduced(lane: Superlane, point: Point) -> LaneResult | None:
     """The result of a group of points of TRED, at its last; the start is taken at its first."""
     inst = point.inst
     first, start = OPS[inst.op][0].operands
     taken = point.burst.taken.setdefault(lane.number, [])
     starts = point.burst.starts.setdefault(lane.number, [])
-    if not taken and _kind(point, start) is not Kind.LANE:
+    if not taken and _kind(point, start) is not OperandKind.LANE:
         starts.append(_operand(lane, point, start))
     taken.append(_operand(lane, point, first))
     if len(taken) < inst.step:
@@ -53,18 +53,18 @@ def _reduced(lane: Superlane, point: Point) -> Result | None:
     tainted = any(t for _, t in (*taken, *starts))
     taken.clear()
     starts.clear()
-    return Result(_full(lane, meaning(inst.op, inst.dtype, [points, *begin], inst.step)), tainted)
+    return LaneResult(_full(lane, meaning(inst.op, inst.dtype, [points, *begin], inst.step)), tainted)
 
 
 def _full(lane: Superlane, x: Array) -> Array:
     return np.ascontiguousarray(np.broadcast_to(x, (1, lane.machine.superlane_lanes)))
 
 
-def _kind(point: Point, field: Field) -> Kind:
-    return Kind(point.inst.map >> 2 * "abc".index(field.part) & 3)
+def _kind(point: Point, field: WordField) -> OperandKind:
+    return OperandKind(point.inst.map >> 2 * "abc".index(field.part) & 3)
 
 
-def _operand(lane: Superlane, point: Point, field: Field) -> Operand:
+def _operand(lane: Superlane, point: Point, field: WordField) -> Operand:
     """An operand with its modifiers."""
     inst, place = point.inst, "abc".index(field.part)
     dtype = "int1" if field.use is Use.MASK else inst.dtype
@@ -74,15 +74,15 @@ def _operand(lane: Superlane, point: Point, field: Field) -> Operand:
     return x, tainted
 
 
-def _found(lane: Superlane, point: Point, field: Field, dtype: str) -> Operand:
+def _found(lane: Superlane, point: Point, field: WordField, dtype: str) -> Operand:
     value: int = getattr(point.inst, field.part)
     kind = _kind(point, field)
-    if kind is Kind.STREAM:
+    if kind is OperandKind.STREAM:
         data, tainted = lane.take_planes(point, value, TYPES[dtype].nbytes)
         return values(dtype, data[:, None, :]), tainted
-    if kind is Kind.ALU:
+    if kind is OperandKind.ALU:
         return _forwarded(lane, point, value, dtype)
-    if kind is Kind.IMMEDIATE:
+    if kind is OperandKind.IMMEDIATE:
         return immediate(dtype, point.inst.imm), False
     return lane_numbers(dtype, lane.machine.lanes)[None, lane.lanes], False
 
