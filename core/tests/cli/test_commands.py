@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -305,3 +306,12 @@ def test_a_reader_that_goes_away_is_no_error():
 def test_doctor_tells_line_by_line(tilefw):
     lines = json.loads(tilefw("doctor", "--json")[1])["lines"]
     assert {"python", "numpy", "xdsl", "cache", "target reference"} <= {line["subject"] for line in lines}
+
+
+def test_a_listing_goes_to_a_standard_output_that_takes_text_alone(monkeypatch):
+    from tilefw.cli.main import main
+
+    notebook = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", notebook)
+    assert main(["compile", "vector_add", "--target", "reference", "--emit", "tile"]) == 0
+    assert "tile.addf" in notebook.getvalue()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.api.errors import CompileError, UnsupportedError, UsageError
 from tilefw.cli.arguments import add_assignments, literal, literals, parser, whole
 from tilefw.cli.opt import print_after
-from tilefw.cli.output import write_file
+from tilefw.cli.output import write_file, write_stdout
 
 if TYPE_CHECKING:
     from tilefw.api.artifact import Artifact
@@ -46,8 +46,7 @@ def main(summary: str, argv: list[str]) -> int:
     if args.output:
         write_file(args.output, data)
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        write_stdout(data)
     return 0
 
 

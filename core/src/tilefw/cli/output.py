@@ -23,6 +23,20 @@ def write_file(path: str, data: bytes) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", code="TFW0913") from None
 
 
+def write_stdout(data: bytes) -> None:
+    """Bytes to standard output; as text where that takes nothing else, as in a notebook. Raises UsageError TFW0913 for bytes that
+    are no text there."""
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is not None:
+        binary.write(data)
+        return
+    try:
+        sys.stdout.write(data.decode())
+    except UnicodeDecodeError:
+        raise UsageError("standard output takes text alone here", code="TFW0913", help="give a file with -o") from None
+
+
 def warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
