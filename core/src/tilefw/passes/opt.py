@@ -76,7 +76,8 @@ def parse_pipeline(
         for spec in specs:
             if spec.name not in (DEFAULT, *passes, *target_passes):
                 listed = [DEFAULT, *sorted({*passes, *target_passes})]
-                raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, listed))
+                more = "" if target_passes else "; `--target T` adds the passes that `tilefw passes --target T` lists"
+                raise _wrong(pipeline, f"there is no pass '{spec.name}'", _nearest(spec.name, listed) + more)
         return [made for spec in specs for made in _made(spec, passes, target_passes)]
     except (ArgSpecParseError, ValueError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "malformed"
