@@ -47,7 +47,7 @@ Actor = tuple[Array, Array, Array, Array]
 class _Places:
     """Last writer and readers of each granule of a region. Actors are (workgroup + 1) * 64 + wave; 0 is nobody. Their clocks
     are stamps of events where those finish the access (see events.py). `mixed`: several instructions have read, and `read_site` is
-    one of them."""
+    one of them; `any_mixed` tells whether there are such at all."""
 
     def __init__(self, region: Region, granule: int, clock: type[np.integer[Any]]) -> None:
         count = len(region.data) // granule
@@ -60,6 +60,7 @@ class _Places:
         self.read = np.zeros(count, dtype=clock)
         self.read_site = np.zeros(count, dtype=np.int32)
         self.mixed = np.zeros(count, dtype=np.bool_)
+        self.any_mixed = False
 
     def refine(self, granule: int) -> None:
         """Narrower accesses have come: every granule is cut."""
@@ -274,12 +275,18 @@ class Races(Check):
         places.write_site[granules] = site
         places.strong[granules] = strong
         places.reader[granules] = 0
-        places.mixed[granules] = False
+        if places.any_mixed:
+            places.mixed[granules] = False
 
     def _note_read(self, lanes: NumpyLanes, places: _Places, granules: Array, me: Actor, site: int) -> None:
         actor, clock, _, _ = me
         actor, clock = np.broadcast_to(actor, granules.shape), np.broadcast_to(clock, granules.shape)
-        places.mixed[granules] |= (places.reader[granules] != 0) & (places.read_site[granules] != site)
+        seen = places.reader[granules] != 0
+        if seen.any():
+            seen &= places.read_site[granules] != site
+            if seen.any():
+                places.mixed[granules] |= seen
+                places.any_mixed = True
         # Lanes of several waves may read one place in this very step: the first pass claims it, the second sees who else does.
         for _ in range(2):
             reader = places.reader[granules]
