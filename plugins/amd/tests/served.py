@@ -5,7 +5,11 @@ What takes an instruction set is here with the first chip's, so that a test of t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
+
+import pytest
 
 from tilefw.api import TargetInfo
 from tilefw_amd import code_object
@@ -23,6 +27,12 @@ from tilefw_amd.select.lanes import AmdLanes
 
 CHIPS: tuple[Chip, ...] = tuple(chips().values())
 TARGETS: tuple[TargetInfo, ...] = tuple(map(target, CHIPS))
+
+
+def on_each(values: Callable[[Chip], Iterable[Any]], name: Callable[[Any], str] = str, chips: Iterable[Chip] = CHIPS) -> list[Any]:
+    """Parameters of a test, (chip, value) for each value that it has on each chip; ids are `gfx…-name`."""
+    return [pytest.param(chip, value, id=f"{chip.name}-{name(value)}") for chip in chips for value in values(chip)]
+
 
 CHIP = CHIPS[0]
 TARGET = TARGETS[0]

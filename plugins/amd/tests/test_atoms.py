@@ -6,17 +6,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from served import ISA
+from served import CHIP, CHIPS, on_each
 
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
-from cdna3.matrices import NUMPY
+from cdna3.matrices import numpy_types
 from tilefw.api.simt import LinearLayout, MatrixAtom
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning.fragments import SHAPES
+from tilefw_amd.isa.set import instruction_set
 from tilefw_amd.select.matrix import atoms
 
 BY_NAME = {shape.name: shape for shape in SHAPES}
 
-ATOMS = atoms(ISA)
+
+def served(chip: Chip) -> tuple[MatrixAtom, ...]:
+    return atoms(instruction_set(chip))
+
+
+# Which chips multiply f32 that is taken for tf32.
+TF32 = {"gfx942": {("f32", "f32", "tf32")}, "gfx950": set()}
+ATOMS = on_each(served, lambda atom: atom.name)
 
 
 def elements(layout: LinearLayout) -> np.ndarray:
@@ -30,31 +39,31 @@ def words(layout: LinearLayout, matrix: np.ndarray) -> np.ndarray:
     return held.view(np.uint32).reshape(WAVE, -1).T[None]
 
 
-def run(atom: MatrixAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def run(chip: Chip, atom: MatrixAtom, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """d in the shape of c. The instruction's A is the atom's B."""
     shape = BY_NAME[atom.name]
     operands: list[Any] = []
     for layout, matrix in ((atom.b_layout, b), (atom.a_layout, a), (atom.d_layout, c)):
         parts = registers(words(layout, matrix))
         operands.append(parts[0] if shape.a == "f32" and layout is not atom.d_layout else parts)
-    result = np.ascontiguousarray(stacked(meaning(atom.name)(lanes(), *operands))[0].T, np.uint32).view(c.dtype)
+    result = np.ascontiguousarray(stacked(meaning(atom.name, chip=chip)(lanes(), *operands))[0].T, np.uint32).view(c.dtype)
     found = np.empty(c.size, c.dtype)
     found[elements(atom.d_layout)] = result
     return found.reshape(c.shape)
 
 
-@pytest.mark.parametrize("atom", ATOMS, ids=lambda a: a.name)
-def test_an_atom_multiplies_what_its_layouts_hold(atom: MatrixAtom) -> None:
-    shape, rng = BY_NAME[atom.name], np.random.default_rng(3)
-    a = rng.integers(-4, 5, (atom.m, atom.k)).astype(NUMPY[shape.b])
-    b = rng.integers(-4, 5, (atom.k, atom.n)).astype(NUMPY[shape.a])
-    c = rng.integers(-9, 9, (atom.m, atom.n)).astype(NUMPY[shape.d])
+@pytest.mark.parametrize(("chip", "atom"), ATOMS)
+def test_an_atom_multiplies_what_its_layouts_hold(chip: Chip, atom: MatrixAtom) -> None:
+    shape, types, rng = BY_NAME[atom.name], numpy_types(chip), np.random.default_rng(3)
+    a = rng.integers(-4, 5, (atom.m, atom.k)).astype(types[shape.b])
+    b = rng.integers(-4, 5, (atom.k, atom.n)).astype(types[shape.a])
+    c = rng.integers(-9, 9, (atom.m, atom.n)).astype(types[shape.d])
     expected = a.astype(np.float64) @ b.astype(np.float64) + c
-    assert np.array_equal(run(atom, a, b, c), expected.astype(c.dtype))
+    assert np.array_equal(run(chip, atom, a, b, c), expected.astype(c.dtype))
 
 
-@pytest.mark.parametrize("atom", ATOMS, ids=lambda a: a.name)
-def test_a_lane_holds_each_element_once_and_sums_in_rows(atom: MatrixAtom) -> None:
+@pytest.mark.parametrize(("chip", "atom"), ATOMS)
+def test_a_lane_holds_each_element_once_and_sums_in_rows(chip: Chip, atom: MatrixAtom) -> None:
     for layout in (atom.a_layout, atom.b_layout, atom.d_layout):
         assert sorted(elements(layout).reshape(-1)) == list(range(layout.shape[0] * layout.shape[1]))
     wide = 1 if atom.d == "f64" else 4
@@ -64,14 +73,19 @@ def test_a_lane_holds_each_element_once_and_sums_in_rows(atom: MatrixAtom) -> No
 @pytest.mark.parametrize("name", ["v_mfma_f32_32x32x8_f16", "v_mfma_f32_32x32x8_bf16", "v_mfma_f32_16x16x16_f16"])
 def test_sums_lie_as_the_left_operand_of_further_steps(name: str) -> None:
     """Register r of D is element r % 4 of k step r / 4: attention's probabilities need no exchange."""
-    atom = next(a for a in ATOMS if a.name == name)
+    atom = next(a for a in served(CHIP) if a.name == name)
     held, step = elements(atom.d_layout), elements(atom.a_layout)
     for k in range(atom.n // atom.k):
         rows, columns = np.divmod(step, atom.k)
         assert np.array_equal(held[:, 4 * k : 4 * k + 4], rows * atom.n + columns + k * atom.k)
 
 
-def test_every_dense_type_of_the_chip_has_atoms_of_both_sizes() -> None:
-    found = {(a.a, a.b, a.precision): {b.m for b in ATOMS if (b.a, b.b, b.precision) == (a.a, a.b, a.precision)} for a in ATOMS}
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_every_dense_type_of_the_chip_has_atoms_of_both_sizes(chip: Chip) -> None:
+    found: dict[tuple[str, str, str], set[int]] = {}
+    for atom in served(chip):
+        found.setdefault((atom.a, atom.b, atom.precision), set()).add(atom.m)
     assert {types for types, sizes in found.items() if sizes != {16, 32}} == {("f64", "f64", "")}
-    assert len(found) == 6 + 4  # those of one type, and the pairs of 8-bit floats
+    assert set(found) == {(t, t, "") for t in ("f16", "bf16", "f32", "f64", "i8")} | TF32[chip.name] | {
+        (a, b, "") for a in chip.float8.values() for b in chip.float8.values()
+    }

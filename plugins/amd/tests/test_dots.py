@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from assembled import BACKEND
-from served import CHIP
+from served import CHIPS
 from xdsl.dialects.builtin import ModuleOp
 
 from tilefw.api import ALL_CHECKS, Artifact, BufferView, CompileOptions, LaunchOptions
@@ -17,10 +16,14 @@ from tilefw.simt.layout import atoms
 from tilefw.simt.layout.atoms import AtomChain, DotTypes
 from tilefw.testing.dot_kernel import dot_kernel
 from tilefw.tile import numbers
+from tilefw_amd.backend import AmdBackend
+from tilefw_amd.chips import Chip
+from tilefw_amd.chips.targets import target
 from tilefw_amd.select.lanes import description
 
 DTYPE = {d.ir: d for d in DTYPES.values() if not d.name.startswith("u")}
-CASES = [
+# The types of a dot with the instruction that multiplies them, by chip.
+CASES = {"gfx942": [
     (DotTypes("f16", "f16", "f32"), "v_mfma_f32_32x32x8_f16"),
     (DotTypes("f16", "f16", "f16"), "v_mfma_f32_32x32x8_f16"),  # the wider sums are rounded once
     (DotTypes("bf16", "bf16", "f32"), "v_mfma_f32_32x32x8_bf16"),
@@ -31,32 +34,51 @@ CASES = [
     (DotTypes("i8", "i8", "i32"), "v_mfma_i32_32x32x16_i8"),
     (DotTypes("f8E4M3FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_fp8"),
     (DotTypes("f8E5M2FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_fp8_bf8"),  # turned over: B comes first
-    (DotTypes("f8E5M2", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x8_f16"),  # the formats that gfx942 does not have
-]
+    (DotTypes("f8E5M2", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x8_f16"),  # the formats that the chip does not have
+], "gfx950": [
+    (DotTypes("f16", "f16", "f32"), "v_mfma_f32_32x32x16_f16"),
+    (DotTypes("f16", "f16", "f16"), "v_mfma_f32_32x32x16_f16"),
+    (DotTypes("bf16", "bf16", "f32"), "v_mfma_f32_32x32x16_bf16"),
+    (DotTypes("f32", "f32", "f32", "tf32"), "v_mfma_f32_32x32x2_f32"),  # more exact than was asked
+    (DotTypes("f32", "f32", "f32", "bf16x3"), "v_mfma_f32_32x32x16_bf16"),
+    (DotTypes("f32", "f32", "f32"), "v_mfma_f32_32x32x2_f32"),
+    (DotTypes("f64", "f64", "f64"), "v_mfma_f64_16x16x4_f64"),
+    (DotTypes("i8", "i8", "i32"), "v_mfma_i32_32x32x32_i8"),
+    (DotTypes("f8E4M3FN", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x16_fp8_fp8"),
+    (DotTypes("f8E5M2", "f8E4M3FN", "f32"), "v_mfma_f32_32x32x16_fp8_bf8"),
+    (DotTypes("f8E5M2FNUZ", "f8E4M3FNUZ", "f32"), "v_mfma_f32_32x32x16_f16"),
+]}
+BY_CHIP = [(chip, *case) for chip in CHIPS for case in CASES[chip.name]]
 SHAPES = [((32, 32, 32), 1, AtomChain.NONE), ((2, 32, 32, 32), 2, AtomChain.NONE), ((64, 32, 64), 2, AtomChain.FOLLOWS)]
 
 
 def _name(value: object) -> str:
+    if isinstance(value, Chip):
+        return value.name
     return "-".join((value.a, value.b, value.acc, value.precision)) if isinstance(value, DotTypes) else str(value)
 
 
-def compiled(kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
+def compiled(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, chain: AtomChain = AtomChain.NONE) -> Artifact:
     """A kernel of this dot alone, every pass checked."""
-    machine, options = Machine(description(CHIP), warps), CompileOptions(num_warps=warps, verify=True)
+    machine, options, backend = Machine(description(chip), warps), CompileOptions(num_warps=warps, verify=True), _backend(chip)
     module = ModuleOp([dot_kernel(atoms.choose(shape, kinds, machine, chain), machine, by_step=True)])
-    chip = BACKEND.chip(options)
-    PassManager([*selection_passes(chip, BACKEND.target.name), *BACKEND.machine_passes(options)]).run(module)
-    return BACKEND.assemble(BACKEND.emit(module, options), options)
+    lanes = backend.chip(options)
+    PassManager([*selection_passes(lanes, backend.target.name), *backend.machine_passes(options)]).run(module)
+    return backend.assemble(backend.emit(module, options), options)
 
 
-def check(kinds: DotTypes, shape: tuple[int, ...], warps: int, artifact: Artifact) -> None:
+def _backend(chip: Chip) -> AmdBackend:
+    return AmdBackend(target(chip))
+
+
+def check(chip: Chip, kinds: DotTypes, shape: tuple[int, ...], warps: int, artifact: Artifact) -> None:
     """Runs the kernel on small whole numbers, whose products add up exactly."""
     rng = np.random.default_rng(sum(shape) + warps)
     *batch, m, n, k = shape
     limits = (-128, 128) if kinds.a == "i8" else (-3, 4)
     a, b, c = (rng.integers(*limits, (*batch, *s)) for s in ((m, k), (k, n), (m, n)))
     raw = [_bytes(x, name) for x, name in zip((a, b, c), (kinds.a, kinds.b, kinds.acc), strict=True)]
-    device = BACKEND.simulator()
+    device = _backend(chip).simulator()
     buffers = [device.allocate(x.nbytes, label="abc"[i]) for i, x in enumerate(raw)] + [device.allocate(raw[2].nbytes, label="d")]
     for buffer, data in zip(buffers, raw, strict=False):
         device.write(buffer, data.tobytes())
@@ -72,23 +94,27 @@ def _bytes(values: np.ndarray, name: str) -> np.ndarray:
     return np.ascontiguousarray(numbers.to_bytes(held.reshape(-1), DTYPE[name]))
 
 
-@pytest.mark.parametrize(("kinds", "instruction"), CASES, ids=_name)
-def test_dots_are_exact(kinds: DotTypes, instruction: str) -> None:
-    artifact = compiled(kinds, (64, 64, 32), 4)
+@pytest.mark.parametrize(("chip", "kinds", "instruction"), BY_CHIP, ids=_name)
+def test_dots_are_exact(chip: Chip, kinds: DotTypes, instruction: str) -> None:
+    artifact = compiled(chip, kinds, (64, 64, 32), 4)
     assert instruction in artifact.text
-    check(kinds, (64, 64, 32), 4, artifact)
+    check(chip, kinds, (64, 64, 32), 4, artifact)
 
 
 @pytest.mark.parametrize(("shape", "warps", "chain"), SHAPES, ids=str)
-def test_dots_of_any_shape_and_place_in_a_chain_are_exact(shape: tuple[int, ...], warps: int, chain: AtomChain) -> None:
-    kinds = CASES[0][0]
-    check(kinds, shape, warps, compiled(kinds, shape, warps, chain))
+@pytest.mark.parametrize("chip", CHIPS, ids=_name)
+def test_dots_of_any_shape_and_place_in_a_chain_are_exact(
+    chip: Chip, shape: tuple[int, ...], warps: int, chain: AtomChain
+) -> None:
+    kinds = CASES[chip.name][0][0]
+    check(chip, kinds, shape, warps, compiled(chip, kinds, shape, warps, chain))
 
 
-def test_small_tiles_take_the_small_atom_or_lanes() -> None:
+@pytest.mark.parametrize("chip", CHIPS, ids=_name)
+def test_small_tiles_take_the_small_atom_or_lanes(chip: Chip) -> None:
     """A tile too small for the large atoms takes the small one; one of no matrix atom at all is computed by lanes."""
     small = DotTypes("f16", "f16", "f32")
     for shape, atom in (((16, 16, 16), "v_mfma_f32_16x16x16_f16"), ((8, 8, 8), "v_fma_mix_f32")):
-        artifact = compiled(small, shape, 1)
+        artifact = compiled(chip, small, shape, 1)
         assert atom in artifact.text
-        check(small, shape, 1, artifact)
+        check(chip, small, shape, 1, artifact)

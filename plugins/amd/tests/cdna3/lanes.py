@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from served import CHIP, ROWS
+from served import CHIP
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.testing.executing import executing_lanes
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.row import Mode, Modifiers
+from tilefw_amd.isa.set import instruction_set
 
 WAVE = 64
 
@@ -18,11 +20,11 @@ def lanes(waves: int = 1, hardware: bool = False) -> NumpyLanes:
     return executing_lanes(WAVE, waves, hardware=hardware)
 
 
-def meaning(name: str, mode: Mode | None = None, **modifiers: Any) -> Any:
-    """The row's meaning with those modifiers written."""
+def meaning(name: str, mode: Mode | None = None, chip: Chip = CHIP, **modifiers: Any) -> Any:
+    """The row's meaning on a chip, with those modifiers written."""
     given = Modifiers(modifiers)
-    given.mode, given.form, given.chip = mode or Mode(), None, CHIP
-    return ROWS[name].build(given)
+    given.mode, given.form, given.chip = mode or Mode(), None, chip
+    return instruction_set(chip).rows[name].build(given)
 
 
 def registers(words: np.ndarray) -> tuple[np.ndarray, ...]:

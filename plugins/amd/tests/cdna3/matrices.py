@@ -9,15 +9,28 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from served import CHIP
 
 from cdna3.lanes import WAVE, lanes, meaning, registers, stacked
 from tilefw.api.integers import ceil_div
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning.fragments import Shape
 
-NUMPY = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "xf32": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8,
-    "i32": np.int32, "fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz,
-}  # fmt: skip
+_FLOAT8 = {
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz, "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
+
+
+def numpy_types(chip: Chip) -> dict[str, Any]:
+    """NumPy's type of each type of element."""
+    return {
+        "f16": np.float16, "bf16": ml_dtypes.bfloat16, "xf32": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8,
+        "i32": np.int32, **{name: _FLOAT8[form] for name, form in chip.float8.items()},
+    }  # fmt: skip
+
+
+NUMPY = numpy_types(CHIP)
 
 
 def spread_input(matrices: np.ndarray, sparse_k: int | None = None) -> np.ndarray:
@@ -79,7 +92,7 @@ def _value(words: np.ndarray, name: str) -> Any:
 
 def multiply(
     shape: Shape, a: np.ndarray, b: np.ndarray, c: np.ndarray, index: np.ndarray | None = None, hardware: bool = False,
-    **modifiers: Any,
+    chip: Chip = CHIP, **modifiers: Any,
 ) -> np.ndarray:  # fmt: skip
     """D [waves, blocks, m, n] for a [waves, blocks, m, k], b [waves, blocks, k, n], c; `index` words of a sparse product."""
     operands = [
@@ -88,5 +101,5 @@ def multiply(
     ]
     sums = _value(spread_sums(shape, np.ascontiguousarray(c)), shape.d_type.name)
     operands += [sums] if index is None else [index, sums]
-    result = meaning(shape.name, **modifiers)(lanes(len(a), hardware), *operands)
+    result = meaning(shape.name, chip=chip, **modifiers)(lanes(len(a), hardware), *operands)
     return gather_sums(shape, stacked(result))

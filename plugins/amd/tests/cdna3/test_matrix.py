@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from served import ISA
+from served import CHIP, CHIPS, on_each
 
 from cdna3.lanes import WAVE
-from cdna3.matrices import NUMPY, multiply
+from cdna3.matrices import multiply, numpy_types
 from tilefw.api.errors import UnsupportedError
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.meaning.fragments import SHAPES, Shape
 from tilefw_amd.isa.row import Mode, Modifiers
+from tilefw_amd.isa.set import instruction_set
 
-DENSE = [s for s in SHAPES if not s.sparse]
-SPARSE = [s for s in SHAPES if s.sparse]
-SEVERAL = [s for s in DENSE if s.blocks > 1 and s.d != "f64"]
+
+def dense(chip: Chip) -> list[Shape]:
+    return [s for s in SHAPES if s.serves(chip) and not s.sparse]
+
+
+def sparse(chip: Chip) -> list[Shape]:
+    return [s for s in SHAPES if s.serves(chip) and s.sparse]
 
 
 def by_name(shape: Shape) -> str:
@@ -25,18 +31,18 @@ def named(name: str) -> Shape:
     return next(s for s in SHAPES if s.name == name)
 
 
-def integers(rng: np.random.Generator, element: str, size: tuple[int, ...]) -> np.ndarray:
+def operands(shape: Shape, chip: Chip = CHIP, waves: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Small integers: exact in every type, as are all their sums."""
-    return rng.integers(-4, 5, size).astype(NUMPY[element])
+    rng, types = np.random.default_rng(seed), numpy_types(chip)
 
+    def integers(element: str, size: tuple[int, ...]) -> np.ndarray:
+        return rng.integers(-4, 5, size).astype(types[element])
 
-def operands(shape: Shape, waves: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
     k = shape.k // 2 if shape.sparse else shape.k
     return (
-        integers(rng, shape.a, (waves, shape.blocks, shape.m, k)),
-        integers(rng, shape.b, (waves, shape.blocks, shape.k, shape.n)),
-        integers(rng, shape.d, (waves, shape.blocks, shape.m, shape.n)),
+        integers(shape.a, (waves, shape.blocks, shape.m, k)),
+        integers(shape.b, (waves, shape.blocks, shape.k, shape.n)),
+        integers(shape.d, (waves, shape.blocks, shape.m, shape.n)),
     )
 
 
@@ -44,14 +50,14 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return (a.astype(np.float64) @ b.astype(np.float64) + c).astype(c.dtype)
 
 
-@pytest.mark.parametrize("shape", DENSE, ids=by_name)
+@pytest.mark.parametrize(("chip", "shape"), on_each(dense, by_name))
 @pytest.mark.parametrize("hardware", [False, True])
-def test_every_shape_multiplies_in_the_documented_layout(shape: Shape, hardware: bool) -> None:
-    a, b, c = operands(shape)
-    assert np.array_equal(multiply(shape, a, b, c, hardware=hardware), product(a, b, c))
+def test_every_shape_multiplies_in_the_documented_layout(chip: Chip, shape: Shape, hardware: bool) -> None:
+    a, b, c = operands(shape, chip)
+    assert np.array_equal(multiply(shape, a, b, c, hardware=hardware, chip=chip), product(a, b, c))
 
 
-@pytest.mark.parametrize("shape", SEVERAL, ids=by_name)
+@pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.blocks > 1 and s.d != "f64"], ids=by_name)
 def test_cbsz_and_abid_broadcast_blocks_of_a(shape: Shape) -> None:
     a, b, c = operands(shape)
     for cbsz in range(1, shape.blocks.bit_length()):
@@ -64,7 +70,7 @@ def test_cbsz_and_abid_broadcast_blocks_of_a(shape: Shape) -> None:
 SWIZZLES = {1: (0, 1, 0, 1), 2: (2, 3, 2, 3), 3: (1, 2, 3, 0), 4: (0,) * 4, 5: (1,) * 4, 6: (2,) * 4, 7: (3,) * 4}
 
 
-@pytest.mark.parametrize("shape", [s for s in DENSE if s.swizzles], ids=by_name)
+@pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.swizzles], ids=by_name)
 @pytest.mark.parametrize("blgp", SWIZZLES)
 def test_blgp_moves_lanes_of_b(shape: Shape, blgp: int) -> None:
     a, b, c = operands(shape)
@@ -93,7 +99,7 @@ def test_modifiers_that_the_chip_does_not_have_are_refused() -> None:
         multiply(shape, a, b, c, cbsz=1, abid=2)
 
 
-@pytest.mark.parametrize("shape", [s for s in DENSE if s.d == "f64"], ids=by_name)
+@pytest.mark.parametrize("shape", [s for s in dense(CHIP) if s.d == "f64"], ids=by_name)
 @pytest.mark.parametrize("neg", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
 def test_neg_flips_the_signs_of_doubles(shape: Shape, neg: tuple[int, int, int]) -> None:
     a, b, c = operands(shape)
@@ -132,15 +138,16 @@ def sparse_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, chosen: np.ndarr
     return total.astype(c.dtype)[:, None]
 
 
-@pytest.mark.parametrize("shape", SPARSE, ids=by_name)
-def test_sparse_products_take_the_rows_that_the_index_names(shape: Shape) -> None:
-    a, b, c = operands(shape)
+@pytest.mark.parametrize(("chip", "shape"), on_each(sparse, by_name))
+def test_sparse_products_take_the_rows_that_the_index_names(chip: Chip, shape: Shape) -> None:
+    a, b, c = operands(shape, chip)
     chosen = np.random.default_rng(1).integers(0, 4, (len(a), shape.m, shape.k // 2))
     for abid in range(32 * WAVE // (shape.m * shape.k)):
         index = index_words(shape, chosen, abid)
-        assert np.array_equal(multiply(shape, a, b, c, index, abid=abid), sparse_product(a, b, c, chosen))
+        assert np.array_equal(multiply(shape, a, b, c, index, abid=abid, chip=chip), sparse_product(a, b, c, chosen))
     # With cbsz the first set is taken, whatever abid says.
-    assert np.array_equal(multiply(shape, a, b, c, index_words(shape, chosen), cbsz=1, abid=1), sparse_product(a, b, c, chosen))
+    first = multiply(shape, a, b, c, index_words(shape, chosen), cbsz=1, abid=1, chip=chip)
+    assert np.array_equal(first, sparse_product(a, b, c, chosen))
 
 
 def test_rows_of_b_that_no_index_names_do_not_take_part() -> None:
@@ -167,12 +174,13 @@ def test_sums_that_nobody_has_modelled_are_refused_under_hw_numerics() -> None:
 MODES = [("f32", "f32", Mode(flush32=True), "flushes subnormals"), ("f16", "f32", Mode(fp16_overflow=True), "FP16_OVFL")]
 
 
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
 @pytest.mark.parametrize(("a", "d", "mode", "message"), MODES)
-def test_modes_that_no_model_of_the_sums_has_are_refused(a: str, d: str, mode: Mode, message: str) -> None:
+def test_modes_that_no_model_of_the_sums_has_are_refused(chip: Chip, a: str, d: str, mode: Mode, message: str) -> None:
     modifiers = Modifiers()
-    modifiers.mode, modifiers.chip = mode, ISA.chip
-    concerned = [shape for shape in SHAPES if (shape.a, shape.d) == (a, d)]
+    modifiers.mode, modifiers.chip = mode, chip
+    concerned = [shape for shape in SHAPES if shape.serves(chip) and (shape.a, shape.d) == (a, d)]
     assert concerned
     for shape in concerned:
         with pytest.raises(ValueError, match=message):
-            ISA.rows[shape.name].build(modifiers)
+            instruction_set(chip).rows[shape.name].build(modifiers)

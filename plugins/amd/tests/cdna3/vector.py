@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from served import ROWS
+from served import CHIP, ROWS
 
 from cdna3.lanes import WAVE, lanes, meaning
 from tilefw.api.integers import ceil_div
+from tilefw_amd.chips import Chip
 from tilefw_amd.isa.row import Mode
 
 CHAPTERS = ("vector_", "compare")
@@ -19,9 +20,9 @@ VECTOR = {
 """The vector rows, those of packed and matrix instructions aside."""
 
 
-def run(name: str, *columns: np.ndarray, mode: Mode | None = None, **modifiers: Any) -> Any:
+def run(name: str, *columns: np.ndarray, mode: Mode | None = None, chip: Chip = CHIP, **modifiers: Any) -> Any:
     """The results for columns of unsigned patterns (or bool): one column, or a tuple of them."""
-    function = meaning(name, mode, **modifiers)
+    function = meaning(name, mode, chip, **modifiers)
     count = len(columns[0])
     waves = ceil_div(count, WAVE)
     with np.errstate(all="ignore"):

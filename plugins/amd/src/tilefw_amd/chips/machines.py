@@ -6,7 +6,7 @@ from tilefw_amd.chips import chips
 
 MACHINE_MASK = 0xFF  # the machine is in the low byte of e_flags
 # Chips that have no page.
-_OTHERS = {0x4F: "gfx950", 0x3F: "gfx90a", 0x30: "gfx908", 0x40: "gfx940", 0x4B: "gfx941", 0x2F: "gfx906"}
+_OTHERS = {0x3F: "gfx90a", 0x30: "gfx908", 0x40: "gfx940", 0x4B: "gfx941", 0x2F: "gfx906"}
 
 
 def machine_name(flags: int) -> str:

@@ -71,7 +71,7 @@ class Shape:
         if self.a in ("fp8", "bf8") and not self.sparse:
             return ()  # no earlier chip has them
         old = f"{head}{self._elements('')}"
-        return (old, f"{old}_1k") if self.a == "bf16" and not self.sparse else (old,)
+        return (old, f"{old}_1k") if self.a == "bf16" and not self.sparse and not self.since else (old,)
 
     def _elements(self, between: str) -> str:
         return f"{self.a}{between}{self.b}" if self.a in ("fp8", "bf8") else self.a
@@ -104,6 +104,11 @@ def _narrow(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> li
     return [Shape(element, element, d, m, m, k, blocks, opcode, passes, blocks > 1) for m, k, blocks, opcode, passes in shapes]
 
 
+def _wide(element: str, d: str, *shapes: tuple[int, int, int, int, int]) -> list[Shape]:
+    """Those with twice the k in as many passes as their narrow neighbours."""
+    return [replace(shape, since=4) for shape in _narrow(element, d, *shapes)]
+
+
 def _eighths() -> list[Shape]:
     pairs = [(a, b) for a in ("bf8", "fp8") for b in ("bf8", "fp8")]
     return [
@@ -129,6 +134,9 @@ SHAPES: tuple[Shape, ...] = (
     *_f32((32, 1, 2, 0x40, 16), (16, 1, 4, 0x41, 8), (4, 1, 16, 0x42, 2), (32, 2, 1, 0x44, 16), (16, 4, 1, 0x45, 8)),
     *_narrow("f16", "f32", (32, 4, 2, 0x48, 16), (16, 4, 4, 0x49, 8), (4, 4, 16, 0x4A, 2)),
     *_narrow("f16", "f32", (32, 8, 1, 0x4C, 8), (16, 16, 1, 0x4D, 4)),
+    *_wide("f16", "f32", (16, 32, 1, 0x54, 4), (32, 16, 1, 0x55, 8)),
+    *_wide("bf16", "f32", (16, 32, 1, 0x35, 4), (32, 16, 1, 0x37, 8)),
+    *_wide("i8", "i32", (16, 64, 1, 0x36, 4), (32, 32, 1, 0x38, 8)),
     *_narrow("i8", "i32", (32, 4, 2, 0x50, 16), (16, 4, 4, 0x51, 8), (4, 4, 16, 0x52, 2)),
     *_narrow("i8", "i32", (32, 16, 1, 0x56, 8), (16, 32, 1, 0x57, 4)),
     *_narrow("bf16", "f32", (32, 4, 2, 0x5D, 16), (16, 4, 4, 0x5E, 8), (4, 4, 16, 0x5F, 2)),
@@ -136,7 +144,8 @@ SHAPES: tuple[Shape, ...] = (
     *_sparse("f16", "f32", 32, 0x62),
     *_sparse("bf16", "f32", 32, 0x66),
     *_sparse("i8", "i32", 64, 0x6A),
-    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8),
+    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 8, until=3),
+    Shape("f64", "f64", "f64", 16, 16, 4, 1, 0x6E, 16, since=4),
     Shape("f64", "f64", "f64", 4, 4, 4, 4, 0x6F, 4),
     *_eighths(),
 )

@@ -1,23 +1,26 @@
 """Conversions of 8-bit floats (CDNA3 ISA, "VOP1", "VOP3A": V_CVT_*_FP8, V_CVT_*_BF8).
 
-fp8 is an E4M3 and bf8 an E5M2; which ones is the chip's (`Chip.float8`). These meanings are those of the FNUZ formats: the bias is
-one larger, there are no infinities and no -0, and NaN is 0x80. What overflows becomes NaN, or the largest number where
-MODE.FP16_OVFL is set.
+fp8 is an E4M3 and bf8 an E5M2; which ones is the chip's (`Chip.float8`). The FNUZ formats have a bias that is one larger, no
+infinities, no -0, and NaN as 0x80; of OCP's formats E5M2 has infinities and E4M3 has none. What overflows becomes infinite, NaN
+where the format has no infinities, or the largest number where MODE.FP16_OVFL is set.
 """
 
 from __future__ import annotations
 
+import struct
 from functools import partial
 
 from tilefw_amd.isa.row import Chapter, RowFacts
-from tilefw_amd.isa.rows.precision import SHAPES
 
 CHAPTER = Chapter()
 row = CHAPTER.row
 
 _MANTISSA = {"fp8": 3, "bf8": 2}
-# The largest numbers are 240 and 57344: one step further stand these powers of two.
-_ABOVE = {"fp8": 8, "bf8": 16}
+# One step further than the largest numbers, which are 240, 57344, 448 and 57344, as patterns of f32.
+_ABOVE = {
+    name: struct.unpack("<I", struct.pack("<f", value))[0]
+    for name, value in (("f8E4M3FNUZ", 256.0), ("f8E5M2FNUZ", 65536.0), ("f8E4M3FN", 480.0), ("f8E5M2", 65536.0))
+}
 VOP1: RowFacts = {"unit": "valu", "section": "VOP1"}
 _NO_PART = "dst_sel dst_unused"  # SDWA selects of the source alone
 VOP3: RowFacts = {"unit": "valu", "section": "VOP3A", "modifiers": "op_sel"}
@@ -74,19 +77,19 @@ def _stochastic(name, m):
         chance = lanes.shr(b, lanes.const(32 - cut, 32), False)
         moved = lanes.select(lanes.fclass(a, "finite", "f32"), lanes.add(a, chance), a)
         parts = list(lanes.split(old, 8))
-        parts[place] = _cut(lanes, moved, name, fmt, limit)
+        parts[place] = _cut(lanes, moved, fmt, limit)
         return lanes.join(parts)
 
     return meaning
 
 
-def _cut(lanes, a, name, fmt, saturate):
-    """Toward zero; from the power of two above the largest number on, NaN, as other roundings have it here."""
+def _cut(lanes, a, fmt, saturate):
+    """Toward zero; what lies beyond the largest number by a whole step overflows as in other roundings."""
     if saturate:
         return lanes.fconvert(a, "f32", fmt, "rz", saturate=saturate)
-    limit = lanes.const(SHAPES["f32"].power(_ABOVE[name]), 32)
-    overflows = lanes.fcompare(lanes.fabs(a, "f32"), limit, "ge", "f32", True)
-    return lanes.select(overflows, lanes.const(0x80, 8), lanes.fconvert(a, "f32", fmt, "rz"))
+    overflows = lanes.fcompare(lanes.fabs(a, "f32"), lanes.const(_ABOVE[fmt], 32), "ge", "f32", True)
+    return lanes.select(overflows, lanes.fconvert(a, "f32", fmt), lanes.fconvert(a, "f32", fmt, "rz"))
+
 
 
 for _name, _single, _double, _packs, _chance in (("fp8", 84, 86, 0x2A2, 0x2A4), ("bf8", 85, 87, 0x2A3, 0x2A5)):

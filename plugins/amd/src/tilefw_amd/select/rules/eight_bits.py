@@ -1,8 +1,8 @@
 """Casts of 8-bit floats: a chip converts its own formats (`Chip.float8`) by itself, the upper half of f16 that E5M2 is by a shift.
 
 CDNA3 ISA, "VOP1", "VOP3A": V_CVT_PK_F32_FP8, V_CVT_PK_FP8_F32 (an E4M3) and _BF8 (an E5M2). Two elements of a packed register
-are widened at once, SDWA's select naming the half. What overflows the chip makes NaN, where the rows want the largest number:
-V_MED3 clamps, and NaN, which it does not keep, is put back. Formats of other chips are core's, by integer arithmetic.
+are widened at once, SDWA's select naming the half. What overflows the chip makes NaN or infinite, where the rows want the largest
+number: V_MED3 clamps, and NaN, which it does not keep, is put back. Formats of other chips are core's, by integer arithmetic.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ class _Format(NamedTuple):
     largest: float
 
 
-_LARGEST = {"f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0}
+_LARGEST = {"f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f8E4M3FN": 448.0, "f8E5M2": 57344.0}
 
 
 def rules(chip: Chip) -> dict[str, Rule]:
-    table: dict[str, Rule] = {}
+    table: dict[str, Rule] = {"castf.f8E5M2.f32": lambda code, x: code("castf.f16.f32", _upper_byte(code, x))}
     for name, t in chip.float8.items():
         form = _Format(name, _LARGEST[t])
         table |= {f"castf.{t}.f32": partial(_widen, form), f"castf.{t}.f16x2": partial(_pair_of_halves, t)}
         table |= {f"castf.{t}.bf16x2": partial(_pair_of_bfloats, t), f"castf.{t}.bf16": partial(_bfloat, t)}
         table |= {f"castf.f32.{t}": partial(_narrow, form), f"castf.f32.{t}x4": partial(_four, form)}
-    table["castf.f8E5M2.f32"] = lambda code, x: code("castf.f16.f32", _upper_byte(code, x))
     return table | {"castf.f8E5M2.f16": _upper_byte}
 
 
