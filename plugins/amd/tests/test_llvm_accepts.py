@@ -1,4 +1,4 @@
-"""LLVM 22 takes the listing of every library kernel and of random programs for gfx942, makes the same code of it, and reads the
+"""LLVM 22 takes the listing of every library kernel and of random programs for each chip, makes the same code of it, and reads the
 same instructions back.
 
 The oracle is run here, not through the backend: what the backend says of its own output is no evidence.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from served import CHIPS
 
 from tilefw.api import Artifact
 from tilefw.api.errors import UsageError
@@ -22,9 +23,9 @@ from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.jit import specialize
 from tilefw.runtime.plugins import loader
 from tilefw.testing import programs
+from tilefw_amd.chips import Chip
 from tilefw_amd.code_object import elf
 
-TARGET = "amd-cdna3"
 _TOOLS = ("llvm-mc-22", "ld.lld-22", "llvm-objdump-22")
 TOO_MUCH = (32,)  # warps: a workgroup of this chip has at most 16 waves
 MATMULS = (
@@ -68,7 +69,7 @@ def _is_chosen(parameter: index.Parameter) -> bool:
     return parameter.name != "inputs" and (not size or isinstance(parameter.default, bool))
 
 
-def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:
+def compiled(chip: Chip, name: str, parameters: Mapping[str, object]) -> Artifact | None:
     """The kernel, compiled as its launch would be; None where the library itself has no such combination."""
     chosen = spec.load(name)
     try:
@@ -77,7 +78,7 @@ def compiled(name: str, parameters: Mapping[str, object]) -> Artifact | None:
         return None
     given = {**{key: typed(value) for key, value in launch.arguments.items()}, **launch.constexprs}
     signature, constexprs, _ = specialize(chosen.kernel, {p.name: given[p.name] for p in chosen.kernel.params})
-    target = loader.find(TARGET)
+    target = loader.find(chip.target)
     request = options.resolve(launch.keywords, target.info, facts=("under_2_gib", "disjoint"))
     source = kernel_source.from_jit(chosen.kernel, signature, constexprs)
     return compiler.compile_source(source, target, request, assemble=True).artifact
@@ -126,27 +127,29 @@ COMBINATIONS = list(combinations())
 @pytest.mark.parametrize(
     ("name", "parameters"), [pytest.param(n, p, id="-".join([n, *(f"{k}={v}" for k, v in p.items())])) for n, p in COMBINATIONS]
 )
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
 def test_llvm_makes_the_same_code_and_reads_it_back(
-    name: str, parameters: Mapping[str, object], llvm: dict[str, str], tmp_path: Path
+    chip: Chip, name: str, parameters: Mapping[str, object], llvm: dict[str, str], tmp_path: Path
 ) -> None:
-    artifact = compiled(name, parameters)
+    artifact = compiled(chip, name, parameters)
     if artifact is None:
         pytest.skip("the library has no such combination")
-    agree(artifact, llvm, tmp_path)
+    agree(chip, artifact, llvm, tmp_path)
 
 
 @pytest.mark.parametrize("index", range(20))
-def test_llvm_makes_the_same_code_of_a_random_program(index: int, llvm: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
+def test_llvm_makes_the_same_code_of_a_random_program(chip: Chip, index: int, llvm: dict[str, str], tmp_path: Path) -> None:
     """Every row of the elementwise table, on every type: more instructions than the library's kernels have."""
-    agree(programs.compiled(programs.numbered(11, 7 * index), TARGET), llvm, tmp_path)
+    agree(chip, programs.compiled(programs.numbered(11, 7 * index), chip.target), llvm, tmp_path)
 
 
-def agree(artifact: Artifact, llvm: dict[str, str], folder: Path) -> None:
+def agree(chip: Chip, artifact: Artifact, llvm: dict[str, str], folder: Path) -> None:
     """LLVM makes of the artifact's text what is in its bytes, and reads in its bytes what its text says."""
     assert artifact.binary is not None
     (folder / "ours.s").write_text(artifact.text)
     (folder / "ours.hsaco").write_bytes(artifact.binary)
-    _run(folder, llvm["llvm-mc-22"], "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx942", "-filetype=obj", "-o", "theirs.o", "ours.s")
+    _run(folder, llvm["llvm-mc-22"], "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip.name}", "-filetype=obj", "-o", "theirs.o", "ours.s")
     _run(folder, llvm["ld.lld-22"], "-shared", "-o", "theirs.hsaco", "theirs.o")
     assert _loaded(artifact.binary) == _loaded((folder / "theirs.hsaco").read_bytes())
     assert _read_back(_run(folder, llvm["llvm-objdump-22"], "-d", "ours.hsaco")) == _listed(artifact.text)

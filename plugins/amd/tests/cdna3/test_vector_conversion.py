@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -133,95 +132,3 @@ def test_bytes_into_words(rounding: str) -> None:
         expected.append(old & ~(255 << shift) | to_integer(value(p, "f32"), 8, False, rounding) << shift)
     for name in ("v_cvt_pk_u8_f32", "v_cvt_pkaccum_u8_f32"):
         assert run(name, a, place, word, mode=Mode(rounding)).tolist() == expected
-
-
-# --- 8-bit floats --------------------------------------------------------------------------------------------------------------
-
-TINY = {"fp8": ml_dtypes.float8_e4m3fnuz, "bf8": ml_dtypes.float8_e5m2fnuz}
-LARGEST = {"fp8": 240.0, "bf8": 57344.0}
-
-
-def numbers(name: str) -> list[float]:
-    return np.arange(256, dtype=np.uint8).view(TINY[name]).astype(np.float64).tolist()
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_all_bytes_to_floats(name: str) -> None:
-    codes = np.arange(256, dtype=np.uint32)
-    wanted = [pattern(x, "f32") for x in numbers(name)]
-    assert [same(p, "f32") for p in run(f"v_cvt_f32_{name}", codes | np.uint32(0xABCD00)).tolist()] == wanted
-    pairs = run(f"v_cvt_pk_f32_{name}", codes | codes[::-1] << np.uint32(8) | np.uint32(0x77770000)).tolist()
-    assert [same(p & M[32], "f32") for p in pairs] == wanted
-    assert [same(p >> 32, "f32") for p in pairs] == wanted[::-1]
-
-
-def nearest_byte(x: float, name: str) -> int:
-    """To nearest even among the finite numbers; beyond halfway to what would be next, NaN, which is also what infinities give."""
-    table = numbers(name)
-    if not math.isfinite(x):
-        return 0x80
-    size = abs(Fraction(x))
-    codes = sorted(range(128), key=lambda code: (abs(Fraction(table[code]) - size), code & 1))
-    step = Fraction(LARGEST[name]) - Fraction(table[126])
-    if size >= Fraction(LARGEST[name]) + step / 2:
-        return 0x80
-    return codes[0] | (0x80 if x < 0 and codes[0] else 0)
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_floats_to_pairs_of_bytes(name: str) -> None:
-    edges = [LARGEST[name] * f for f in (1.0, 1.02, 1.0333333, 1.0333334, 1.07, 1.2)]
-    edges += [0.0, -0.0, 2.0**-11, 2.0**-10 * 1.5, 2.0**-17]
-    middles = [(x + y) / 2 for x, y in zip(numbers(name)[:126], numbers(name)[1:127], strict=True)]
-    chosen = [pattern(x, "f32") for x in edges + middles + numbers(name)[:128]]
-    a = np.concatenate([samples("f32", 100), np.array(chosen, np.uint32)])
-    b = a[::-1].copy()
-    old = np.full(len(a), 0x12345678, np.uint32)
-    bytes_of = {p: nearest_byte(value(p, "f32"), name) for p in a.tolist()}
-    pairs = [bytes_of[x] | bytes_of[y] << 8 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    assert run(f"v_cvt_pk_{name}_f32", a, b, old).tolist() == [0x12340000 | pair for pair in pairs]
-    assert run(f"v_cvt_pk_{name}_f32", a, b, old, op_sel=(0, 0, 1)).tolist() == [pair << 16 | 0x5678 for pair in pairs]
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_overflow_saturates_when_mode_says_so(name: str) -> None:
-    """MODE.FP16_OVFL: the largest number instead of NaN, for numbers; NaN stays."""
-    given = np.array([pattern(x, "f32") for x in (1e6, -1e6, LARGEST[name], 1.0)] + [0x7FC00000], np.uint32)
-    zero = np.zeros(5, np.uint32)
-    found = run(f"v_cvt_pk_{name}_f32", given, zero, zero, mode=Mode(fp16_overflow=True)) & np.uint32(0xFF)
-    assert found.tolist() == [0x7F, 0xFF, 0x7F, nearest_byte(1.0, name), 0x80]
-    chance = run(f"v_cvt_sr_{name}_f32", given, zero, zero, mode=Mode(fp16_overflow=True)) & np.uint32(0xFF)
-    assert chance.tolist() == found.tolist()
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_stochastic_rounding_goes_up_as_often_as_the_distance_says(name: str) -> None:
-    """A number at 3/8 of the way between two neighbours goes up for 3 of 8 evenly spread chances; one that is exact never moves."""
-    table = numbers(name)
-    chances = (np.arange(1024, dtype=np.uint64) << np.uint64(22)).astype(np.uint32)
-    old = np.full(1024, 0xAABBCCDD, np.uint32)
-    low, high = table[0x45], table[0x46]
-    for sign in (1.0, -1.0):
-        between = np.full(1024, pattern(sign * (low + (high - low) * 0.375), "f32"), np.uint32)
-        found = run(f"v_cvt_sr_{name}_f32", between, chances, old) & np.uint32(0xFF)
-        code = 0x45 | (0x80 if sign < 0 else 0)
-        assert set(found.tolist()) == {code, code + 1}
-        assert int((found == code + 1).sum()) == 384
-        exact = np.full(1024, pattern(sign * low, "f32"), np.uint32)
-        assert set((run(f"v_cvt_sr_{name}_f32", exact, chances, old) & np.uint32(0xFF)).tolist()) == {code}
-
-
-def test_stochastic_rounding_carries_and_overflows() -> None:
-    top = np.array([0xFFFFFFFF] * 5, np.uint32)
-    old = np.zeros(5, np.uint32)
-    given = np.array([pattern(x, "f32") for x in (1.9375, 239.9, 241.0, math.inf)] + [0x7FC00000], np.uint32)
-    found = run("v_cvt_sr_fp8_f32", given, top, old).tolist()
-    assert found == [nearest_byte(2.0, "fp8"), nearest_byte(240.0, "fp8"), 0x80, 0x80, 0x80]
-
-
-@pytest.mark.parametrize(("op_sel", "place"), [((0, 0, 0, 0), 0), ((0, 0, 1, 0), 1), ((0, 0, 0, 1), 2), ((0, 0, 1, 1), 3)])
-def test_stochastic_rounding_writes_one_byte(op_sel: tuple[int, ...], place: int) -> None:
-    one, none, old = (np.array([x], np.uint32) for x in (0x3F800000, 0, 0x11223344))
-    for name in TINY:
-        found = int(run(f"v_cvt_sr_{name}_f32", one, none, old, op_sel=op_sel)[0])
-        assert found == 0x11223344 & ~(255 << 8 * place) | nearest_byte(1.0, name) << 8 * place
